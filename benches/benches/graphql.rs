@@ -1,8 +1,8 @@
 //! CPU time of a query, compared with graphql-js on the same bundle in the same run.
 //!
-//! `cargo xtask bench graphql` prints a Markdown table: CPU milliseconds per request, warm, on one thread. Both sides
-//! measure from the request string to the bytes of the response, without HTTP. The responses must be equal.
-//! `QONTRACT_BENCH_SIZES=1000,10000,50000` sets the sizes.
+//! `cargo xtask bench graphql` prints a Markdown table: CPU milliseconds per request, warm, on one thread.
+//! Both sides measure from the request string to the bytes of the response, without HTTP. The responses must
+//! be equal. `QONTRACT_BENCH_SIZES=1000,10000,50000` sets the sizes.
 
 #[path = "measure.rs"]
 mod measure;

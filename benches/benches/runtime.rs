@@ -3,8 +3,8 @@
 //! - the comparison of two declared states of 100 MB that differ in one value;
 //! - the time to decide whether a change affects an integration, with both bundles loaded. Fails if the first
 //!   decision takes longer than promised at 50,000 datafiles;
-//! - the memory of a hundred concurrent dry runs of one integration, one hash slot each, without the shared data.
-//!   Fails if it is more than twice that of one run of all shards.
+//! - the memory of a hundred concurrent dry runs of one integration, one hash slot each, without the shared
+//!   data. Fails if it is more than twice that of one run of all shards.
 //!
 //! `QONTRACT_BENCH_SIZES` sets the sizes.
 #![allow(clippy::cast_precision_loss, reason = "figures for people")]

@@ -2,8 +2,8 @@
 //! the cost of loading, comparing and replacing bundles.
 //!
 //! `cargo xtask bench server` prints Markdown tables, and fails if something costs more than promised. Both
-//! servers are processes on the loopback interface; our response cache is off. `QONTRACT_BENCH_SIZES` sets the
-//! sizes; beyond 50,000 datafiles the peer is not measured.
+//! servers are processes on the loopback interface; our response cache is off. `QONTRACT_BENCH_SIZES` sets
+//! the sizes; beyond 50,000 datafiles the peer is not measured.
 #![allow(clippy::cast_precision_loss, reason = "figures for people")]
 
 #[path = "measure.rs"]

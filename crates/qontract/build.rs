@@ -7,8 +7,8 @@ use std::process::Command;
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=QONTRACT_COMMIT");
-    let said = std::env::var("QONTRACT_COMMIT").ok().map(|commit| (commit, Vec::new()));
-    let (commit, watched) = said.or_else(|| checkout(Path::new("."))).unwrap_or_default();
+    let pinned = std::env::var("QONTRACT_COMMIT").ok().map(|commit| (commit, Vec::new()));
+    let (commit, watched) = pinned.or_else(|| checkout(Path::new("."))).unwrap_or_default();
     for path in watched {
         println!("cargo::rerun-if-changed={}", path.display());
     }

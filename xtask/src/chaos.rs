@@ -1,6 +1,7 @@
 //! `cargo xtask chaos`: runs the randomized tests with many more cases than the suite.
 //!
-//! Each scenario is a test of the suite, where it runs a seeded sample. Here it reads its number of cases from [`COUNT_VARIABLE`].
+//! Each scenario is a test of the suite, where it runs a seeded sample. Here it reads its number of cases
+//! from [`COUNT_VARIABLE`].
 
 use crate::cli::ChaosArgs;
 use crate::test::cluster;
@@ -38,7 +39,7 @@ impl Scenario {
     }
 }
 
-const SCENARIOS: [Scenario; 6] = [
+const SCENARIOS: [Scenario; 7] = [
     Scenario::local(
         "faults",
         "seeds: clients that time out, lie, lose writes and crash",
@@ -73,6 +74,13 @@ const SCENARIOS: [Scenario; 6] = [
         300,
         "qontract-runtime",
         "fifty_loops_continue_whatever_happens_in_them",
+    ),
+    Scenario::local(
+        "waits",
+        "seeds: crashes between a step, the wait for its rollout and the step that depends on it",
+        1_000,
+        "qontract-runtime",
+        "a_crash_at_any_point_of_a_wait_loses_nothing_and_records_nothing_false",
     ),
     Scenario {
         needs_cluster: true,

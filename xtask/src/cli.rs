@@ -50,7 +50,7 @@ pub struct TestArgs {
     /// Skip the tests that need a real Kubernetes API server, and neither build nor start one
     #[arg(long)]
     pub without_kube: bool,
-    /// Test name filters, as for nextest; without `--only`, only the step `tests` runs
+    /// Test name filters, as in nextest; without `--only`, only the step `tests` runs
     #[arg(value_name = "FILTER")]
     pub filters: Vec<String>,
 }
@@ -91,7 +91,7 @@ pub struct GenerateArgs {
 /// Arguments of `new-integration`.
 #[derive(Debug, Args)]
 pub struct NewIntegrationArgs {
-    /// Name of the integration: on the command line, in the data and of its directory
+    /// Name of the integration and of its directory
     pub name: String,
     /// Form of the integration
     #[arg(long, value_enum, default_value_t)]

@@ -26,11 +26,11 @@ pub struct CommandLine {
 /// The outcome of a command with a timeout.
 #[derive(Debug, PartialEq, Eq)]
 pub enum CommandStatus {
-    /// It exited with code 0.
+    /// The command exited with code 0.
     Success,
-    /// It exited with another code or by a signal.
+    /// The command exited with another code or by a signal.
     Failure,
-    /// It was killed at the timeout.
+    /// The command was killed at the timeout.
     TimedOut,
 }
 

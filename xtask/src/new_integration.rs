@@ -1,4 +1,4 @@
-//! `cargo xtask new-integration`: writes the files of an integration, registers it, and defines it in the
+//! Adds a new integration (`cargo xtask new-integration`): writes the files of an integration, registers it, and defines it in the
 //! example data.
 //!
 //! All content is computed first, so that nothing is written if a step fails.

@@ -1,5 +1,5 @@
-//! `cargo xtask test`, the entry point for people and CI: runs all steps, even after a failed one, and prints a
-//! summary.
+//! `cargo xtask test`, the entry point for people and CI: runs all steps, even after a failed one, and prints
+//! a summary.
 
 pub mod cluster;
 mod steps;
@@ -15,13 +15,13 @@ use std::time::{Duration, Instant};
 /// The outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepOutcome {
-    /// It passed.
+    /// The step passed.
     Passed,
-    /// It passed; this many tests were skipped, as requested.
+    /// The step passed; this many tests were skipped, as requested.
     LeftOut(usize),
-    /// It failed, and so does the run.
+    /// The step failed, and so does the run.
     Failed,
-    /// It could not run on this machine, or only reports; see its output.
+    /// The step could not run on this machine, or only reports; see its output.
     Advisory,
 }
 

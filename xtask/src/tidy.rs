@@ -1,6 +1,7 @@
 //! Checks layout and dependency rules that the compiler does not check.
 //!
-//! A rule is a function from the [`SourceTree`] to its [`Violation`]s, in a file of its own, listed in [`RULES`].
+//! A rule is a function from the [`SourceTree`] to its [`Violation`]s, in a file of its own, listed in
+//! [`RULES`].
 
 mod git;
 mod headers;

@@ -21,7 +21,7 @@ impl BlobKey {
         } else if text.len() > MAX_KEY_LEN {
             "it has more than 1024 bytes"
         } else if text.chars().any(char::is_control) {
-            "it has a control character"
+            "it contains a control character"
         } else if text.split('/').any(|part| [".", ".."].contains(&part)) {
             // HTTP libraries and proxies may resolve them as relative paths.
             "it contains a `.` or `..` segment"
@@ -130,9 +130,9 @@ pub enum Precondition {
 /// A blob in a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobEntry {
-    /// Its key, even if this client does not accept it as a key.
+    /// The key, even if this client does not accept it as a key.
     pub key: String,
-    /// Its tag.
+    /// The tag.
     pub etag: Etag,
     /// Size in bytes.
     pub size: u64,

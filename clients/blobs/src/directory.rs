@@ -1,7 +1,7 @@
 //! A directory that stands in for a bucket, for the sandbox.
 //!
-//! **Invariant:** a blob is written completely or not at all; no key resolves outside of the directory; the
-//! a file lock serializes the writes of all processes that use the directory.
+//! **Invariant:** a blob is written completely or not at all; no key resolves outside of the directory; a
+//! file lock serializes the writes of all processes that use the directory.
 
 mod names;
 
@@ -200,8 +200,8 @@ impl BlockingDirectory {
         lock().map_err(|error| file_error("lock", &path, error))
     }
 
-    /// Replaces a file atomically: writes a temporary file, syncs it and renames it. The caller holds the lock,
-    /// so nothing else uses the temporary file.
+    /// Replaces a file atomically: writes a temporary file, syncs it and renames it. The caller holds the
+    /// lock, so nothing else uses the temporary file.
     fn replace(&self, file: &Path, bytes: &[u8]) -> Result<(), BlobsError> {
         let temporary = self.root.join(".draft");
         let write = || -> io::Result<()> {

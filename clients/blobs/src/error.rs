@@ -30,7 +30,7 @@ pub enum BlobsError {
         name: String,
     },
     /// The precondition does not hold: the blob was changed concurrently.
-    #[error("the precondition on blob `{key}` does not hold: it was changed concurrently")]
+    #[error("the precondition on blob `{key}` failed: the blob was changed concurrently")]
     Stale {
         /// The blob.
         key: BlobKey,

@@ -51,8 +51,8 @@ pub trait BlobReader: Send + Sync {
         key: &'a BlobKey,
     ) -> BoxFuture<'a, Result<Option<BlobHead>, BlobsError>>;
 
-    /// Lists the blobs whose keys start with `prefix`, sorted by the bytes of the keys: the page at the cursor,
-    /// or the first page.
+    /// Lists the blobs whose keys start with `prefix`, sorted by the bytes of the keys: the page at the
+    /// cursor, or the first page.
     fn list<'a>(
         &'a self,
         permit: &'a ReadPermit,

@@ -186,7 +186,7 @@ impl S3 {
                 Err(error) => S3Failure::classify(&error),
             };
             let is_conditional = *precondition != Precondition::Any;
-            if is_conditional && failure.is_unapplied() && tries < MAX_ATTEMPTS {
+            if is_conditional && failure.is_safe_to_retry() && tries < MAX_ATTEMPTS {
                 tokio::time::sleep(Duration::from_millis(50 << tries.min(5))).await;
                 continue;
             }

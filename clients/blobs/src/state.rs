@@ -1,5 +1,5 @@
-//! The state store of qontract-reconcile: JSON under `state/<integration>/<key>`, which both programs can read
-//! and write.
+//! The state store of qontract-reconcile: JSON under `state/<integration>/<key>`, which both programs can
+//! read and write.
 
 mod settings;
 
@@ -27,7 +27,7 @@ pub struct StateStore {
 pub struct StoredValue {
     /// The value.
     pub value: Value,
-    /// Its tag, for a conditional write.
+    /// The tag, for a conditional write.
     pub etag: Etag,
     /// The metadata.
     pub metadata: Metadata,

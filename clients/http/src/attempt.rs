@@ -1,7 +1,7 @@
 //! One attempt: sends the request, follows redirects if allowed, reads the body.
 //!
-//! **Invariant:** only reads follow redirects, and never to another origin, so a request for one target is never
-//! sent to another.
+//! **Invariant:** only reads follow redirects, and never to another origin, so a request for one target is
+//! never sent to another.
 
 use std::error::Error;
 use std::io;

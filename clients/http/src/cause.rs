@@ -70,7 +70,7 @@ fn tls_cause(error: &rustls::Error, host: &str) -> String {
 }
 
 /// `openssl x509 -req` creates such a certificate unless it is given extensions.
-const OLD_VERSION: &str = "certificate of X.509 version 1 or 2, which is not supported: create one of version 3, with extensions such as `extendedKeyUsage`";
+const OLD_VERSION: &str = "X.509 version 1 and 2 certificates are not supported: create a version 3 certificate, with extensions such as `extendedKeyUsage`";
 
 /// A server certificate with `CA:TRUE`, as created by `openssl req -x509`, is not accepted, even if it is
 /// trusted as a CA.

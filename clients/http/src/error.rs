@@ -1,7 +1,7 @@
 //! Errors of a call.
 //!
-//! **Invariant:** an error contains no header value and no query, and at most [`MAX_EXCERPT_CHARS`] characters of a
-//! body, without the secrets that were sent.
+//! **Invariant:** an error contains no header value and no query, and at most [`MAX_EXCERPT_CHARS`]
+//! characters of a body, without the secrets that were sent.
 
 use std::fmt;
 use std::sync::Arc;
@@ -143,7 +143,8 @@ enum BodyVisibility {
 }
 
 impl HttpError {
-    /// The cause without the call: `connection refused`, `timed out after 30 s`, `HTTP 503 Service Unavailable`.
+    /// The cause without the call: `connection refused`, `timed out after 30 s`,
+    /// `HTTP 503 Service Unavailable`.
     pub fn reason(&self) -> String {
         self.reason_with(BodyVisibility::Shown)
     }

@@ -19,7 +19,8 @@ pub struct SafePost {
 }
 
 impl SafePost {
-    /// `POST`s to the origin (scheme, host, port) of `target` with this path, or below it if it ends in a slash.
+    /// `POST`s to the origin (scheme, host, port) of `target` with this path, or below it if it ends in a
+    /// slash.
     pub fn new(target: &Url, path: &str) -> Self {
         Self { origin: origin(target), path: path.to_owned() }
     }
@@ -44,12 +45,12 @@ pub enum GuardRefusal {
 
 /// Decides which requests may be sent.
 #[derive(Clone, Debug, Default)]
-pub struct Guard {
+pub struct RequestPolicy {
     safe_posts: Vec<SafePost>,
     rehearsals: Vec<SafeRehearsal>,
 }
 
-impl Guard {
+impl RequestPolicy {
     /// Creates a guard with this allow-list.
     pub fn new(safe_posts: Vec<SafePost>) -> Self {
         Self { safe_posts, rehearsals: Vec::new() }
@@ -102,14 +103,14 @@ mod tests {
     use qontract_access::{Access, Mode};
     use reqwest::{Method, Url};
 
-    use super::{Guard, SafePost};
+    use super::{RequestPolicy, SafePost};
 
     const MODES: [Mode; 2] = [Mode::DryRun, Mode::Real];
 
     #[expect(clippy::disallowed_methods, reason = "this is what is tested")]
-    fn guard() -> Guard {
+    fn guard() -> RequestPolicy {
         let target = Url::parse("https://data.example.com/").unwrap();
-        Guard::new(vec![SafePost::new(&target, "/graphql"), SafePost::new(&target, "/graphqlsha/")])
+        RequestPolicy::new(vec![SafePost::new(&target, "/graphql"), SafePost::new(&target, "/graphqlsha/")])
     }
 
     #[track_caller]

@@ -11,11 +11,11 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::attempt::attempt;
 use crate::error::HttpError;
-use crate::guard::{Guard, SafePost, origin};
+use crate::guard::{RequestPolicy, SafePost, origin};
 use crate::rehearsal::SafeRehearsal;
 use crate::request::{PreparedRequest, Request};
 use crate::response::Response;
-use crate::retry::back_off;
+use crate::retry::retry_delay;
 use crate::settings::{Proxies, Settings};
 
 /// Idle timeout of pooled connections: Node servers close idle connections after five seconds, and a request
@@ -28,7 +28,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 #[derive(Clone, Debug)]
 pub struct Http {
     mode: Mode,
-    guard: Arc<Guard>,
+    guard: Arc<RequestPolicy>,
     shared: Arc<SharedStack>,
 }
 
@@ -62,7 +62,7 @@ impl Http {
             }
         };
         let client = client.map_err(set_up)?;
-        let guard = Arc::new(Guard::new(settings.safe_posts.clone()));
+        let guard = Arc::new(RequestPolicy::new(settings.safe_posts.clone()));
         Ok(Self {
             mode: permit.mode(),
             guard,
@@ -79,13 +79,13 @@ impl Http {
     /// Adds an endpoint where `POST` only reads.
     #[must_use]
     pub fn with_safe_post(&self, safe_post: SafePost) -> Self {
-        Self { guard: Arc::new(Guard::clone(&self.guard).with(safe_post)), ..self.clone() }
+        Self { guard: Arc::new(RequestPolicy::clone(&self.guard).with(safe_post)), ..self.clone() }
     }
 
     /// Allows rehearsals on this target.
     #[must_use]
     pub fn with_safe_rehearsal(&self, rehearsal: SafeRehearsal) -> Self {
-        Self { guard: Arc::new(Guard::clone(&self.guard).with_rehearsal(rehearsal)), ..self.clone() }
+        Self { guard: Arc::new(RequestPolicy::clone(&self.guard).with_rehearsal(rehearsal)), ..self.clone() }
     }
 
     /// Sends a read: `GET`, `HEAD`, `OPTIONS`, a `POST` on the allow-list, or a rehearsal.
@@ -174,7 +174,7 @@ impl SharedStack {
                 // Limited to the deadline, so that a wrong `Retry-After` does not block the target forever.
                 target.back_off(retry_after.min(deadline));
             }
-            let pause = back_off(&self.settings, number, fastrand::f64(), retry_after);
+            let pause = retry_delay(&self.settings, number, fastrand::f64(), retry_after);
             let hopeless = !prepared.repeatable || !failure.is_transient() || number > retries;
             if hopeless || Instant::now() + pause >= end {
                 return Err(failure);

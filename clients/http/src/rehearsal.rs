@@ -78,7 +78,7 @@ mod tests {
     use reqwest::{Method, Url};
 
     use super::SafeRehearsal;
-    use crate::guard::Guard;
+    use crate::guard::RequestPolicy;
 
     #[track_caller]
     #[expect(clippy::disallowed_methods, reason = "this is what is tested")]
@@ -86,7 +86,7 @@ mod tests {
         let (method, rest) = request.split_once(' ').unwrap();
         let url = Url::parse(&format!("https://api.example.com{rest}")).unwrap();
         let target = Url::parse("https://api.example.com/").unwrap();
-        let guard = Guard::default().with_rehearsal(SafeRehearsal::new(&target));
+        let guard = RequestPolicy::default().with_rehearsal(SafeRehearsal::new(&target));
         for mode in [Mode::DryRun, Mode::Real] {
             let method = method.parse::<Method>().unwrap();
             let verdict = guard.check(mode, &method, &url, Access::Read);
@@ -171,7 +171,7 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "this is what is tested")]
     fn other_targets_are_not_rehearsals() {
         let target = Url::parse("https://api.example.com/clusters/c1/").unwrap();
-        let guard = Guard::default().with_rehearsal(SafeRehearsal::new(&target));
+        let guard = RequestPolicy::default().with_rehearsal(SafeRehearsal::new(&target));
         let check = |url: &str, allowed: bool| {
             let url = Url::parse(url).unwrap();
             let verdict = guard.check(Mode::DryRun, &Method::POST, &url, Access::Read);

@@ -1,5 +1,5 @@
-//! Retry policy: which statuses are transient, and exponential back-off (backoff) with jitter. Pure: randomness
-//! and time are arguments.
+//! Retry policy: which statuses are transient, and exponential back-off (backoff) with jitter. Pure:
+//! randomness and time are arguments.
 
 use std::time::Duration;
 
@@ -21,7 +21,12 @@ pub fn is_transient(status: StatusCode) -> bool {
 
 /// The back-off after the attempt of this number, counted from 1. `chance` is a random number between 0 and 1
 /// for the jitter; `retry_after` is the `Retry-After` of the target.
-pub fn back_off(settings: &Settings, attempt: u32, chance: f64, retry_after: Option<Duration>) -> Duration {
+pub fn retry_delay(
+    settings: &Settings,
+    attempt: u32,
+    chance: f64,
+    retry_after: Option<Duration>,
+) -> Duration {
     let doublings = attempt.saturating_sub(1).min(31);
     let full = settings.initial_backoff.saturating_mul(1 << doublings).min(settings.max_backoff);
     let pause = full / 2 + (full / 2).mul_f64(chance.clamp(0.0, 1.0));
@@ -47,11 +52,11 @@ mod tests {
 
     use reqwest::header::{DATE, HeaderMap, HeaderValue, RETRY_AFTER};
 
-    use super::{back_off, retry_after};
+    use super::{retry_after, retry_delay};
     use crate::settings::Settings;
 
     fn check_back_off(attempt: u32, chance: f64, retry_after: Option<u64>, expect: u64) {
-        let pause = back_off(&Settings::default(), attempt, chance, retry_after.map(Duration::from_secs));
+        let pause = retry_delay(&Settings::default(), attempt, chance, retry_after.map(Duration::from_secs));
         assert_eq!(pause, Duration::from_millis(expect));
     }
 

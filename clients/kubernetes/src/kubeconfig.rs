@@ -19,24 +19,24 @@ pub enum KubeconfigError {
     #[error("not a kubeconfig: {0}")]
     Syntax(String),
     /// The context, cluster or user does not exist.
-    #[error("no {what} `{name}` in it{}", listed(.available))]
+    #[error("the kubeconfig has no {what} `{name}`{}", listed(.available))]
     Missing {
         /// The kind of the missing entry.
         what: &'static str,
-        /// Its name.
+        /// The name of the entry.
         name: String,
         /// The names of the existing entries.
         available: Vec<String>,
     },
-    /// No context is given, and there is no current context.
-    #[error("it has no current context: set `context`{}", listed(.0))]
+    /// No context is given, and the kubeconfig has no current context.
+    #[error("the kubeconfig has no current context: set `context`{}", listed(.0))]
     NoContext(Vec<String>),
     /// A setting that is not supported.
     #[error("{what} `{name}` has `{setting}`, which is not supported: {instead}")]
     Unsupported {
         /// A cluster or a user.
         what: &'static str,
-        /// Its name.
+        /// The name of the entry.
         name: String,
         /// The setting.
         setting: &'static str,
@@ -48,7 +48,7 @@ pub enum KubeconfigError {
     Invalid {
         /// A cluster or a user.
         what: &'static str,
-        /// Its name.
+        /// The name of the entry.
         name: String,
         /// The error.
         why: &'static str,
@@ -82,7 +82,7 @@ pub enum KubeconfigCredentials {
     Certificate {
         /// The certificate.
         certificate: Pem,
-        /// Its private key.
+        /// The private key of the certificate.
         key: Pem,
     },
 }
@@ -90,7 +90,7 @@ pub enum KubeconfigCredentials {
 /// The address and the credentials of one cluster.
 #[derive(Clone, Debug)]
 pub struct ContextLogin {
-    /// Its server.
+    /// The server.
     pub server: String,
     /// The CA of its server.
     pub ca: Option<Pem>,
@@ -269,10 +269,18 @@ mod tests {
 
     #[test]
     fn missing_entries_are_named() {
-        refused(&file(SERVER, "token: t"), Some("d"), "no context `d` in it (it has `c`)");
-        refused("clusters: []\n", None, "it has no current context: set `context`");
-        refused("contexts: [{name: c}]\n", None, "it has no current context: set `context` (it has `c`)");
-        refused("contexts: [{name: c, context: {cluster: k}}]\n", Some("c"), "no cluster `k` in it");
+        refused(&file(SERVER, "token: t"), Some("d"), "the kubeconfig has no context `d` (it has `c`)");
+        refused("clusters: []\n", None, "the kubeconfig has no current context: set `context`");
+        refused(
+            "contexts: [{name: c}]\n",
+            None,
+            "the kubeconfig has no current context: set `context` (it has `c`)",
+        );
+        refused(
+            "contexts: [{name: c, context: {cluster: k}}]\n",
+            Some("c"),
+            "the kubeconfig has no cluster `k`",
+        );
         refused(
             "contexts: [{name: c, context: {}}]\n",
             Some("c"),

@@ -53,8 +53,8 @@ pub trait ObjectReader: Send + Sync {
         namespace: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<Object>, KubernetesError>>;
 
-    /// Lists all objects of a kind in a specific API version, if the cluster serves it: another version may lack
-    /// fields.
+    /// Lists all objects of a kind in a specific API version, if the cluster serves it: another version may
+    /// lack fields.
     fn list_version<'a>(
         &'a self,
         permit: &'a ReadPermit,
@@ -122,7 +122,7 @@ impl<T: ObjectReader + ObjectWriter> Kubernetes for T {}
 /// An object to write.
 #[derive(Clone, PartialEq)]
 pub struct ObjectDraft {
-    /// Its address.
+    /// The address.
     pub address: ObjectAddress,
     /// The declared object.
     pub body: serde_json::Value,

@@ -12,7 +12,7 @@ use crate::fields::ManagedFields;
 /// A cluster and its address. The token is referenced, not stored.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Cluster {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// The address of its API server.
     pub server: String,
@@ -25,9 +25,9 @@ pub struct Cluster {
 pub struct TokenRef {
     /// The secret.
     pub path: String,
-    /// Its field.
+    /// The field.
     pub field: String,
-    /// Its version; the latest by default.
+    /// The version; the latest by default.
     pub version: Option<i32>,
 }
 
@@ -46,10 +46,10 @@ pub struct TokenRef {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its group; empty for the core group. `None` selects the only group that serves a kind of this name; else
-    /// the core group; else the only built-in group.
+    /// The group; empty for the core group. `None` selects the only group that serves a kind of this name;
+    /// else the core group; else the only built-in group.
     pub group: Option<String>,
 }
 
@@ -57,6 +57,11 @@ impl Kind {
     /// A kind without a group.
     pub fn named(name: impl Into<String>) -> Self {
         Self { name: name.into(), group: None }
+    }
+
+    /// A kind of this group.
+    pub fn in_group(name: impl Into<String>, group: impl Into<String>) -> Self {
+        Self { name: name.into(), group: Some(group.into()) }
     }
 
     /// `Namespace` of the core group.
@@ -95,6 +100,13 @@ impl fmt::Display for Kind {
     }
 }
 
+/// Serialises as the data names it: `Secret`, `Deployment.apps`.
+impl Serialize for Kind {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// The API resource of a kind on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiResource {
@@ -102,7 +114,7 @@ pub struct ApiResource {
     pub api_version: String,
     /// All versions of the group that have the kind, preferred first.
     pub versions: Vec<String>,
-    /// Its plural name in URLs: `deployments`.
+    /// The plural name of the kind in URLs: `deployments`.
     pub plural: String,
     /// Whether it is namespaced.
     pub is_namespaced: bool,
@@ -111,11 +123,11 @@ pub struct ApiResource {
 /// The address of an object in its cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectAddress {
-    /// Its kind.
+    /// The kind.
     pub kind: Kind,
-    /// Its namespace, if its kind is namespaced.
+    /// The namespace, if the kind is namespaced.
     pub namespace: Option<String>,
-    /// Its name.
+    /// The name.
     pub name: String,
 }
 
@@ -180,11 +192,11 @@ pub enum FieldOwnership {
     Updated,
 }
 
-/// An object that was read. Its managed fields, which are as large as the rest, are stored unparsed next to the
-/// body.
+/// An object that was read. Its managed fields, which are as large as the rest, are stored unparsed next to
+/// the body.
 #[derive(Clone, PartialEq)]
 pub struct Object {
-    /// Its address.
+    /// The address.
     pub address: ObjectAddress,
     /// The version that was read.
     pub version: ObjectVersion,
@@ -215,8 +227,8 @@ impl Object {
     }
 }
 
-/// Checks that a name can be part of a path: only characters that Kubernetes allows, and at most the length of a
-/// file name.
+/// Checks that a name can be part of a path: only characters that Kubernetes allows, and at most the length
+/// of a file name.
 pub(crate) fn check_name(name: &str) -> Result<&str, KubernetesError> {
     let fine = |one: char| one.is_ascii_alphanumeric() || "-._:@+=~,!()".contains(one);
     let begins = name.starts_with(|one: char| one.is_ascii_alphanumeric());

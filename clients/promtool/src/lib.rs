@@ -27,7 +27,7 @@ pub enum RuleVerdict {
     Failed(String),
 }
 
-/// The reason why there is no verdict.
+/// The reason why promtool gave no verdict.
 #[derive(Debug, thiserror::Error)]
 pub enum PromtoolError {
     /// The program was not found.
@@ -36,7 +36,7 @@ pub enum PromtoolError {
         /// The location that was searched.
         searched: String,
     },
-    /// It cannot be started.
+    /// promtool cannot be started.
     #[error("`{program}` cannot be started: {cause}")]
     Start {
         /// The program.
@@ -44,21 +44,21 @@ pub enum PromtoolError {
         /// The cause.
         cause: std::io::Error,
     },
-    /// Its files cannot be written or read.
+    /// The files of promtool cannot be written or read.
     #[error("cannot write or read the files of promtool: {0}")]
     Files(std::io::Error),
-    /// It timed out.
+    /// promtool timed out.
     #[error("promtool timed out after {} s", .0.as_secs())]
     TimedOut(Duration),
-    /// It printed too much.
+    /// promtool printed too much.
     #[error("promtool printed more than {0} bytes")]
     OutputTooLarge(u64),
-    /// It exited without a verdict.
+    /// promtool exited without a verdict.
     #[error("promtool ended without a verdict ({status}): {output}")]
     NoVerdict {
-        /// Its exit code or signal.
+        /// The exit code or signal of promtool.
         status: String,
-        /// Its output.
+        /// The output of promtool.
         output: String,
     },
 }
@@ -95,7 +95,7 @@ impl Default for PromtoolLimits {
 /// The program.
 #[derive(Clone, Debug)]
 pub struct Promtool {
-    /// Its path, or the location that was searched.
+    /// The path of promtool, or the location that was searched.
     program: Result<PathBuf, String>,
     limits: PromtoolLimits,
 }

@@ -66,7 +66,7 @@ pub enum SecretsError {
     #[error("Vault at `{0}` is sealed")]
     Sealed(String),
     /// No response, or a response that is not about the secret.
-    #[error("the request to Vault about {what} failed: {}", .error.without_body())]
+    #[error("Vault request for {what} failed: {}", .error.without_body())]
     Unreachable {
         /// The subject of the request.
         what: String,
@@ -85,7 +85,7 @@ pub enum SecretsError {
     #[error("secret {0} was modified concurrently")]
     Stale(SecretLocation),
     /// The response is not valid for Vault.
-    #[error("Vault's response about {what} is malformed: {why}")]
+    #[error("malformed Vault response for {what}: {why}")]
     Malformed {
         /// The subject of the request.
         what: String,

@@ -1,8 +1,8 @@
 //! Secrets client: a Read half and a Write half, without policy. Works with Vault, or with tables of the
 //! configuration file.
 //!
-//! **Invariant:** errors and `Debug` output contain no values; a value is a [`Secret`] from the response until
-//! it is sent.
+//! **Invariant:** errors and `Debug` output contain no values; a value is a [`Secret`] from the response
+//! until it is sent.
 //!
 //! ```
 //! use qontract_access::ReadPermit;

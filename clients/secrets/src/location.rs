@@ -7,7 +7,7 @@ use crate::error::SecretsError;
 /// The location of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretLocation {
-    /// Its path, with the mount.
+    /// The path, with the mount.
     pub path: String,
     /// The requested version, if not the latest.
     pub version: Option<u64>,
@@ -51,7 +51,7 @@ pub(crate) fn segments(path: &str) -> Result<Vec<&str>, SecretsError> {
         return Err(wrong("it contains a `.` or `..` segment"));
     }
     if path.chars().any(char::is_control) {
-        return Err(wrong("it has a control character"));
+        return Err(wrong("it contains a control character"));
     }
     Ok(segments)
 }
@@ -77,7 +77,7 @@ mod tests {
         check("/a", Err("`/a` is not a valid secret path: it has an empty segment"));
         check("a//b", Err("`a//b` is not a valid secret path: it has an empty segment"));
         check("a/../b", Err("`a/../b` is not a valid secret path: it contains a `.` or `..` segment"));
-        check("a\nb", Err("`a\nb` is not a valid secret path: it has a control character"));
+        check("a\nb", Err("`a\nb` is not a valid secret path: it contains a control character"));
     }
 
     #[test]

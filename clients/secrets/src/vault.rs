@@ -39,7 +39,7 @@ pub const MAX_ANSWER_BYTES: usize = 1 << 20;
 /// The settings of a Vault client.
 #[derive(Clone, Debug)]
 pub struct VaultSettings {
-    /// Its address: `https://host:8200/`.
+    /// The address: `https://host:8200/`.
     pub server: Url,
     /// The login method.
     pub login: Login,

@@ -37,8 +37,8 @@ struct Extensions {
 }
 
 impl QueryAnswer {
-    /// Parses a response. Fails if the response has errors, or lacks the list of schemas, which determines what
-    /// an integration may read.
+    /// Parses a response. Fails if the response has errors, or lacks the list of schemas, which determines
+    /// what an integration may read.
     pub(crate) fn parse(body: Vec<u8>) -> Result<Self, ServerError> {
         let malformed = |what| ServerError::Malformed { what, source: None };
         let body = String::from_utf8(body).map_err(|_| malformed("it is not UTF-8"))?;

@@ -49,7 +49,7 @@ pub struct GraphqlQuery<'q> {
 pub struct CommitInfo {
     /// The commit.
     pub commit: String,
-    /// Its time in seconds since 1970.
+    /// The time in seconds since 1970.
     pub timestamp: String,
 }
 

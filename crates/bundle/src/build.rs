@@ -21,6 +21,7 @@ mod datafiles;
 mod disk_cache;
 mod encode;
 mod facts;
+mod files;
 mod graphql;
 mod incremental;
 mod parse;
@@ -34,11 +35,12 @@ use qontract_diagnostics::Diagnostic;
 use qontract_yaml::Node;
 
 use crate::model::{Bundle, CommitStamp, Pool};
-use crate::repo::{Listing, NameFilter, PreviousListing, Repo, RepoError};
+use crate::repo::{Repo, RepoError};
 use crate::store::AtomicFile;
 use crate::value::Value;
-use cache::{CacheState, ChangeStats, IncrementalBase};
+use cache::{CacheState, IncrementalBase};
 use context::SchemaContext;
+use files::RepoFiles;
 
 pub use cache::{BuildCache, MIN_CACHED_FILES};
 
@@ -51,6 +53,16 @@ pub struct BuildOutcome {
     pub partial: Option<Bundle>,
     /// All findings, in no particular order.
     pub findings: Vec<Diagnostic>,
+}
+
+impl BuildOutcome {
+    /// The outcome of encoding everything that could be read.
+    fn new(bundle: Bundle, findings: Vec<Diagnostic>) -> Self {
+        if findings.iter().any(Diagnostic::is_error) {
+            return Self { built: None, partial: Some(bundle), findings };
+        }
+        Self { built: Some(bundle), partial: None, findings }
+    }
 }
 
 /// Builds the bundle of a data repo.
@@ -84,79 +96,58 @@ pub fn build_with(
     if let (Some(cache), Some(changed_paths), None) = (&mut cache, changed_paths, &output)
         && let Some(built) = incremental::build(repo, &stamp, pool, cache, changed_paths)
     {
-        return Ok(BuildOutcome { built: Some(built), partial: None, findings: Vec::new() });
+        return Ok(BuildOutcome::new(built, Vec::new()));
     }
+    build_fully(repo, stamp, pool, cache, output)
+}
+
+/// Builds the bundle from all files of the data repo. With a cache, unchanged files are not read or parsed.
+fn build_fully(
+    repo: &Repo,
+    stamp: CommitStamp,
+    pool: &Pool,
+    mut cache: Option<&mut BuildCache>,
+    output: Option<&mut AtomicFile>,
+) -> Result<BuildOutcome, RepoError> {
     let started_at = cache.as_ref().map(|cache| cache.now());
-    let layout = repo.layout();
     let mut findings = Vec::new();
-    let schema_context = SchemaContext::read(repo, &mut findings)?;
+    let context = SchemaContext::read(repo, &mut findings)?;
     // The whole state is taken out here and put back at the end, so a build that fails in between leaves an
     // empty cache.
-    let known = match &mut cache {
-        Some(cache) => cache.take(schema_context.digest(repo)),
+    let mut known = match &mut cache {
+        Some(cache) => cache.take(context.digest(repo)),
         None => CacheState::default(),
     };
-    let [known_data, known_resources] = &known.folders;
-    let before = |folders| started_at.map(|started_at| PreviousListing { dirs: folders, started_at });
-    let mut listing = repo.list_cached(&layout.data, NameFilter::Documents, before(known_data))?;
-    let has_links = schema_context.has_links || listing.has_links;
-    let data_folders = std::mem::take(&mut listing.dirs);
-    let schema_index = schema_context.schemas.index();
-    let context = datafiles::DatafileContext {
-        cache: &known.datafiles,
-        started_at,
-        schema_index: &schema_index,
-        types: &schema_context.types,
-    };
-    let data = datafiles::read_all(listing, &context, &mut findings);
-    // Not earlier: the listing of a Git revision holds the content of its files in memory.
-    let mut listing = match repo.list_cached(&layout.resources, NameFilter::All, before(known_resources)) {
-        // Resources are the only optional part of a data repo.
-        Err(RepoError::Missing { .. }) => Listing::default(),
-        other => other?,
-    };
-    let has_links = has_links || listing.has_links;
-    let folders = [data_folders, std::mem::take(&mut listing.dirs)];
-    let resources =
-        resources::read_all(listing, &known.resources, started_at, &data.backrefs(), &mut findings);
-    let mut change_stats = ChangeStats::default();
-    data.count_changes(&known.datafiles, &mut change_stats);
-    resources::count_changes(&resources, &known.resources, &mut change_stats);
-    let is_same = change_stats.changed == 0 && (data.len(), resources.len()) == known.len();
-
-    let Some(graphql) = schema_context.graphql.clone() else {
+    let known_checkpoints = known.base.take().map(|base| base.checkpoints).unwrap_or_default();
+    let files = RepoFiles::read(repo, &context, &known, started_at, &mut findings)?;
+    let stats = files.change_stats(&known);
+    let is_same = stats.changed == 0 && files.len() == known.len();
+    let Some(graphql) = context.graphql.clone() else {
         return Ok(BuildOutcome { built: None, partial: None, findings });
     };
-    let (datafiles, patches) = data.with_identifiers(&schema_context.schemas, &schema_context.types);
-    let stamps =
-        resources.iter().map(|resource| (resource.file_stamp, resource.content_sha)).collect::<Vec<_>>();
-    // The last bundle can have files that are not in the cache.
-    let has_same_files =
-        |last: &&Bundle| (last.datafiles.len(), last.resources.len()) == (datafiles.len(), resources.len());
-    let last =
-        known.last_bundle.as_ref().filter(|last| is_same && last.stamp == stamp).filter(has_same_files);
+    let RepoFiles { data, resources, folders, has_links } = files;
+    let (datafiles, patches) = data.with_identifiers(&context.schemas, &context.types);
+    let stamps: Vec<_> = resources.iter().map(|one| (one.file_stamp, one.content_sha)).collect();
+    let last = known.last_bundle.as_ref().filter(|last| {
+        // The last bundle can have files that are not in the cache.
+        let has_same_files =
+            (last.datafiles.len(), last.resources.len()) == (datafiles.len(), resources.len());
+        is_same && last.stamp == stamp && has_same_files
+    });
     let (built, checkpoints) = if let Some(last) = last {
-        (last.clone(), known.base.map(|base| base.checkpoints).unwrap_or_default())
+        (last.clone(), known_checkpoints)
     } else {
-        let schemas = schema_context.schemas.patched(&patches);
+        let schemas = context.schemas.patched(&patches);
         encode::encode(encode::BundleParts { datafiles, stamp, graphql, resources, schemas }, pool, output)
     };
     if let Some(cache) = cache {
-        let base = (findings.is_empty() && !has_links).then_some(IncrementalBase {
-            context: schema_context,
-            patches,
-            checkpoints,
-        });
-        let (resources, last) = (resources::cache_entries(&built, stamps), Some(built.clone()));
-        cache.put(
-            CacheState { datafiles: data.into_cache(), resources, folders, last_bundle: last, base },
-            change_stats,
-        );
+        let is_base = findings.is_empty() && !context.has_links && !has_links;
+        let base = is_base.then_some(IncrementalBase { context, patches, checkpoints });
+        let resources = resources::cache_entries(&built, stamps);
+        let (datafiles, last_bundle) = (data.into_cache(), Some(built.clone()));
+        cache.put(CacheState { datafiles, resources, folders, last_bundle, base }, stats);
     }
-    if findings.iter().any(Diagnostic::is_error) {
-        return Ok(BuildOutcome { built: None, partial: Some(built), findings });
-    }
-    Ok(BuildOutcome { built: Some(built), partial: None, findings })
+    Ok(BuildOutcome::new(built, findings))
 }
 
 /// Converts a YAML node to a value. `None` if JSON cannot represent it.

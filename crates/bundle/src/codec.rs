@@ -81,15 +81,15 @@ impl Encoder {
 
     /// The encoded bytes with a checksum. `by` identifies the program, because another version may use
     /// another format.
-    pub fn seal(self, by: &str) -> Vec<u8> {
+    pub fn with_checksum(self, by: &str) -> Vec<u8> {
         let mut sealed = Vec::with_capacity(self.len() + 64);
         // Writing to memory does not fail.
-        let _ = self.write_sealed(by, &mut sealed);
+        let _ = self.write_with_checksum(by, &mut sealed);
         sealed
     }
 
-    /// Writes the encoded bytes with a checksum; see [`seal`](Self::seal).
-    pub fn write_sealed(self, by: &str, out: &mut dyn io::Write) -> io::Result<()> {
+    /// Writes the encoded bytes with a checksum; see [`with_checksum`](Self::with_checksum).
+    pub fn write_with_checksum(self, by: &str, out: &mut dyn io::Write) -> io::Result<()> {
         let by = Sha256::of(by.as_bytes());
         let sum = Sha256::of_parts([by.as_bytes().as_slice()].into_iter().chain(self.pieces()));
         out.write_all(sum.as_bytes())?;
@@ -207,7 +207,7 @@ mod tests {
         second.text("behind");
         packer.nested_list(vec![second, Encoder::default()]);
         packer.text("last");
-        let sealed = packer.seal("one");
+        let sealed = packer.with_checksum("one");
         assert!(Decoder::open(&sealed, "another").is_none());
         let mut unpacker = Decoder::open(&sealed, "one").expect("whole");
         assert_eq!(unpacker.number(), Some(u64::MAX));

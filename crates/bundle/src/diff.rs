@@ -62,7 +62,7 @@ impl<T> Change<T> {
 /// A datafile that differs.
 #[derive(Clone, Debug)]
 pub struct DatafileChange {
-    /// Its path.
+    /// The path.
     pub path: Arc<str>,
     /// The change.
     pub change: Change<Arc<Document>>,
@@ -71,7 +71,7 @@ pub struct DatafileChange {
 /// A resource that differs.
 #[derive(Clone, Debug)]
 pub struct ResourceChange {
-    /// Its path.
+    /// The path.
     pub path: Box<str>,
     /// The change.
     pub change: Change<Arc<Resource>>,

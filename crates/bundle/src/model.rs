@@ -15,7 +15,7 @@ use crate::value::Value;
 pub struct CommitStamp {
     /// The commit, as given.
     pub commit: String,
-    /// Its timestamp in seconds since 1970, as given.
+    /// The timestamp of the commit in seconds since 1970, as given.
     pub timestamp: String,
 }
 
@@ -48,7 +48,7 @@ impl Document {
 pub struct Datafile {
     /// Path within `data/`, with a leading slash.
     pub path: Arc<str>,
-    /// Its content.
+    /// The content.
     pub document: Arc<Document>,
 }
 

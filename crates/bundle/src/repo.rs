@@ -4,7 +4,9 @@ mod dir_cache;
 mod directory;
 mod disk;
 mod file_stamp;
+mod findings;
 mod layout;
+mod names;
 mod repo_stamp;
 mod revision;
 
@@ -13,13 +15,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use qontract_diagnostics::{Diagnostic, Sources, code};
+use qontract_diagnostics::{Diagnostic, Sources};
 use rayon::prelude::*;
 
 pub use dir_cache::DirCache;
 pub(crate) use disk::{DiskPath, RootDir};
 pub use file_stamp::FileStamp;
+pub(crate) use findings::unreadable;
 pub use layout::Layout;
+pub(crate) use names::has_hidden_part;
 pub use repo_stamp::RepoStamp;
 pub use revision::{GitError, Revision, head_stamp, merge_base};
 
@@ -76,7 +80,7 @@ enum RepoFileContent {
 /// The reason why a file was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum FileReadError {
-    /// It has this many bytes, more than [`MAX_FILE_BYTES`].
+    /// The file has this many bytes, more than [`MAX_FILE_BYTES`].
     #[error("it has {0} bytes; the maximum is {MAX_FILE_BYTES}")]
     TooLarge(u64),
     /// Opening or reading it failed.
@@ -132,15 +136,15 @@ pub struct PreviousListing<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum RepoError {
     /// A folder or file of the layout is missing.
-    #[error("there is no `{name}` in the data repo")]
+    #[error("`{name}` not found in the data repo")]
     Missing {
-        /// Its name in the layout.
+        /// The name of the part in the layout.
         name: String,
     },
     /// A folder cannot be listed.
     #[error("cannot list `{name}`")]
     List {
-        /// Its name.
+        /// The name.
         name: String,
         /// The cause.
         #[source]
@@ -283,7 +287,7 @@ impl RepoFile {
         Self { path: path.to_owned(), name, content: RepoFileContent::InMemory(Vec::new()) }
     }
 
-    /// Its file stamp, if it is on disk and the platform has stamps.
+    /// The file stamp, if the file is on disk and the platform has stamps.
     pub fn file_stamp(&self) -> Option<FileStamp> {
         match &self.content {
             RepoFileContent::OnDisk(place) => place.file_stamp(),
@@ -311,37 +315,9 @@ impl RepoFile {
         match &self.content {
             RepoFileContent::InMemory(bytes) => Ok((Cow::Borrowed(bytes), None)),
             RepoFileContent::TooLarge(size) => Err(FileReadError::TooLarge(*size)),
-            RepoFileContent::OnDisk(place) => place.read().map(|(bytes, stamp)| (Cow::Owned(bytes), stamp)),
+            RepoFileContent::OnDisk(place) => {
+                place.read_with_stamp().map(|(bytes, stamp)| (Cow::Owned(bytes), stamp))
+            }
         }
     }
-}
-
-/// Whether a file or directory of this name is ignored.
-fn is_hidden(name: &str) -> bool {
-    name.starts_with('.')
-}
-
-/// Whether a path of the data repo has an ignored component.
-pub(crate) fn has_hidden_part(path: &str) -> bool {
-    path.split('/').any(is_hidden)
-}
-
-fn link_outside(name: &str, target: &str) -> Diagnostic {
-    let message = format!("the link points to `{target}`, which is not part of the data repo");
-    Diagnostic::new(code::LINK_OUTSIDE, message).in_file(name)
-}
-
-fn link_broken(name: &str, target: &str, why: &str) -> Diagnostic {
-    Diagnostic::new(code::LINK_BROKEN, format!("the link points to `{target}`, {why}")).in_file(name)
-}
-
-/// Reports a directory that is nested too deeply to be listed.
-fn too_deep(name: &str) -> Diagnostic {
-    let message = format!("the folder is nested more than {MAX_DEPTH} levels deep, and is not read");
-    Diagnostic::new(code::FOLDER_DEPTH, message).in_file(name).hint("move it up, or remove it")
-}
-
-/// Reports a file that cannot be read.
-pub(crate) fn unreadable(name: &str, why: &str) -> Diagnostic {
-    Diagnostic::new(code::UNREADABLE, format!("the file cannot be read: {why}")).in_file(name)
 }

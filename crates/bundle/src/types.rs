@@ -20,9 +20,9 @@ pub struct Types {
 /// An object or interface type.
 #[derive(Debug)]
 pub struct Type {
-    /// Its name.
+    /// The name.
     pub name: Box<str>,
-    /// Its fields, in the order of the file. If a field is defined twice, the last definition is used.
+    /// The fields, in the order of the file. If a field is defined twice, the last definition is used.
     pub fields: Vec<Field>,
     /// Index of each field, by name.
     field_index: HashMap<Box<str>, usize, RandomState>,
@@ -59,7 +59,7 @@ pub enum TypeResolution {
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "these are the attributes as the data repo writes them")]
 pub struct Field {
-    /// Its name.
+    /// The name.
     pub name: Box<str>,
     /// Name of its type.
     pub type_name: Box<str>,
@@ -82,15 +82,15 @@ pub struct Field {
     /// Whether the field is resolved to the resource that it names.
     pub resolve_resource: bool,
     /// Resolved to the datafiles that refer to the object.
-    pub synthetic: Option<Synthetic>,
+    pub synthetic: Option<BackrefSelector>,
     /// Lists all datafiles of this schema.
     pub datafile_schema: Option<Box<str>>,
 }
 
 /// Selects the datafiles that refer to an object.
 #[derive(Debug)]
-pub struct Synthetic {
-    /// Their schema.
+pub struct BackrefSelector {
+    /// The schema of the datafiles.
     pub schema: Box<str>,
     /// Path of the reference in them, with dots between keys.
     pub sub_attr: Box<str>,
@@ -234,13 +234,14 @@ impl Field {
             is_resource: flag(map, "isResource"),
             resolve_resource: flag(map, "resolveResource"),
             synthetic: synthetic.and_then(|map| {
-                Some(Synthetic { schema: text(map, "schema")?, sub_attr: text(map, "subAttr")? })
+                Some(BackrefSelector { schema: text(map, "schema")?, sub_attr: text(map, "subAttr")? })
             }),
             datafile_schema: text(map, "datafileSchema"),
         })
     }
 
-    /// Whether the field identifies an object within its list. Fields that are unique across all data also do.
+    /// Whether the field identifies an object within its list. Fields that are unique across all data also
+    /// do.
     pub fn identifies(&self) -> bool {
         self.is_unique || self.is_context_unique
     }

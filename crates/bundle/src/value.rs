@@ -175,7 +175,7 @@ impl Map {
         self.values.slice.as_ptr().addr()
     }
 
-    /// Its key set, for lookups of the same key in many maps.
+    /// The key set, for lookups of the same key in many maps.
     pub fn keys(&self) -> &KeySet {
         &self.keys
     }

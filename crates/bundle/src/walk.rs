@@ -189,12 +189,19 @@ pub struct VisitedValue<'w, 's, 'd, S, D> {
     pub path: &'w [PathSegment<'d>],
     /// The value.
     pub value: D,
-    /// Its position in schema and type.
+    /// The position in schema and type.
     pub at: WalkPosition<'s, S>,
 }
 
-/// A field of a map: its key, its value, and the position of the value.
-pub type MapField<'s, 'd, S, D> = (&'d str, D, WalkPosition<'s, S>);
+/// A field of a map.
+pub struct MapField<'s, 'd, S, D> {
+    /// Its key.
+    pub key: &'d str,
+    /// Its value.
+    pub value: D,
+    /// The position of the value in schema and type.
+    pub at: WalkPosition<'s, S>,
+}
 
 /// Actions of a walk.
 pub trait Visitor<'s, 'd, S, D> {
@@ -244,11 +251,12 @@ impl<'s, 'd, V> Walker<'_, 's, 'd, V> {
             Shape::Map => {
                 let fields = node.entries().filter(|(key, _)| *key != "$schema");
                 if matches!(self.path.last(), Some(PathSegment::Index(_))) {
-                    let fields: Vec<MapField<'s, 'd, S, D>> =
-                        fields.map(|(key, value)| (key, value, self.position_of(at, key, value))).collect();
+                    let fields: Vec<MapField<'s, 'd, S, D>> = fields
+                        .map(|(key, value)| MapField { key, value, at: self.position_of(at, key, value) })
+                        .collect();
                     self.visitor.item(VisitedValue { path: &self.path, value: node, at }, &fields);
-                    for (key, value, next) in fields {
-                        self.descend(PathSegment::Key(key), value, next, at);
+                    for field in fields {
+                        self.descend(PathSegment::Key(field.key), field.value, field.at, at);
                     }
                 } else {
                     for (key, value) in fields {

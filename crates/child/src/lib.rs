@@ -1,9 +1,9 @@
 //! Child processes in their own process groups, which end together with all their descendants.
 //!
-//! **Invariant:** no process of a group is left once the exit of its first process was observed, its
+//! **Invariant:** no process of a group is left after the exit of its first process was observed, its
 //! [`ProcessGroup`] was dropped, or this process has ended, even by `SIGKILL` ([`enable_watchdog`]). A
-//! process that has left its group is killed with the last group that may have started it ([`adopt_orphans`]), unless
-//! this process is killed first.
+//! process that has left its group is killed with the last group that may have started it
+//! ([`adopt_orphans`]), unless this process is killed first.
 
 mod orphans;
 mod pipe;

@@ -63,9 +63,9 @@ struct InheritedChildren {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SweepAction {
     Keep,
-    /// It has ended, and no other code waits for it.
+    /// The process has ended, and no other code waits for it.
     Reap,
-    /// It alone is killed, since processes that are not its descendants may be in its group.
+    /// Only the process itself is killed, since processes that are not its descendants may be in its group.
     Kill,
     KillGroup,
 }

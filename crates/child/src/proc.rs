@@ -6,7 +6,7 @@ use std::path::Path;
 /// A process as `/proc/PID/stat` describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessInfo {
-    /// Its id.
+    /// The id.
     pub pid: i32,
     /// Whether it has ended and its parent has not reaped it.
     pub is_zombie: bool,
@@ -16,7 +16,7 @@ pub struct ProcessInfo {
     pub group: i32,
     /// The id of its session.
     pub session: i32,
-    /// Its start time, in clock ticks since boot.
+    /// The start time, in clock ticks since boot.
     pub started: u64,
 }
 

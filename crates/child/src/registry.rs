@@ -28,9 +28,9 @@ const SWEEP_TIMEOUT: Duration = Duration::from_secs(1);
 /// The purpose of a child process, which decides when a shutdown ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Purpose {
-    /// It only reads: a shutdown ends it at once.
+    /// The child only reads: a shutdown ends it at once.
     Read,
-    /// It changes something: a shutdown lets it finish, unless the shutdown is forced.
+    /// The child changes something: a shutdown lets it finish, unless the shutdown is forced.
     Write,
 }
 
@@ -250,7 +250,7 @@ fn is_stopped(stopping: Option<Purpose>, purpose: Purpose) -> bool {
 /// Whether the first process of a group has ended. The rest of the group is then killed.
 fn has_ended(group: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    // An error means that it is not our child any more.
+    // An error means that it is no longer our child.
     waitid(WaitId::Pid(group), options).map_or(true, |status| status.is_some())
 }
 

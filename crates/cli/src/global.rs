@@ -10,13 +10,13 @@ use crate::printer::Verbosity;
 /// Options of every command.
 #[derive(Args, Debug, Default)]
 pub struct GlobalOptions {
-    /// Print results, warnings and errors only
+    /// Print only results, warnings and errors
     #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = "Global options")]
     pub quiet: bool,
     /// Print more: the log level is DEBUG unless `--log-level` is given
     #[arg(short, long, global = true, help_heading = "Global options")]
     pub verbose: bool,
-    /// Use colours `auto` (on a terminal, unless `$NO_COLOR` is set), `always` or `never`
+    /// When to use colours: `auto` (on a terminal, unless `$NO_COLOR` is set), `always` or `never`
     #[arg(
         long,
         value_name = "WHEN",

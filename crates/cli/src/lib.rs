@@ -2,7 +2,7 @@
 //! stdout and stderr, [`progress`] shows the current activity of a slow command, and [`terminal`] reads the
 //! size and sets the modes of the terminal.
 
-mod command_line;
+mod flavor;
 mod global;
 mod groups;
 mod plan;
@@ -27,7 +27,7 @@ use qontract_config::environment::{ReadBy, help};
 
 pub use qontract_config::variable;
 
-pub use command_line::CommandLine;
+pub use flavor::CliFlavor;
 pub use global::{ColorWhen, GlobalOptions};
 pub use groups::command;
 pub use plan::{AffectedArgs, DiffArgs, DiffFormat, PlanArgs, PlanFormat, ReportFormat};
@@ -73,7 +73,7 @@ pub enum Command {
     /// Exit code: 0 success, with or without changes; 1 failed, or a removal needs approval; 2 usage error.
     /// With --detailed-exitcode: 0 no changes, 1 failed or held, 2 changes, 64 usage error.
     Plan(PlanArgs),
-    /// Build a bundle from a data repo, named by the SHA-256 of its bytes
+    /// Build a bundle from a data repo; its name is the SHA-256 of its bytes
     #[command(after_long_help = examples(&[
         ("qontract bundle -o bundle.json", "bundle and validate the working tree"),
         ("qontract bundle --rev main -o main.json", "bundle a Git revision, without a checkout"),
@@ -86,7 +86,7 @@ pub enum Command {
     Diff(DiffArgs),
     /// Check a data repo, some of its files, a Git revision or a bundle, and report all errors at once
     ///
-    /// Exit code: 0 no errors, 1 errors (with --strict: or warnings), 2 usage error. If files are named, only
+    /// Exit code: 0 no errors, 1 errors, or warnings with --strict, 2 usage error. If files are named, only
     /// their findings count.
     #[command(after_long_help = examples(&[
         ("qontract validate", "check the data repo that contains the working directory"),
@@ -97,7 +97,7 @@ pub enum Command {
     Validate(ValidateArgs),
     /// Work with the JSON Schemas of a data repo
     Schema(SchemaArgs),
-    /// List or show objects of the data: `get namespaces`, `get apps billing`
+    /// List or show objects in the data: `get namespaces`, `get apps billing`
     #[command(after_long_help = examples(&[
         ("qontract get", "list all kinds"),
         ("qontract get namespaces --filter cluster=cliffs-stage", "list namespaces as a table"),
@@ -129,7 +129,7 @@ pub enum Command {
     Reconcile(Box<ReconcileArgs>),
     /// Show which integrations and shards a change can affect, and why
     ///
-    /// Exit code: 0 none, 1 some, 2 error.
+    /// Exit code: 0 nothing is affected, 1 something is affected, 2 error.
     Affected(AffectedArgs),
     /// List the integrations, or the schemas that one of them reads
     Integrations(IntegrationsArgs),
@@ -137,7 +137,7 @@ pub enum Command {
     Shards(ShardsArgs),
     /// Work with Kubernetes objects
     Inventory(InventoryArgs),
-    /// Explain a code such as Q1007 at length, or a run; without either, list all codes
+    /// Explain a diagnostic code such as Q1007, or a run; without an argument, list all codes
     Explain(ExplainArgs),
     /// List runs, or show one
     Runs(RunsArgs),
@@ -153,7 +153,7 @@ pub enum Command {
     Completions(CompletionsArgs),
     /// Write the manual pages, one for each command
     Man(ManArgs),
-    /// Print the help of a command
+    /// Print help for a command
     Help(HelpArgs),
     /// Print the version, the commit and its date
     Version,
@@ -164,7 +164,7 @@ pub enum Command {
 pub struct HelpArgs {
     /// The command, for example `reconcile` or `integrations schemas`; without one, all commands
     pub command: Vec<String>,
-    /// Print the reference of all commands in Markdown
+    /// Print the reference for all commands in Markdown
     #[arg(long, conflicts_with = "command")]
     pub markdown: bool,
 }
@@ -240,10 +240,10 @@ pub struct BundleArgs {
 #[derive(Args, Debug)]
 pub struct ValidateArgs {
     /// What to check: a data repo, a Git revision or a bundle file; or files and directories of a data repo,
-    /// to show only their findings; by default the data repo that contains the working directory
-    #[arg(value_name = "WHAT", default_value = ".")]
+    /// to show only their findings; by default the data repo that contains the directory of `--repo`
+    #[arg(value_name = "WHAT")]
     pub what: Vec<String>,
-    /// Git repository in which to look up revisions
+    /// Directory of the data repo, in which Git revisions are looked up
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub repo: PathBuf,
     /// Hide warnings
@@ -269,10 +269,10 @@ pub struct ValidateArgs {
 /// Output formats of findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum FindingsFormat {
-    /// For people, with source lines
+    /// Human-readable, with source lines
     #[default]
     Text,
-    /// For machines
+    /// Machine-readable
     Json,
 }
 
@@ -297,10 +297,10 @@ pub struct SchemaExportArgs {
     /// Directory to write to; existing files are overwritten
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
-    /// The data repo, Git revision or bundle file with the schemas
-    #[arg(long, alias = "data", value_name = "WHAT", default_value = ".")]
-    pub from: String,
-    /// Git repository in which to look up revisions
+    /// The data repo, Git revision or bundle file with the schemas [default: the directory of `--repo`]
+    #[arg(long, alias = "data", value_name = "WHAT")]
+    pub from: Option<String>,
+    /// Directory of the data repo, in which Git revisions are looked up
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub repo: PathBuf,
     /// Layout of the data repo.
@@ -311,10 +311,10 @@ pub struct SchemaExportArgs {
 /// Options that select the data to read.
 #[derive(Args, Debug)]
 pub struct DataOptions {
-    /// The data: a directory, a bundle file, or a Git revision
-    #[arg(long, value_name = "DATA", default_value = ".")]
-    pub data: String,
-    /// Git repository in which to look up revisions
+    /// The data: a directory, a bundle file, or a Git revision [default: the directory of `--repo`]
+    #[arg(long, value_name = "DATA")]
+    pub data: Option<String>,
+    /// Directory of the data repo, in which Git revisions are looked up
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub repo: PathBuf,
     /// Layout of the data repo.
@@ -328,7 +328,7 @@ pub struct QueryArgs {
     /// The GraphQL request, for example `{ apps_v1 { name } }`; `-` reads it from stdin
     #[arg(value_name = "QUERY")]
     pub request: String,
-    /// Values of the variables, as a JSON object
+    /// Variables of the request, as a JSON object
     #[arg(long, value_name = "JSON")]
     pub variables: Option<String>,
     /// Operation to execute, if the request has several
@@ -369,10 +369,10 @@ pub struct GetArgs {
 /// Output formats of `get`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum GetFormat {
-    /// The most important columns, for people
+    /// Table of the most important columns
     #[default]
     Table,
-    /// All columns, for people
+    /// Table of all columns
     Wide,
     /// JSON
     Json,
@@ -397,7 +397,7 @@ pub struct IntegrationsArgs {
 /// Output formats of the list of integrations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum IntegrationsFormat {
-    /// Names and descriptions, for people
+    /// Table of names and descriptions
     #[default]
     Text,
     /// A JSON list: name, description, form (built-in or process), flags
@@ -409,7 +409,7 @@ pub enum IntegrationsFormat {
 /// Actions of `integrations`.
 #[derive(Debug, Subcommand)]
 pub enum IntegrationsAction {
-    /// List the integrations, as without a subcommand
+    /// List the integrations; this is the default
     List {
         /// Output format
         #[arg(short, long, value_enum)]
@@ -504,10 +504,9 @@ pub struct ConfigArgs {
 pub enum ConfigAction {
     /// Check the configuration, the tools, the data, and access to every target system
     ///
-    /// Reads only. For each cluster: is it reachable, are the credentials accepted, and does it grant the
-    /// permissions that the integrations of the data need. For each program of `[integrations.*]`: can it be
-    /// started, and does it respond to `describe`. Exit code: 0 nothing failed, 1 something failed, 2 usage
-    /// error.
+    /// Reads only. Checks that each cluster is reachable, accepts the credentials and grants the permissions
+    /// that the integrations of the data need, and that each program of `[integrations.*]` starts and
+    /// responds to `describe`. Exit code: 0 nothing failed, 1 something failed, 2 usage error.
     Check(Box<ConfigCheckArgs>),
     /// Write a configuration template in which every line is a comment
     Init {
@@ -561,8 +560,8 @@ pub enum JournalAction {
     /// Initialise the journal, or the parts of it that are lost or damaged
     ///
     /// Without a journal every removal needs approval, because earlier removals are unknown. Run this once
-    /// for a new installation, and after a loss once you know what was removed in the last 24 hours. An
-    /// intact journal is not changed.
+    /// for a new installation. After a loss, check what was removed in the last 24 hours before you run it
+    /// again. An intact journal is not changed.
     Init {
         /// Directory of the run records, which holds the journal for real targets; by default
         /// `$QONTRACT_RUNS`, else below the user's state directory

@@ -46,7 +46,7 @@ pub struct PlanArgs {
     /// Contact addresses and read secrets that the change adds or modifies; by default, a plan does neither
     #[arg(long)]
     pub trust_head: bool,
-    /// Plan data even if it does not validate
+    /// Plan even if the data is invalid
     #[arg(long)]
     pub no_validate: bool,
 }
@@ -54,7 +54,7 @@ pub struct PlanArgs {
 /// Output formats of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum PlanFormat {
-    /// For people
+    /// Human-readable text
     #[default]
     Text,
     /// Markdown, for a comment on a merge request
@@ -95,7 +95,7 @@ pub struct AffectedArgs {
 /// Output formats of a report about a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {
-    /// For people
+    /// Human-readable text
     #[default]
     Text,
     /// JSON
@@ -129,7 +129,7 @@ pub struct DiffArgs {
 /// Output formats of a diff.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum DiffFormat {
-    /// For people
+    /// Human-readable text
     #[default]
     Text,
     /// JSON in the format of the server's `/diff` endpoint

@@ -108,7 +108,7 @@ impl Printer {
 
     /// Writes text to stdout and escapes unsafe characters, for commands that run until the reader closes the
     /// pipe.
-    pub fn follow(&self, text: &str) -> anyhow::Result<PipeState> {
+    pub fn print_streaming(&self, text: &str) -> anyhow::Result<PipeState> {
         progress::erase();
         let mut out = self.out.lock();
         match out.write_all(sanitize_lines(text).as_bytes()).and_then(|()| out.flush()) {
@@ -118,7 +118,7 @@ impl Printer {
     }
 
     /// Writes JSON to stdout: indented on a terminal, otherwise unchanged.
-    pub fn json_answer(&self, json: &[u8]) -> anyhow::Result<()> {
+    pub fn print_json(&self, json: &[u8]) -> anyhow::Result<()> {
         if io::IsTerminal::is_terminal(&self.out) {
             self.json(pretty::json(&String::from_utf8_lossy(json)).as_bytes())
         } else {

@@ -86,8 +86,8 @@ pub struct ApproveArgs {
     /// its last run that held changes
     #[arg(value_name = "RUN")]
     pub run: String,
-    /// Write the datafile here instead of to stdout; in a directory, the file is named after the run. An
-    /// existing file is not replaced
+    /// Write the datafile to this file or directory instead of stdout; in a directory, the file is named
+    /// after the run. An existing file is not replaced
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// The last day on which the removals are allowed: a date such as `2026-12-01`, or days from today such

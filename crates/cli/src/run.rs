@@ -9,10 +9,10 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand
 use parking_lot::{RwLock, RwLockReadGuard};
 use qontract_config::{UsageError, variable};
 use qontract_runtime::{FlagKind, IntegrationMeta, Options};
-use qontract_telemetry::log::{Level, LineFormat};
+use qontract_telemetry::log::{Level, LineFormat, Log};
 
 use super::plan::PlanFormat;
-use super::{CONFIG_HELP, CommandLine, NAMED_CONFIG_HELP};
+use super::{CONFIG_HELP, CliFlavor, NAMED_CONFIG_HELP};
 use crate::printer::{self, Verbosity};
 
 /// Arguments of `reconcile`.
@@ -43,7 +43,7 @@ pub struct RunOptions {
     /// configured server, else the working directory
     #[arg(long, value_name = "DATA", global = true)]
     pub data: Option<String>,
-    /// Run even if the data does not validate
+    /// Run even if the data is invalid
     #[arg(long, global = true, conflicts_with = "every")]
     pub no_validate: bool,
     /// The data before a proposed change: a dry run processes only affected shards; a real run also
@@ -102,11 +102,24 @@ pub struct RunOptions {
     /// Index of this process, counted from 0; by default `$SHARD_ID`, else 0
     #[arg(long, value_name = "I", global = true)]
     pub shard_id: Option<u32>,
-    /// Run in a loop: now, then at this interval, and whenever the data changes: `30s`, `10m`, `1h`
+    /// Wait for rollouts to complete, for at most this time (default 10m); exit with 1 if a rollout fails, with
+    /// 75 if one is still in progress
+    #[arg(
+        long,
+        value_name = "TIME",
+        global = true,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "10m",
+        value_parser = duration,
+        conflicts_with_all = ["dry_run", "every"],
+    )]
+    pub wait: Option<Duration>,
+    /// Run in a loop: immediately, at this interval, and whenever the data changes: `30s`, `10m`, `1h`
     #[arg(long, value_name = "TIME", global = true, value_parser = duration)]
     pub every: Option<Duration>,
-    /// With `--every`: serve `/status`, `/healthz`, `/readyz` and `/metrics` here: `HOST:PORT`, or a port on
-    /// the loopback interface
+    /// With `--every`: serve `/status`, `/healthz`, `/readyz` and `/metrics` on this address: `HOST:PORT`, or
+    /// a port on the loopback interface
     #[arg(long, value_name = "ADDRESS", global = true, requires = "every", value_parser = listen_address)]
     pub listen: Option<SocketAddr>,
     /// Output format
@@ -120,7 +133,7 @@ pub struct RunOptions {
     pub detailed_exitcode: bool,
     /// The command line that the process was started with.
     #[arg(skip)]
-    pub command_line: CommandLine,
+    pub flavor: CliFlavor,
 }
 
 /// Log options.
@@ -153,6 +166,12 @@ impl LogOptions {
         })
     }
 
+    /// A log to stderr with these options.
+    pub fn stderr_log(&self) -> Log {
+        let stderr = std::io::stderr();
+        Log::new(self.level().into()).with_output(self.line_format(&stderr), stderr)
+    }
+
     /// The format of lines that go to this stream.
     pub fn line_format(&self, stream: &impl RawStream) -> LineFormat {
         match self.log_format.unwrap_or_default() {
@@ -176,7 +195,7 @@ fn parse_variable<T: ValueEnum>(name: &str) -> Result<Option<T>, UsageError> {
 /// Log formats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// Lines for people
+    /// Human-readable lines
     #[default]
     Text,
     /// One JSON object per line
@@ -217,8 +236,8 @@ pub struct UpArgs {
     /// Time between two runs of an integration: `30s`, `10m`, `1h`
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
     pub every: Duration,
-    /// Serve `/status`, `/healthz`, `/readyz` and `/metrics` here: `HOST:PORT`, or a port on the loopback
-    /// interface
+    /// Serve `/status`, `/healthz`, `/readyz` and `/metrics` on this address: `HOST:PORT`, or a port on the
+    /// loopback interface
     #[arg(long, value_name = "ADDRESS", conflicts_with = "once", value_parser = listen_address)]
     pub listen: Option<SocketAddr>,
     /// Log options.
@@ -279,6 +298,17 @@ impl RunOptions {
         self.log = self.log.with_environment()?;
         Ok(self)
     }
+
+    /// Whether all queries of a run use the same bundle of a server.
+    pub fn pins_bundle(&self) -> bool {
+        self.gql_sha_url || !self.no_gql_sha_url
+    }
+
+    /// Whether reads of schemas that are not on the integration's allow-list are errors. If both flags are
+    /// given, the safe one applies.
+    pub fn validates_schemas(&self) -> bool {
+        self.validate_schemas || !self.no_validate_schemas
+    }
 }
 
 /// Log levels.
@@ -336,9 +366,9 @@ fn integrations() -> RwLockReadGuard<'static, Vec<IntegrationMeta>> {
 /// An integration with its own flags.
 #[derive(Debug)]
 pub struct SelectedIntegration {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its flags.
+    /// The flags.
     pub options: Options,
 }
 

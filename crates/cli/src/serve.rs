@@ -25,7 +25,7 @@ pub struct ServeArgs {
     /// Store of bundles, named `SHA.json`: a directory, or `s3://BUCKET/PREFIX`
     #[arg(long, value_name = "WHERE")]
     pub store: Option<String>,
-    /// Time after its last request for which an older bundle stays loaded
+    /// How long an older bundle stays loaded after its last request
     #[arg(long, value_name = "TIME", default_value = "20m", value_parser = duration)]
     pub ttl: Duration,
     /// File with the required value of the `Authorization` header; by default `$QONTRACT_SERVER_TOKEN`, else
@@ -66,7 +66,7 @@ pub struct ServeLimits {
     /// Close connections whose client reads nothing for this long
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     pub write_timeout: Duration,
-    /// Time limit of a query
+    /// Time limit for a query
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     pub query_time: Duration,
 }

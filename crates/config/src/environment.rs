@@ -25,7 +25,7 @@ pub enum ReadBy {
 /// An environment variable.
 #[derive(Clone, Copy, Debug)]
 pub struct Variable {
-    /// Its name, or several names separated by commas.
+    /// The name, or several names separated by commas.
     pub name: &'static str,
     /// The program that reads it.
     pub read_by: ReadBy,
@@ -33,223 +33,305 @@ pub struct Variable {
     pub value_type: &'static str,
     /// The default value.
     pub default: &'static str,
-    /// Its meaning.
+    /// The meaning.
     pub meaning: &'static str,
 }
 
-/// A variable of the commands of `qontract`.
-const fn own(
-    name: &'static str,
-    holds: &'static str,
-    default: &'static str,
-    meaning: &'static str,
-) -> Variable {
-    Variable { name, read_by: ReadBy::Qontract, value_type: holds, default, meaning }
-}
-
-/// A variable of `run-integration`.
-const fn run_integration(
-    name: &'static str,
-    holds: &'static str,
-    default: &'static str,
-    meaning: &'static str,
-) -> Variable {
-    Variable { name, read_by: ReadBy::RunIntegration, value_type: holds, default, meaning }
-}
-
-/// A variable of `qontract-server`.
-const fn server(
-    name: &'static str,
-    holds: &'static str,
-    default: &'static str,
-    meaning: &'static str,
-) -> Variable {
-    Variable { name, read_by: ReadBy::Server, value_type: holds, default, meaning }
-}
-
-/// A variable of every command.
-const fn common(
-    name: &'static str,
-    holds: &'static str,
-    default: &'static str,
-    meaning: &'static str,
-) -> Variable {
-    Variable { name, read_by: ReadBy::Everything, value_type: holds, default, meaning }
+impl Variable {
+    const fn new(
+        read_by: ReadBy,
+        name: &'static str,
+        value_type: &'static str,
+        default: &'static str,
+        meaning: &'static str,
+    ) -> Self {
+        Self { name, read_by, value_type, default, meaning }
+    }
 }
 
 /// Every environment variable that is read.
 pub const VARIABLES: &[Variable] = &[
-    own(
+    Variable::new(
+        ReadBy::Qontract,
         "QONTRACT_CONFIG",
         "path",
         "the default locations",
-        "configuration file, as `--config`; `run-integration` reads it if `CONFIG` is not set",
+        "configuration file, like `--config`; `run-integration` reads it if `CONFIG` is not set",
     ),
-    own(
+    Variable::new(
+        ReadBy::Qontract,
         "QONTRACT_RUNS",
         "path",
         "`$XDG_STATE_HOME/qontract/runs`",
-        "directory of the run records, as `--runs`",
+        "directory of the run records, like `--runs`",
     ),
-    own(
+    Variable::new(
+        ReadBy::Qontract,
         "QONTRACT_CACHE",
         "path, or `off`",
         "`$XDG_CACHE_HOME/qontract/repos`",
-        "directory of the cache of large data repos",
+        "cache directory for large data repos",
     ),
-    own("QONTRACT_LOG_LEVEL", "`DEBUG`, `INFO`, `WARNING`, `ERROR`", "`INFO`", "log level, as `--log-level`"),
-    own(
+    Variable::new(
+        ReadBy::Qontract,
+        "QONTRACT_LOG_LEVEL",
+        "`DEBUG`, `INFO`, `WARNING`, `ERROR`",
+        "`INFO`",
+        "log level, like `--log-level`",
+    ),
+    Variable::new(
+        ReadBy::Qontract,
         "QONTRACT_LOG_FORMAT",
         "`text` or `json`",
         "`text`",
-        "log format, as `--log-format`; also of `run-integration`",
+        "log format, like `--log-format`; also for `run-integration`",
     ),
-    own(
+    Variable::new(
+        ReadBy::Qontract,
         "QONTRACT_SERVER_TOKEN",
         "string (secret)",
         "none",
         "`Authorization` header for the data server of `--data http://…`; for `serve` and `qontract-server`, the header that requests must have",
     ),
-    own(
+    Variable::new(
+        ReadBy::Qontract,
         "QONTRACT_SHUTDOWN_SECONDS",
         "number of seconds",
         "20",
         "maximum time that a shutdown waits for steps in progress",
     ),
-    own("SHARDS", "number", "1", "number of processes that share the work, as `--shards`"),
-    own("SHARD_ID", "number", "0", "index of this process, counted from 0, as `--shard-id`"),
-    own(
+    Variable::new(
+        ReadBy::Qontract,
+        "SHARDS",
+        "number",
+        "1",
+        "number of processes that share the work, like `--shards`",
+    ),
+    Variable::new(
+        ReadBy::Qontract,
+        "SHARD_ID",
+        "number",
+        "0",
+        "index of this process, counted from 0, like `--shard-id`",
+    ),
+    Variable::new(
+        ReadBy::Qontract,
         "EARLY_EXIT_COMPARE_SHA",
         "SHA-256",
         "none",
-        "bundle on the server to compare with, as `--early-exit-compare-sha`",
+        "bundle on the server to compare with, like `--early-exit-compare-sha`",
     ),
-    own(
+    Variable::new(
+        ReadBy::Qontract,
         "CHECK_ONLY_AFFECTED_SHARDS",
         "`true`",
         "unset",
-        "run only affected shards, as `--check-only-affected-shards`",
+        "run only affected shards, like `--check-only-affected-shards`",
     ),
-    own(
+    Variable::new(
+        ReadBy::Qontract,
         "KUBE_SA_TOKEN_PATH",
         "path",
         "`/var/run/secrets/kubernetes.io/serviceaccount/token`",
         "service account token for `vault.kube_auth_role`",
     ),
-    run_integration("INTEGRATION_NAME", "string", "required", "integration to run"),
-    run_integration(
+    Variable::new(ReadBy::RunIntegration, "INTEGRATION_NAME", "string", "required", "integration to run"),
+    Variable::new(
+        ReadBy::RunIntegration,
         "INTEGRATION_EXTRA_ARGS",
         "words, quoted as for a shell",
         "none",
         "flags of the integration",
     ),
-    run_integration("CONFIG", "path", "`$QONTRACT_CONFIG`, else `/config/config.toml`", "configuration file"),
-    run_integration(
+    Variable::new(
+        ReadBy::RunIntegration,
+        "CONFIG",
+        "path",
+        "`$QONTRACT_CONFIG`, else `/config/config.toml`",
+        "configuration file",
+    ),
+    Variable::new(
+        ReadBy::RunIntegration,
         "DRY_RUN",
         "`--dry-run` or `--no-dry-run`",
         "unset: a real run",
         "whether target systems are changed",
     ),
-    run_integration(
+    Variable::new(
+        ReadBy::RunIntegration,
         "MANAGER_DRY_RUN",
         "`--dry-run` or `--no-dry-run`",
         "unset: a real run",
-        "as `DRY_RUN`, for the integration `integrations-manager`",
+        "whether `integrations-manager` changes target systems, like `DRY_RUN` for other integrations",
     ),
-    run_integration("RUN_ONCE", "boolean", "`false`", "exit after the first run"),
-    run_integration("SLEEP_DURATION_SECS", "number of seconds", "600", "time between two runs"),
-    run_integration(
+    Variable::new(ReadBy::RunIntegration, "RUN_ONCE", "boolean", "`false`", "exit after the first run"),
+    Variable::new(
+        ReadBy::RunIntegration,
+        "SLEEP_DURATION_SECS",
+        "number of seconds",
+        "600",
+        "time between two runs",
+    ),
+    Variable::new(
+        ReadBy::RunIntegration,
         "SLEEP_ON_ERROR",
         "number of seconds",
         "10",
         "first back-off after a failed run; it grows up to `SLEEP_DURATION_SECS`",
     ),
-    run_integration("LOG_LEVEL", "`DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`", "`INFO`", "log level"),
-    run_integration("LOG_FILE", "path", "none", "file that log messages are appended to, besides stderr"),
-    run_integration(
+    Variable::new(
+        ReadBy::RunIntegration,
+        "LOG_LEVEL",
+        "`DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`",
+        "`INFO`",
+        "log level",
+    ),
+    Variable::new(
+        ReadBy::RunIntegration,
+        "LOG_FILE",
+        "path",
+        "none",
+        "file that log messages are appended to, besides stderr",
+    ),
+    Variable::new(
+        ReadBy::RunIntegration,
         "PREFIX_LOG_LEVEL",
         "boolean",
         "`false`",
         "write `[LEVEL]` before each line of `LOG_FILE`",
     ),
-    run_integration(
+    Variable::new(
+        ReadBy::RunIntegration,
         "PROMETHEUS_PORT",
         "port",
         "9090",
         "port of `/metrics`, `/healthz`, `/readyz` and `/status`, on all interfaces",
     ),
-    run_integration("SHARD_KEY", "string", "`$SHARD_ID-$SHARDS`", "label `shard_id` of metrics"),
-    run_integration(
+    Variable::new(
+        ReadBy::RunIntegration,
+        "SHARD_KEY",
+        "string",
+        "`$SHARD_ID-$SHARDS`",
+        "label `shard_id` of metrics",
+    ),
+    Variable::new(
+        ReadBy::RunIntegration,
         "PUSHGATEWAY_ENABLED",
         "boolean",
         "`false`",
         "push metrics after each run; requires the next three variables",
     ),
-    run_integration("PUSHGATEWAY_URL", "URL", "none", "address of the Pushgateway"),
-    run_integration("PUSHGATEWAY_USERNAME", "string", "none", "user of the Pushgateway"),
-    run_integration("PUSHGATEWAY_PASSWORD", "string (secret)", "none", "password of the Pushgateway"),
-    run_integration(
+    Variable::new(ReadBy::RunIntegration, "PUSHGATEWAY_URL", "URL", "none", "address of the Pushgateway"),
+    Variable::new(
+        ReadBy::RunIntegration,
+        "PUSHGATEWAY_USERNAME",
+        "string",
+        "none",
+        "user name for the Pushgateway",
+    ),
+    Variable::new(
+        ReadBy::RunIntegration,
+        "PUSHGATEWAY_PASSWORD",
+        "string (secret)",
+        "none",
+        "password for the Pushgateway",
+    ),
+    Variable::new(
+        ReadBy::RunIntegration,
         "COMMAND_NAME, ENABLE_PROFILING, PROFILE_DUMP_FILE",
         "any",
         "unset",
         "ignored with a warning: they apply only to the Python implementation",
     ),
-    server("LOAD_METHOD", "`fs` or `s3`", "required without `INIT_BUNDLES`", "source of the bundle"),
-    server("DATAFILES_FILE", "path", "required for `fs`", "bundle file"),
-    server("AWS_S3_BUCKET", "string", "required for `s3`", "bucket of the bundle"),
-    server("AWS_S3_KEY", "string", "required for `s3`", "key of the bundle"),
-    server(
+    Variable::new(
+        ReadBy::Server,
+        "LOAD_METHOD",
+        "`fs` or `s3`",
+        "required without `INIT_BUNDLES`",
+        "source of the bundle",
+    ),
+    Variable::new(ReadBy::Server, "DATAFILES_FILE", "path", "required for `fs`", "bundle file"),
+    Variable::new(ReadBy::Server, "AWS_S3_BUCKET", "string", "required for `s3`", "bucket of the bundle"),
+    Variable::new(ReadBy::Server, "AWS_S3_KEY", "string", "required for `s3`", "key of the bundle"),
+    Variable::new(
+        ReadBy::Server,
         "INIT_BUNDLES",
         "list of `fs://PATH` and `s3://KEY`, separated by commas",
         "none",
-        "bundles to load at startup instead; the last one is the latest",
+        "bundles to load at startup instead of `LOAD_METHOD`; the last one is the latest",
     ),
-    server(
+    Variable::new(
+        ReadBy::Server,
         "BUNDLE_SHA_TTL",
         "number of milliseconds",
         "1200000",
-        "time for which a bundle stays loaded after its last request",
+        "how long a bundle stays loaded after its last request",
     ),
-    common("AWS_REGION, AWS_DEFAULT_REGION", "string", "`us-east-1`", "region of S3"),
-    common("AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL", "URL", "AWS", "URL of another S3 server"),
-    common(
+    Variable::new(
+        ReadBy::Everything,
+        "AWS_REGION, AWS_DEFAULT_REGION",
+        "string",
+        "`us-east-1`",
+        "region of S3",
+    ),
+    Variable::new(
+        ReadBy::Everything,
+        "AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL",
+        "URL",
+        "AWS",
+        "URL of another S3 server",
+    ),
+    Variable::new(
+        ReadBy::Everything,
         "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_PROFILE, AWS_CONFIG_FILE",
         "string",
         "the identity of the pod or machine",
         "credentials for S3, as in the AWS tools",
     ),
-    common(
+    Variable::new(
+        ReadBy::Everything,
         "HTTPS_PROXY, HTTP_PROXY, NO_PROXY",
         "URL; list of hosts",
         "none",
-        "proxies of HTTP requests; not used for addresses that templates read",
+        "proxies for HTTP requests; not used for addresses that templates read",
     ),
-    common("NO_COLOR, CLICOLOR_FORCE", "any", "unset", "no colours; colours even without a terminal"),
-    common(
+    Variable::new(
+        ReadBy::Everything,
+        "NO_COLOR, CLICOLOR_FORCE",
+        "any",
+        "unset",
+        "`NO_COLOR` disables colours; `CLICOLOR_FORCE` forces them",
+    ),
+    Variable::new(
+        ReadBy::Everything,
         "CI, TERM",
         "any",
         "unset",
-        "no progress line if `CI` is set and not `false`, or `TERM` is `dumb`",
+        "the progress line is disabled if `CI` is set and not `false`, or if `TERM` is `dumb`",
     ),
-    common(
+    Variable::new(
+        ReadBy::Everything,
         "XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_CACHE_HOME, HOME",
         "absolute path",
         "`~/.config`, `~/.local/state`, `~/.cache`",
-        "directories of the configuration, run records and caches",
+        "directories for the configuration, run records and caches",
     ),
-    common(
+    Variable::new(
+        ReadBy::Everything,
         "PATH",
         "list of directories",
         "",
         "directories that are searched for `git` and `promtool`; passed to programs, with `LANG` and `TZ`",
     ),
-    common(
+    Variable::new(
+        ReadBy::Everything,
         "GIT_CEILING_DIRECTORIES",
         "list of directories",
         "none",
-        "directories at and above which Git repositories are not searched, as in Git; the working directory is always searched",
+        "directories at and above which no Git repository is searched for, as in Git; the working directory is always searched",
     ),
-    common(
+    Variable::new(
+        ReadBy::Everything,
         "MIMALLOC_PURGE_DELAY",
         "number of milliseconds",
         "0 in loops, 100 in servers",
@@ -312,7 +394,7 @@ const INTRODUCTION: &str = "# Configuration reference
 
 ## Configuration file
 
-The file is in TOML. It is the first of these that exists or is named:
+The file is in TOML. The first of these that is named or exists is read:
 
 1. `--config FILE`;
 2. `$QONTRACT_CONFIG`;
@@ -321,7 +403,7 @@ The file is in TOML. It is the first of these that exists or is named:
 
 `qontract up` and the drop-in replacements (`qontract peer …`, `qontract-reconcile`, `run-integration`) do not search 3 and 4; `run-integration` also reads `$CONFIG`.
 
-Paths are relative to the configuration file. An unknown key is an error. So is a table whose name is similar to one below, if it is empty or has one of that table's keys. Every other table holds secrets: without `[vault]`, `{path: creds/shop, field: token}` is the key `token` of the table `[creds.shop]`. A cluster in `[kubernetes.clusters]` that is not in the data causes a warning.
+Paths are relative to the configuration file. An unknown key is an error. A table whose name is similar to one below is also an error, if it is empty or has one of that table's keys. Every other table holds secrets: without `[vault]`, `{path: creds/shop, field: token}` is the key `token` of the table `[creds.shop]`. A cluster in `[kubernetes.clusters]` that is not in the data causes a warning.
 
 With a missing or invalid configuration, a command exits with code 2; `run-integration` retries, or with `RUN_ONCE` exits with code 1.
 ";

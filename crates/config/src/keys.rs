@@ -34,13 +34,13 @@ impl KeyType {
 /// A key of the configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
-    /// Its path; `*` stands for a name that the operator chooses.
+    /// The path; `*` stands for a name that the operator chooses.
     pub path: &'static str,
     /// The type of its value.
     pub value_type: KeyType,
     /// The default value; empty if the key is required.
     pub default: &'static str,
-    /// Its meaning.
+    /// The meaning.
     pub meaning: &'static str,
 }
 
@@ -62,7 +62,12 @@ pub const KEYS: &[Key] = &[
     key("vault.role_id", KeyType::Text, "none", "log in with AppRole, together with `secret_id`"),
     key("vault.secret_id", KeyType::Secret, "none", "see `role_id`"),
     key("vault.kube_auth_role", KeyType::Text, "none", "log in as a pod, with this role"),
-    key("vault.kube_auth_mount", KeyType::Text, "`kubernetes`", "mount of the Kubernetes login in Vault"),
+    key(
+        "vault.kube_auth_mount",
+        KeyType::Text,
+        "`kubernetes`",
+        "mount path of Vault's Kubernetes auth method",
+    ),
     key(
         "kubernetes.ca",
         KeyType::Path,
@@ -85,9 +90,14 @@ pub const KEYS: &[Key] = &[
         "kubernetes.clusters.*.server",
         KeyType::Text,
         "the data's",
-        "the only server that gets the token of this cluster",
+        "the only server that the token of this cluster is sent to",
     ),
-    key("kubernetes.clusters.*.ca", KeyType::Path, "`kubernetes.ca`", "as `kubernetes.ca`, for one cluster"),
+    key(
+        "kubernetes.clusters.*.ca",
+        KeyType::Path,
+        "`kubernetes.ca`",
+        "like `kubernetes.ca`, for one cluster",
+    ),
     key(
         "kubernetes.clusters.*.requests_per_second",
         KeyType::Number,
@@ -98,7 +108,7 @@ pub const KEYS: &[Key] = &[
         "kubernetes.clusters.*.validate_in_dry_run",
         KeyType::Boolean,
         "`kubernetes.validate_in_dry_run`",
-        "as `kubernetes.validate_in_dry_run`, for one cluster",
+        "like `kubernetes.validate_in_dry_run`, for one cluster",
     ),
     key(
         "kubernetes.clusters.*.kubeconfig",
@@ -132,7 +142,12 @@ pub const KEYS: &[Key] = &[
         "repositories that `github` may read: `owner/name` or `owner/*`",
     ),
     key("templates.github_api", KeyType::Text, "`https://api.github.com`", "address of the GitHub API"),
-    key("templates.github_token.path", KeyType::Text, "none", "path of the secret with the GitHub token"),
+    key(
+        "templates.github_token.path",
+        KeyType::Text,
+        "none",
+        "path of the secret that contains the GitHub token",
+    ),
     key("templates.github_token.field", KeyType::Text, "none", "field of that secret"),
     key(
         "templates.allow_s3",
@@ -141,8 +156,13 @@ pub const KEYS: &[Key] = &[
         "buckets that `s3` and `s3_ls` may read: `account/bucket`",
     ),
     key("templates.s3_endpoint", KeyType::Text, "AWS", "URL of another S3 server"),
-    key("templates.deadline_seconds", KeyType::Number, "20", "time limit of one lookup, with all attempts"),
-    key("templates.largest_bytes", KeyType::Number, "4194304", "size limit of one lookup, in bytes"),
+    key("templates.deadline_seconds", KeyType::Number, "20", "time limit for one lookup, including retries"),
+    key(
+        "templates.largest_bytes",
+        KeyType::Number,
+        "4194304",
+        "maximum response size of one lookup, in bytes",
+    ),
     key(
         "integrations.*.command",
         KeyType::Texts,
@@ -171,7 +191,7 @@ pub const KEYS: &[Key] = &[
         "integrations.*.deadline_seconds",
         KeyType::Number,
         "60",
-        "time limit of one response of the program",
+        "time limit for each response of the program",
     ),
     key(
         "guards.shard_removals",
@@ -183,7 +203,7 @@ pub const KEYS: &[Key] = &[
         "guards.shard_percent",
         KeyType::Number,
         "10",
-        "as a percentage of the objects; the larger limit applies",
+        "the same limit as a percentage of all objects; the larger of the two applies",
     ),
     key(
         "guards.caller_removals",
@@ -195,7 +215,7 @@ pub const KEYS: &[Key] = &[
         "guards.caller_percent",
         KeyType::Number,
         "10",
-        "as a percentage of the objects; the larger limit applies",
+        "the same limit as a percentage of all objects; the larger of the two applies",
     ),
     key(
         "guards.integration_removals",
@@ -207,18 +227,28 @@ pub const KEYS: &[Key] = &[
         "guards.integration_percent",
         KeyType::Number,
         "10",
-        "as a percentage of the objects; formerly `run_percent`",
+        "the same limit as a percentage of all objects; the larger of the two applies; formerly `run_percent`",
     ),
     key("guards.run_removals", KeyType::Number, "none", "former name of `integration_removals`"),
     key("guards.run_percent", KeyType::Number, "none", "former name of `integration_percent`"),
-    key("guards.window_hours", KeyType::Number, "24", "number of hours for which a removal counts"),
+    key(
+        "guards.window_hours",
+        KeyType::Number,
+        "24",
+        "number of hours that a removal counts towards the limits",
+    ),
     key(
         "guards.keys.count",
         KeyType::Number,
         "5",
         "a change that removes this many keys of an object counts as a removal",
     ),
-    key("guards.keys.percent", KeyType::Number, "50", "as a percentage of the object's keys"),
+    key(
+        "guards.keys.percent",
+        KeyType::Number,
+        "50",
+        "percentage of an object's keys whose loss counts as a removal",
+    ),
     key(
         "guards.keys.lists",
         KeyType::Boolean,

@@ -63,7 +63,7 @@ pub struct Config {
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VaultTable {
-    /// Its address.
+    /// The address.
     pub server: String,
     token: Option<String>,
     role_id: Option<String>,
@@ -143,7 +143,7 @@ pub struct ClusterTable {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PromtoolTable {
-    /// Its path.
+    /// The path.
     pub path: Option<PathBuf>,
 }
 
@@ -220,7 +220,7 @@ struct SecretTable {
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GraphqlTable {
-    /// Its address: `http://host:port/graphql`.
+    /// The address: `http://host:port/graphql`.
     pub server: String,
     /// Value of the `Authorization` header.
     pub token: Option<String>,
@@ -293,14 +293,14 @@ pub struct GuardsTable {
     integration_removals: Option<usize>,
     #[serde(alias = "run_percent")]
     integration_percent: Option<usize>,
-    /// Hours for which a removal counts.
+    /// Number of hours that a removal counts towards the limits.
     window_hours: Option<NonZeroU32>,
     /// The limits beyond which a change counts as a removal.
     #[serde(default)]
     keys: GuardKeysTable,
 }
 
-/// The number of removed keys from which a change counts as a removal.
+/// The number of removed keys at which a change counts as a removal.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GuardKeysTable {

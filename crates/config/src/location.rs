@@ -8,10 +8,10 @@ use crate::ownership;
 /// The name of the configuration in the working directory.
 const LOCAL_FILE: &str = "qontract.toml";
 
-/// The file by which a data repo is recognised.
+/// The file that identifies a data repo.
 const DATA_REPO_FILE: &str = "graphql-schemas/schema.yml";
 
-/// The configuration file, and the way in which it was found.
+/// The configuration file, and how it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigLocation {
     /// `--config`.
@@ -44,7 +44,7 @@ pub struct IgnoredFile {
 /// The reason why a configuration file in a default location is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IgnoreReason {
-    /// It may be part of a data repo.
+    /// The file may be part of a data repo.
     InRepo,
     /// Another user owns it.
     OtherOwner,

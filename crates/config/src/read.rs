@@ -1,7 +1,7 @@
 //! Reads the configuration and refuses unknown keys.
 //!
-//! As in the `config.toml` of qontract-reconcile, tables with unknown names hold secrets. A table whose
-//! name is similar to that of a known table, and that is empty or has a key of that table, is a misspelling and
+//! As in the `config.toml` of qontract-reconcile, tables with unknown names hold secrets. A table whose name
+//! is similar to that of a known table, and that is empty or has a key of that table, is a misspelling and
 //! refused.
 
 use std::path::Path;

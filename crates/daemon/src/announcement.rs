@@ -89,7 +89,7 @@ impl Announcement<'_> {
     fn clusters(&self, flags: &Options, head: &PinnedData) -> String {
         let all = || clusters::names(&*head.source);
         let names = if head.source.engine().is_some() {
-            let slot = Slot::new(self.slot.id, self.slot.count);
+            let slot = self.slot.validate();
             let data = Data::new(Arc::clone(&head.source), QueryPolicy::of(self.integration.meta()));
             match (slot, self.integration.declare(&data, flags)) {
                 (Ok(slot), Ok(Some(declared))) => selected(self.integration, flags, slot, &*declared),

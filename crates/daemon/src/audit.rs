@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Once};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use qontract_diagnostics::{MessageSink, sanitize};
 use qontract_runtime::audit::{Audit, StepAttempt, WriteRecord};
 use qontract_runtime::{Change, ChangeKind};
 use qontract_telemetry::log::{Level, LineFormat, LogLine};
@@ -16,13 +17,37 @@ use crate::step_file::StepFile;
 
 /// Observes writes, in addition to the audit log that is stored with the run records.
 pub trait WriteObserver: Send + Sync + 'static {
-    /// Called after a write. `since_commit` is the number of seconds since the commit that caused it; `None`
-    /// if the commit time is unknown.
-    fn wrote(&self, line: &LogLine, kind: ChangeKind, since_commit: Option<i64>);
+    /// Called after a write, with its line, which does not contain the id of the run. `since_commit` is the
+    /// number of seconds since the commit that caused it; `None` if the commit time is unknown.
+    fn wrote(&self, line: &LogLine, run: &str, kind: ChangeKind, since_commit: Option<i64>);
     /// Called when the audit log cannot be written.
     fn audit_failed(&self, why: &str);
     /// Called when an earlier run of the integration did not finish.
     fn unfinished_run(&self, warning: &str);
+}
+
+/// Observer of a single run: prints warnings immediately. The writes are reported at the end of the run.
+pub struct WarningObserver {
+    messages: Arc<dyn MessageSink>,
+}
+
+impl WarningObserver {
+    /// Prints the warnings to `messages`.
+    pub fn new(messages: Arc<dyn MessageSink>) -> Self {
+        Self { messages }
+    }
+}
+
+impl WriteObserver for WarningObserver {
+    fn wrote(&self, _: &LogLine, _: &str, _: ChangeKind, _: Option<i64>) {}
+
+    fn audit_failed(&self, why: &str) {
+        self.messages.note(&format!("warning: {why}"));
+    }
+
+    fn unfinished_run(&self, warning: &str) {
+        self.messages.note(&format!("warning: {}", sanitize(warning)));
+    }
 }
 
 /// The audit log of one run.
@@ -56,7 +81,7 @@ impl AuditLog {
             Some(fault) if fault.is_interrupted => {
                 (Level::Warning, format!("interrupted: {change} may be partially applied"))
             }
-            Some(fault) if fault.is_undone => (Level::Warning, format!("failed, and was not done: {change}")),
+            Some(fault) if fault.is_undone => (Level::Warning, format!("failed without effect: {change}")),
             Some(_) => (Level::Warning, format!("failed, and may be partially applied: {change}")),
         };
         let mut line = LogLine::new(level, text).with("integration", self.integration.as_str());
@@ -70,8 +95,7 @@ impl AuditLog {
         if self.head.is_modified() {
             line = line.with("modified", "true");
         }
-        line.with("run", written.run)
-            .with_detail("bundle", source.sha())
+        line.with_detail("bundle", source.sha())
             .with_detail("shard", written.shard.to_string())
             .with_detail("done", written.fault.is_none())
     }
@@ -105,9 +129,10 @@ impl Audit for AuditLog {
         let now = jiff::Timestamp::from_second(seconds).unwrap_or_default();
         for change in written.changes {
             let line = self.line(written, change);
+            let entry = line.clone().with("run", written.run).format(LineFormat::Json, now);
             // The run continues, because the log contains the line as well.
-            self.report_failure("the audit log", self.runs.append_audit(&line.format(LineFormat::Json, now)));
-            self.observer.wrote(&line, change.kind, since);
+            self.report_failure("the audit log", self.runs.append_audit(&entry));
+            self.observer.wrote(&line, written.run, change.kind, since);
         }
     }
 }

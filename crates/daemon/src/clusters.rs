@@ -115,9 +115,9 @@ struct AccountRow {
 /// An AWS account of the data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataAccount {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its default region.
+    /// The default region.
     pub region: String,
     /// The path of the secret with its key.
     pub secret: String,
@@ -128,9 +128,9 @@ pub struct DataAccount {
 /// A namespace of the data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataNamespace {
-    /// Its cluster.
+    /// The cluster.
     pub cluster: String,
-    /// Its name.
+    /// The name.
     pub name: String,
     /// The kinds that `openshift-resources` manages in it.
     pub kinds: Vec<String>,
@@ -190,9 +190,9 @@ pub fn unknown_cluster_warnings<'n>(
 ) -> Vec<String> {
     let unknown = configured.into_iter().filter(|name| !names.contains(name));
     let text = |name: &String| {
-        let what = format!("`[kubernetes.clusters.{name}]` is not a cluster of the data");
+        let what = format!("`[kubernetes.clusters.{name}]`: the data has no cluster `{name}`");
         match nearest(name, names.iter().map(String::as_str)) {
-            Some(meant) => format!("{what}: did you mean `{meant}`?"),
+            Some(meant) => format!("{what}; did you mean `{meant}`?"),
             None => what,
         }
     };
@@ -243,8 +243,8 @@ mod tests {
         assert_eq!(
             unknown_cluster_warnings(&configured, &names),
             [
-                "`[kubernetes.clusters.clifs-stage]` is not a cluster of the data: did you mean `cliffs-stage`?",
-                "`[kubernetes.clusters.harbor]` is not a cluster of the data",
+                "`[kubernetes.clusters.clifs-stage]`: the data has no cluster `clifs-stage`; did you mean `cliffs-stage`?",
+                "`[kubernetes.clusters.harbor]`: the data has no cluster `harbor`",
             ]
         );
     }

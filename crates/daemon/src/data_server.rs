@@ -38,7 +38,7 @@ pub struct ServeOptions {
     pub reload_source: Option<Arc<dyn BundleSource>>,
     /// The store of other bundles, by sha.
     pub store: Option<BundleStore>,
-    /// Time for which a bundle stays loaded after its last request.
+    /// How long a bundle stays loaded after its last request.
     pub ttl: Duration,
     /// The address to listen on.
     pub listen: SocketAddr,

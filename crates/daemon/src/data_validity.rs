@@ -1,8 +1,8 @@
 //! Tracks invalid data: the time since when it is invalid, its errors, and the next log line about it.
 //!
 //! Loops continue with the last valid bundle, so targets no longer follow the data. **Invariant:** invalid
-//! data is logged at least once an hour, and shown by the table of `up`, by a metric and by the health
-//! listener (`invalid_data_is_reported_when_it_changes_and_then_hourly`).
+//! data is logged at least once an hour, and shown by the `up` table, by a metric and by the health listener
+//! (`invalid_data_is_reported_when_it_changes_and_then_hourly`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,7 +73,7 @@ impl DataErrors {
 pub struct InvalidData {
     /// The time at which it became invalid.
     pub since: Timestamp,
-    /// Its errors.
+    /// The errors.
     pub errors: DataErrors,
     /// The bundle that is used instead; `None` if no bundle has been valid yet.
     pub bundle: Option<String>,
@@ -103,11 +103,11 @@ fn clock_time(at: Timestamp, now: Timestamp) -> String {
 /// A change in the validity of data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValidityChange {
-    /// It became invalid, or its errors changed.
+    /// The data became invalid, or its errors changed.
     Invalid,
-    /// It is still invalid, and due to be logged again.
+    /// The data is still invalid, and due to be logged again.
     StillInvalid,
-    /// It is valid again; the value is the time for which it was invalid.
+    /// The data is valid again; the value is how long it was invalid.
     ValidAgain(Duration),
 }
 
@@ -318,7 +318,7 @@ mod tests {
             ValidityChange::Invalid,
             DataErrors::unreadable("cannot list `data`"),
             None,
-            "[ERROR] data is invalid: cannot list `data`; there is no valid bundle to reconcile yet",
+            "[ERROR] data is invalid: cannot list `data`; no valid bundle to reconcile yet",
         );
         check(
             ValidityChange::ValidAgain(Duration::from_secs(125)),

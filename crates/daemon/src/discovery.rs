@@ -14,7 +14,7 @@ use crate::exit::UsageError;
 /// The example data repo, which `up` runs if the working directory is not in a data repo.
 pub const EXAMPLE_REPO: &str = "examples/app-interface";
 
-/// The way in which a command takes the directory of a data repo, for error messages.
+/// How a command takes the directory of a data repo, for error messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PassedAs {
     /// `--data DIR`.

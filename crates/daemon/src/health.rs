@@ -13,11 +13,17 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::data_validity::{DataStatus, DataUse, InvalidData};
+use crate::held_changes::HeldChange;
 use crate::reporter::{LoopPhase, LoopReporter, LoopStatus};
 use crate::source::DataSource;
 
-/// Time without progress after which a loop counts as not alive.
-const PROGRESS_TIMEOUT: Duration = Duration::from_mins(1);
+/// Time without a heartbeat of the watchdog after which a loop counts as not alive.
+///
+/// A step that takes long is alive: the watchdog ends it if it makes no progress within its own limits.
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Maximum number of held changes of a loop that the status lists.
+const MAX_HELD_CHANGES: usize = 20;
 
 /// Serves the health of the loops of a process.
 #[derive(Clone)]
@@ -26,7 +32,7 @@ pub struct Health {
     pub metrics: Arc<Metrics>,
     /// The loops.
     pub reporters: Arc<dyn Fn() -> Vec<Arc<LoopReporter>> + Send + Sync>,
-    /// The integrations without a loop, because they cannot be started.
+    /// The integrations that have no loop, because they cannot be started.
     pub unstarted: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
     /// The integrations that cannot run on this machine.
     pub unchecked: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
@@ -65,20 +71,40 @@ fn activity(status: &LoopStatus) -> &'static str {
 #[derive(Serialize)]
 struct LoopStatusEntry {
     integration: String,
-    /// Its current activity.
+    /// The current activity.
     activity: &'static str,
     /// The state of its last run; `None` if it has not run yet.
     state: Option<&'static str>,
     run: Option<String>,
+    /// The first error of its last run.
+    error: Option<String>,
     changes: usize,
     held: usize,
+    /// The first held changes.
+    held_changes: Vec<HeldChangeEntry>,
+    /// The command that approves the held changes; `None` if no approval would release them.
+    approve: Option<String>,
     next_in_seconds: Option<u64>,
+}
+
+/// A held change.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct HeldChangeEntry {
+    change: String,
+    reason: String,
 }
 
 impl LoopStatusEntry {
     fn new(reporter: &LoopReporter) -> Self {
         let status = reporter.status();
+        let run = status.run.as_ref().and_then(|run| run.id.as_ref());
+        let is_approvable = status.held.iter().any(|held| held.approvable);
+        let held_change =
+            |held: &HeldChange| HeldChangeEntry { change: held.text.clone(), reason: held.why.clone() };
         Self {
+            error: status.error.clone(),
+            held_changes: status.held.iter().take(MAX_HELD_CHANGES).map(held_change).collect(),
+            approve: run.filter(|_| is_approvable).map(|run| format!("qontract approve {run}")),
             integration: reporter.integration().to_owned(),
             activity: activity(&status),
             state: status.last_state(),
@@ -91,17 +117,17 @@ impl LoopStatusEntry {
 }
 
 impl Health {
-    /// `Ok` if every loop has made progress recently or sleeps until a known time; the error names the first
-    /// loop that has not.
+    /// `Ok` if the watchdog of every loop has given a sign of life recently, or the loop sleeps until a known
+    /// time; the error names the first loop for which neither is true.
     fn is_alive(&self) -> Result<(), String> {
         for reporter in (self.reporters)() {
             let status = reporter.status();
-            let idle = status.last_progress.elapsed();
-            let is_late = status.next.is_some_and(|next| next.elapsed() > PROGRESS_TIMEOUT);
-            if is_late || status.next.is_none() && idle > PROGRESS_TIMEOUT {
+            let idle = status.last_heartbeat.elapsed();
+            let is_late = status.next.is_some_and(|next| next.elapsed() > HEARTBEAT_TIMEOUT);
+            if is_late || status.next.is_none() && idle > HEARTBEAT_TIMEOUT {
                 let waits = status.doing.last().map_or_else(String::new, |activity| format!(": {activity}"));
                 return Err(format!(
-                    "{}: no progress for {} s{waits}\n",
+                    "{}: no heartbeat for {} s{waits}\n",
                     reporter.integration(),
                     idle.as_secs()
                 ));
@@ -115,7 +141,7 @@ impl Health {
         let reporters = (self.reporters)();
         let mut why = self.missing();
         if self.invalid().is_some_and(|invalid| invalid.bundle.is_none()) {
-            why.push_str("the data is invalid, and there is no valid bundle yet\n");
+            why.push_str("the data is invalid; no valid bundle yet\n");
         }
         for reporter in reporters.iter().filter(|reporter| reporter.status().last.is_none()) {
             why.extend([reporter.integration(), ": has not run yet\n"]);
@@ -206,17 +232,19 @@ impl Pages for Health {
 
 #[cfg(test)]
 mod tests {
-    use qontract_runtime::RunEnd;
     use qontract_runtime::reconcile_loop::{LoopEvent, LoopObserver as _};
+    use qontract_runtime::{RunEnd, RunRecord};
     use qontract_telemetry::activity::Activity;
     use qontract_telemetry::log::{Level, Log};
     use qontract_telemetry::metrics::ProcessLabels;
+    use serde_json::json;
     use tokio::sync::watch;
     use tokio::time::advance;
 
     use super::*;
     use crate::data_validity::DataErrors;
     use crate::pinned_data::PinnedData;
+    use crate::runner::RunObserver as _;
 
     fn health() -> (Health, Arc<LoopReporter>) {
         let metrics = Arc::new(Metrics::default());
@@ -290,11 +318,38 @@ mod tests {
             with(Some("abcdef01")).degraded(),
             "degraded: data invalid since 1970-01-01 00:00 UTC (1 error); reconciling bundle abcdef0\n"
         );
-        assert_eq!(
-            with(None).is_ready().unwrap_err(),
-            "the data is invalid, and there is no valid bundle yet\n"
-        );
+        assert_eq!(with(None).is_ready().unwrap_err(), "the data is invalid; no valid bundle yet\n");
         assert_eq!(with(None).is_alive(), Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_status_of_a_loop_has_its_error_and_the_held_changes_with_the_approval() {
+        let (health, reporter) = health();
+        let mut record: RunRecord = serde_json::from_value(json!({
+            "version": 2, "run": "r1", "began": 0, "milliseconds": 5, "integration": "a", "mode": "real run",
+            "head": {"sha": "s", "commit": null}, "base": null, "options": {}, "slot": "0 of 1",
+            "decisions": [], "faults": [{"text": "cannot reach cluster `c1`"}], "warnings": [],
+            "approval": "x", "ended": "failed", "exit": 1,
+            "shards": {"s": {
+                "state": "ran", "rounds": 1, "changes": [], "waits": [], "faults": [], "applied": 0, "removed": 0,
+                "held": [{"change": "remove", "text": "- remove x", "why": "too many", "approvable": true}],
+            }},
+        }))
+        .expect("a record");
+        reporter.ran("a", Ok(&record));
+        let status = health.status();
+        let one = &status.loops[0];
+        assert_eq!(one.error.as_deref(), Some("cannot reach cluster `c1`"));
+        let held = HeldChangeEntry { change: "- remove x".to_owned(), reason: "too many".to_owned() };
+        assert_eq!(one.held_changes, [held]);
+        assert_eq!(one.approve.as_deref(), Some("qontract approve r1"));
+        // The next run succeeds.
+        record.faults.clear();
+        record.shards.clear();
+        reporter.ran("a", Ok(&record));
+        let status = health.status();
+        let one = &status.loops[0];
+        assert_eq!((&one.error, one.held_changes.len(), &one.approve), (&None, 0, &None));
     }
 
     fn waits(what: &str, seconds: u64) -> LoopEvent {
@@ -314,16 +369,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_run_that_waits_too_long_for_one_activity_is_not_alive() {
+    async fn a_run_is_alive_while_the_watchdog_beats_and_not_once_it_is_silent() {
         let (health, reporter) = health();
         reporter.observe(LoopEvent::Started);
-        for seconds in 1..=70 {
+        // A step of fifteen minutes without any other sign of life.
+        for seconds in 1..=900 {
             advance(Duration::from_secs(1)).await;
-            reporter.observe(waits("GET https://c1/", seconds));
-            assert_eq!(health.is_alive().is_ok(), seconds <= 61, "{seconds}");
+            reporter.observe(waits("apply", seconds));
+            assert_eq!(health.is_alive(), Ok(()), "{seconds}");
         }
-        let why = health.is_alive().unwrap_err();
-        assert_eq!(why, "a: no progress for 69 s: GET https://c1/ for 70.0 s\n");
+        advance(Duration::from_secs(69)).await;
+        assert_eq!(health.is_alive().unwrap_err(), "a: no heartbeat for 69 s: apply for 900.0 s\n");
     }
 
     #[tokio::test(start_paused = true)]

@@ -51,7 +51,7 @@ impl Sources for Input {
 }
 
 /// The error text if the engine of the data `spec` cannot be built.
-pub fn invalid_types(spec: &str) -> String {
+pub fn invalid_types_message(spec: &str) -> String {
     format!("the GraphQL types of `{spec}` are invalid")
 }
 
@@ -65,16 +65,16 @@ pub struct ValidationFailed {
     pub findings: Report,
     /// The data repo, for the texts of its files.
     pub repo: Repo,
-    /// Its commit.
+    /// The commit.
     pub commit: String,
-    /// The SHA-256 of the bundle, if it could be bundled.
+    /// The SHA-256 of the bundle, if the data could be bundled.
     pub sha: Option<String>,
 }
 
 impl std::fmt::Display for ValidationFailed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.sha {
-            Some(_) => write!(f, "`{}` does not validate: nothing is run on it", self.spec),
+            Some(_) => write!(f, "`{}` is invalid; no integration runs on it", self.spec),
             None => write!(f, "`{}` cannot be bundled", self.spec),
         }
     }
@@ -149,7 +149,7 @@ impl<'a> InputResolver<'a> {
                 let base = base_of_both;
                 let short = base.get(..12).unwrap_or(&base);
                 let text = format!(
-                    "note: comparing with {short}, where `{revision}` left `{DEFAULT_BASE}`; it lacks newer commits of that branch"
+                    "note: comparing with {short}, where `{revision}` branched off `{DEFAULT_BASE}`; newer commits of that branch are not included"
                 );
                 self.messages.note(&text);
                 base
@@ -212,7 +212,7 @@ impl<'a> InputResolver<'a> {
 /// The data repo in a folder.
 pub fn repo_in_folder(folder: &Path, layout: Layout) -> anyhow::Result<Repo> {
     if !folder.is_dir() {
-        return Err(UsageError(format!("`{}` is not a folder", folder.display())).into());
+        return Err(UsageError(format!("`{}` is not a directory", folder.display())).into());
     }
     let repo = Repo::directory(folder, layout);
     Ok(if discovery::has_relative_names(folder) { repo.displayed_from(Path::new(".")) } else { repo })
@@ -230,7 +230,7 @@ pub fn revision(folder: &Path, name: &str, layout: &Layout) -> anyhow::Result<(R
     open_revision(folder, name, layout).map_err(|error| revision_error(error, name))
 }
 
-/// The data repo in the Git revision that `spec` names. The error says that it is not a file or folder
+/// The data repo in the Git revision that `spec` names. The error states that it is not a file or directory
 /// either.
 pub fn resolve_revision(folder: &Path, spec: &str, layout: &Layout) -> anyhow::Result<(Repo, CommitStamp)> {
     open_revision(folder, spec, layout).map_err(|error| match error {

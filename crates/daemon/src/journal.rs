@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use qontract_client_blobs::Directory;
-use qontract_journal::{Absence, Journal, JournalLocation};
+use qontract_journal::{Journal, JournalLocation, MissingJournal};
 
 use crate::run_store::RunStore;
 
@@ -17,13 +17,14 @@ const SANDBOX_CONTENT: &str = "clusters";
 /// The journal of a sandbox. In an empty sandbox, a missing journal is new and not lost.
 pub fn of_sandbox(sandbox: &Path) -> Journal {
     // Checked before the journal is opened, which creates it.
-    let absence = if sandbox.join(SANDBOX_CONTENT).exists() { Absence::Lost } else { Absence::New };
+    let absence =
+        if sandbox.join(SANDBOX_CONTENT).exists() { MissingJournal::Lost } else { MissingJournal::New };
     open(sandbox, "--sandbox", absence)
 }
 
 /// The journal next to the run records, for real targets.
 pub fn of_runs(runs: &RunStore) -> Journal {
-    open(runs.folder(), "--runs", Absence::Lost)
+    open(runs.folder(), "--runs", MissingJournal::Lost)
 }
 
 /// The journal of the sandbox, or of real targets if there is no sandbox.
@@ -31,7 +32,7 @@ pub fn of(sandbox: Option<&Path>, runs: &RunStore) -> Arc<Journal> {
     Arc::new(sandbox.map_or_else(|| of_runs(runs), of_sandbox))
 }
 
-fn open(folder: &Path, option: &str, absence: Absence) -> Journal {
+fn open(folder: &Path, option: &str, absence: MissingJournal) -> Journal {
     let location = JournalLocation {
         place: folder.join(FOLDER).display().to_string(),
         init: format!("qontract journal init {option} {}", folder.display()),

@@ -12,7 +12,7 @@ use qontract_diagnostics::Sources as _;
 use qontract_graphql::{Engine, SchemaError};
 use qontract_runtime::{BundleReader, LoadedBundle, SourceLocation};
 
-use crate::input::{Input, InputCheck, InputResolver, invalid_types};
+use crate::input::{Input, InputCheck, InputResolver, invalid_types_message};
 use crate::line_cache::LineCache;
 
 pub use remote::ServerConnection;
@@ -29,8 +29,8 @@ pub struct PinnedData {
 }
 
 impl PinnedData {
-    /// Opens a data specifier. Fails before an engine is built if the data does not pass the check. Tables are
-    /// shared with `beside`, the data that it will be compared with.
+    /// Opens a data specifier. Fails before an engine is built if the data does not pass the check. Tables
+    /// are shared with `beside`, the data that it will be compared with.
     pub fn open(
         resolver: &InputResolver<'_>,
         spec: &str,
@@ -38,7 +38,7 @@ impl PinnedData {
         beside: Option<&PinnedData>,
     ) -> anyhow::Result<Self> {
         let input = resolver.open(spec, check)?;
-        Self::of_input(input, &resolver.layout, beside).with_context(|| invalid_types(spec))
+        Self::of_input(input, &resolver.layout, beside).with_context(|| invalid_types_message(spec))
     }
 
     fn of_input(input: Input, layout: &Layout, beside: Option<&PinnedData>) -> Result<Self, SchemaError> {

@@ -8,7 +8,8 @@ use qontract_report::FileName;
 use qontract_report::text::{self, PlanDetail};
 use qontract_report::{
     ChangeAction, DisabledShards, FieldAction, IntegrationReport, Location, PlanReport, ReportStatus,
-    ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo, Totals, UnaffectedIntegration,
+    ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo, RunMode, Totals,
+    UnaffectedIntegration,
 };
 use qontract_runtime::record::{BundleRecord, ChangeRecord, LocatedText};
 use qontract_runtime::{ChangeKind, DiffEntry, FieldChange, RunEnd, RunRecord, StepResult};
@@ -31,10 +32,18 @@ pub fn orphan_note(key: &str, record: &RunRecord) -> String {
     }
 }
 
+/// The mode of a run in reports.
+pub fn run_mode(mode: Mode) -> RunMode {
+    match mode {
+        Mode::DryRun => RunMode::DryRun,
+        Mode::Real => RunMode::Real,
+    }
+}
+
 /// The report of runs on the same data.
 pub fn from_records(records: &[RunRecord]) -> PlanReport {
     let first = records.first();
-    let mode = first.map_or(Mode::DryRun, |record| record.mode).as_str();
+    let mode = run_mode(first.map_or(Mode::DryRun, |record| record.mode));
     let base = first.and_then(|record| record.base.as_ref()).map(revision);
     let head = first.map(|record| revision(&record.head)).unwrap_or_default();
     let mut report = PlanReport::new(mode, base, head);
@@ -57,17 +66,24 @@ pub fn add(report: &mut PlanReport, record: &RunRecord) {
 /// The report of one integration.
 pub fn integration(record: &RunRecord) -> IntegrationReport {
     let mut changes = Vec::new();
-    let (mut waits, mut notes) = (Vec::new(), Vec::new());
+    let (mut waits, mut rollouts, mut degraded) = (Vec::new(), Vec::new(), Vec::new());
+    let mut notes = Vec::new();
     let mut disabled = Vec::new();
     for (key, shard) in &record.shards {
         changes.extend(shard.changes.iter().map(|one| change(key, one)));
         changes.extend(shard.held.iter().map(|one| change(key, one)));
-        let wait = |wait: &LocatedText| ReportedWait {
+        let located = |one: &LocatedText| ReportedWait {
             shard: key.clone(),
-            message: wait.text.clone(),
-            locations: locations(&wait.places),
+            message: one.text.clone(),
+            locations: locations(&one.places),
         };
-        waits.extend(shard.waits.iter().map(wait));
+        waits.extend(shard.waits.iter().map(located));
+        degraded.extend(shard.degraded.iter().map(located));
+        rollouts.extend(shard.rollouts.iter().map(|one| ReportedWait {
+            shard: key.clone(),
+            message: format!("{} `{}`: {}", one.kind, one.name, one.text),
+            locations: one.place.iter().map(|place| Location::parse(place)).collect(),
+        }));
         match (&shard.why, shard.reason.as_deref()) {
             (Some(why), Some("disabled")) => add_disabled(&mut disabled, key, why),
             (Some(why), _) => notes.push(format!("`{key}` is skipped: {why}")),
@@ -81,6 +97,7 @@ pub fn integration(record: &RunRecord) -> IntegrationReport {
     let errors = distinct_errors(record);
     notes.extend(record.warnings.iter().map(|warning| format!("warning: {warning}")));
     let mut totals = Totals::of(&changes, &errors);
+    totals.not_planned = record.shards.values().map(|shard| shard.not_planned).sum();
     if record.mode != Mode::DryRun {
         totals.applied = Some(record.shards.values().map(|shard| shard.applied).sum());
     }
@@ -92,6 +109,8 @@ pub fn integration(record: &RunRecord) -> IntegrationReport {
         causes: record.causes.iter().map(|cause| cause_location(record, cause)).collect(),
         changes,
         waits,
+        rollouts,
+        degraded,
         errors,
         notes,
         disabled,
@@ -117,6 +136,8 @@ pub fn unstarted(name: &str, error: &anyhow::Error) -> IntegrationReport {
         causes: Vec::new(),
         changes: Vec::new(),
         waits: Vec::new(),
+        rollouts: Vec::new(),
+        degraded: Vec::new(),
         errors,
         notes: Vec::new(),
         disabled: Vec::new(),
@@ -125,6 +146,22 @@ pub fn unstarted(name: &str, error: &anyhow::Error) -> IntegrationReport {
 }
 
 fn status(record: &RunRecord, totals: &Totals) -> ReportStatus {
+    match record.ended {
+        RunEnd::Waiting => return ReportStatus::Waiting,
+        RunEnd::Degraded if record.mode == Mode::Real || totals.changes() == 0 => {
+            return ReportStatus::Degraded;
+        }
+        RunEnd::Degraded
+        | RunEnd::Ok
+        | RunEnd::EarlyExit
+        | RunEnd::Held
+        | RunEnd::Failed
+        | RunEnd::Usage
+        | RunEnd::NotDefined
+        | RunEnd::Forbidden
+        | RunEnd::Transient
+        | RunEnd::Interrupted => {}
+    }
     // A held run without errors ends with a failure only because of the held changes.
     if totals.errors > 0 || (record.exit != 0 && totals.held == 0) {
         ReportStatus::Failed
@@ -160,40 +197,64 @@ fn add_disabled(all: &mut Vec<DisabledShards>, key: &str, why: &str) {
     }
 }
 
-/// The errors of a run, without duplicates: an error of several shards, such as an unreachable cluster, is
-/// one error.
+/// The errors of a run, without duplicates: an error of several shards or scopes, such as an unreachable
+/// cluster, is one error.
 pub fn distinct_errors(record: &RunRecord) -> Vec<ReportedFault> {
-    let mut errors = Vec::new();
+    let mut groups: Vec<FaultGroup<'_>> = Vec::new();
     for (key, shard) in &record.shards {
         for fault in &shard.faults {
-            add_fault(&mut errors, Some(key), fault);
+            match groups.iter_mut().find(|group| group.includes(fault)) {
+                Some(group) => group.add(key, fault),
+                None => groups.push(FaultGroup { fault, shards: vec![key], scopes: 1 }),
+            }
         }
     }
-    for fault in &record.faults {
-        add_fault(&mut errors, None, fault);
-    }
-    errors
+    let of_run = record.faults.iter().map(|fault| FaultGroup { fault, shards: Vec::new(), scopes: 1 });
+    groups.into_iter().chain(of_run).map(FaultGroup::report).collect()
 }
 
-fn add_fault(errors: &mut Vec<ReportedFault>, key: Option<&String>, fault: &LocatedText) {
-    let LocatedText { text, details, hint, whose: _, places } = fault;
-    let locations = locations(places);
-    let same = |earlier: &&mut ReportedFault| {
-        key.is_some()
-            && (&earlier.message, &earlier.details, &earlier.hint, &earlier.locations)
-                == (text, details, hint, &locations)
-    };
-    if let Some(earlier) = errors.iter_mut().find(same) {
-        earlier.shards.extend(key.cloned());
-        return;
+/// Faults of shards that are reported as one error.
+struct FaultGroup<'a> {
+    /// The first of them.
+    fault: &'a LocatedText,
+    /// The shards, in order and without duplicates.
+    shards: Vec<&'a String>,
+    /// The number of scopes that could not be read, if that is what they report.
+    scopes: usize,
+}
+
+impl<'a> FaultGroup<'a> {
+    fn includes(&self, fault: &LocatedText) -> bool {
+        let LocatedText { text, details, hint, cause, whose: _, places } = self.fault;
+        let is_same_cause = match cause {
+            Some(_) => *cause == fault.cause,
+            None => *text == fault.text,
+        };
+        is_same_cause && (details, hint, places) == (&fault.details, &fault.hint, &fault.places)
     }
-    errors.push(ReportedFault {
-        shards: key.cloned().into_iter().collect(),
-        message: text.clone(),
-        details: details.clone(),
-        hint: hint.clone(),
-        locations,
-    });
+
+    fn add(&mut self, key: &'a String, fault: &LocatedText) {
+        if self.shards.last() != Some(&key) {
+            self.shards.push(key);
+        }
+        // The same scope, which several shards read, has the same text.
+        self.scopes += usize::from(fault.text != self.fault.text);
+    }
+
+    fn report(self) -> ReportedFault {
+        let LocatedText { text, details, hint, cause, whose: _, places } = self.fault;
+        let message = match cause {
+            Some(cause) if self.scopes > 1 => format!("cannot read {} scopes: {cause}", self.scopes),
+            _ => text.clone(),
+        };
+        ReportedFault {
+            shards: self.shards.into_iter().cloned().collect(),
+            message,
+            details: details.clone(),
+            hint: hint.clone(),
+            locations: locations(places),
+        }
+    }
 }
 
 fn change(shard: &str, planned: &ChangeRecord) -> ReportedChange {
@@ -203,7 +264,7 @@ fn change(shard: &str, planned: &ChangeRecord) -> ReportedChange {
         ChangeKind::Replace => ChangeAction::Replace,
         ChangeKind::Remove => ChangeAction::Remove,
     };
-    let (mut fields, mut notes) = (Vec::new(), Vec::new());
+    let (mut fields, mut notes, mut trailing_notes) = (Vec::new(), Vec::new(), Vec::new());
     for entry in &planned.diff {
         match entry {
             DiffEntry::Field(field) => fields.push(ReportedField {
@@ -216,7 +277,8 @@ fn change(shard: &str, planned: &ChangeRecord) -> ReportedChange {
                 before: field.before.clone(),
                 after: field.after.clone(),
             }),
-            DiffEntry::Note(note) => notes.push(note.clone()),
+            DiffEntry::Note(note) if fields.is_empty() => notes.push(note.clone()),
+            DiffEntry::Note(note) => trailing_notes.push(note.clone()),
         }
     }
     let sign = format!("{} ", planned.change.sign());
@@ -230,6 +292,7 @@ fn change(shard: &str, planned: &ChangeRecord) -> ReportedChange {
         summary: planned.text.strip_prefix(&sign).unwrap_or(&planned.text).to_owned(),
         fields,
         notes,
+        trailing_notes,
         location: planned.place.as_deref().map(Location::parse),
         held: planned.why.clone(),
         approvable: planned.is_held(),
@@ -249,6 +312,8 @@ fn namespace(scope: &BTreeMap<String, String>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     #[test]
@@ -275,5 +340,44 @@ mod tests {
                 "disabled for namespace `: n=f",
             ]
         );
+    }
+
+    #[test]
+    fn errors_with_the_same_cause_are_one_error() {
+        let fault = |scope: &str, cause: &str| json!({"text": format!("cannot read `{scope}`: {cause}"), "cause": cause, "hint": "check it"});
+        let shard = |faults: &[Value]| {
+            json!({"state": "ran", "rounds": 1, "changes": [], "held": [], "waits": [], "faults": faults,
+                "applied": 0, "removed": 0})
+        };
+        let check = |shards: Value, expect: &[(&str, usize)]| {
+            let record: RunRecord = serde_json::from_value(json!({
+                "version": 2, "run": "r1", "began": 0, "milliseconds": 5, "integration": "a", "mode": "real run",
+                "head": {"sha": "s", "commit": null}, "base": null, "options": {}, "slot": "0 of 1",
+                "decisions": [], "shards": shards, "faults": [], "warnings": [], "approval": null,
+                "ended": "failed", "exit": 1,
+            }))
+            .expect("a record");
+            let errors = distinct_errors(&record);
+            let errors: Vec<(&str, usize)> =
+                errors.iter().map(|error| (error.message.as_str(), error.shards.len())).collect();
+            assert_eq!(errors, expect);
+        };
+        let (down, slow) = ("cannot reach cluster `c1`: refused", "cannot reach cluster `c2`: timed out");
+        check(
+            json!({"n=a": shard(&[fault("n=a", down)])}),
+            &[("cannot read `n=a`: cannot reach cluster `c1`: refused", 1)],
+        );
+        check(
+            json!({
+                "n=a": shard(&[fault("n=a, kind=A", down), fault("n=a, kind=B", down)]),
+                "n=b": shard(&[fault("n=b, kind=A", down), fault("n=b, kind=B", slow)]),
+            }),
+            &[
+                ("cannot read 3 scopes: cannot reach cluster `c1`: refused", 2),
+                ("cannot read `n=b, kind=B`: cannot reach cluster `c2`: timed out", 1),
+            ],
+        );
+        let same = json!({"text": "broken"});
+        check(json!({"n=a": shard(std::slice::from_ref(&same)), "n=b": shard(&[same])}), &[("broken", 2)]);
     }
 }

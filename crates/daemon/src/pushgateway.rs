@@ -15,7 +15,7 @@ use crate::reporter::LoopReporter;
 /// A Pushgateway and its credentials.
 #[derive(Clone, Debug)]
 pub struct PushgatewayConfig {
-    /// Its URL.
+    /// The URL.
     pub url: Url,
     /// The user name.
     pub user: String,

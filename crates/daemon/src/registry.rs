@@ -8,8 +8,8 @@ use anyhow::Context as _;
 use qontract_config::{Config, UsageError};
 use qontract_diagnostics::MessageSink;
 use qontract_diagnostics::suggest::did_you_mean;
-use qontract_objects::{ManagedObjects, ObjectIntegration};
-use qontract_runtime::process::Process;
+use qontract_objects::{ManagedObjects, ObjectIntegration, ObjectProgram};
+use qontract_runtime::process::ProcessIntegration;
 use qontract_runtime::{Fault, Function, Integration, IntegrationMeta, StagedIntegration};
 
 use crate::targets::Targets;
@@ -17,7 +17,7 @@ use crate::targets::Targets;
 /// An integration that is compiled in.
 #[derive(Clone, Copy, Debug)]
 pub struct IntegrationEntry {
-    /// Its metadata.
+    /// The metadata.
     pub meta: fn() -> IntegrationMeta,
     /// Creates the integration for these targets.
     pub create: fn(&Targets) -> anyhow::Result<Integration>,
@@ -102,7 +102,7 @@ impl Registry {
     }
 
     /// Whether other integrations depend on the objects of an integration, so that it runs first.
-    pub fn is_groundwork(self, name: &str) -> bool {
+    pub fn runs_first(self, name: &str) -> bool {
         self.metas().any(|meta| meta.name == name && meta.runs_first)
     }
 
@@ -118,10 +118,16 @@ impl Registry {
     /// Creates the integration with a name.
     pub fn integration(self, name: &str, config: &Config, targets: &Targets) -> anyhow::Result<Integration> {
         if let Some(program) = config.integrations.get(name) {
-            let process = Process::describe(name, targets.program(program.program()))
+            let process = ProcessIntegration::describe(name, targets.program(program.program()))
                 .with_context(|| format!("cannot start integration `{name}`"))?;
             if targets.is_sandbox() && !process.supports_sandbox() {
                 return Err(SandboxUnsupported(name.to_owned()).into());
+            }
+            if process.declares_objects() {
+                let (kubernetes, lookups) = (targets.kubernetes()?, targets.lookups());
+                let program = ObjectProgram::new(process);
+                let objects = ManagedObjects::new(program, Arc::clone(kubernetes), Arc::clone(lookups));
+                return Ok(Integration::staged(objects));
             }
             return Ok(Integration::process(process));
         }

@@ -8,26 +8,37 @@ use tokio::time::Instant;
 /// Interval at which an unchanged message is logged.
 pub const REPEAT_INTERVAL: Duration = Duration::from_hours(1);
 
-/// The messages of the last run of a loop, and the time at which each was logged.
+/// The messages of the last runs of a loop, and the time at which each was logged.
 #[derive(Debug, Default)]
 pub struct RepeatFilter {
+    /// The messages of the current run.
     logged: BTreeMap<String, Instant>,
+    /// The messages of the previous run.
+    before: BTreeMap<String, Instant>,
 }
 
 impl RepeatFilter {
-    /// Whether each message of a run is due to be logged. A message that is missing from one run counts as
-    /// new when it comes back.
-    pub fn due(&mut self, messages: &[String], now: Instant) -> Vec<bool> {
-        let before = std::mem::take(&mut self.logged);
-        let mut due = Vec::with_capacity(messages.len());
-        for message in messages {
-            let last = before.get(message).or_else(|| self.logged.get(message)).copied();
-            let logged = last.filter(|last| now.duration_since(*last) < REPEAT_INTERVAL);
-            // A message that occurs twice in a run is logged once.
-            due.push(logged.is_none() && !self.logged.contains_key(message));
-            self.logged.insert(message.clone(), logged.unwrap_or(now));
+    /// Starts a run. A message that is missing from one run counts as new when it comes back.
+    pub fn start_run(&mut self) {
+        self.before = std::mem::take(&mut self.logged);
+    }
+
+    /// Whether a message of the current run is due to be logged. A message that occurs twice in a run is
+    /// logged once.
+    pub fn is_due(&mut self, message: &str, now: Instant) -> bool {
+        if self.logged.contains_key(message) {
+            return false;
         }
-        due
+        let last = self.before.get(message).copied();
+        let logged = last.filter(|last| now.duration_since(*last) < REPEAT_INTERVAL);
+        self.logged.insert(message.to_owned(), logged.unwrap_or(now));
+        logged.is_none()
+    }
+
+    /// Whether each message of a run is due to be logged.
+    pub fn due(&mut self, messages: &[String], now: Instant) -> Vec<bool> {
+        self.start_run();
+        messages.iter().map(|message| self.is_due(message, now)).collect()
     }
 }
 

@@ -1,7 +1,8 @@
 //! On-disk cache of a data repo, for incremental bundling and validation across processes.
 //!
-//! The cache is in the user's cache folder (`QONTRACT_CACHE` names another one; `off` disables it), in one
-//! folder per data repo. Entries of another build of this program are ignored. Small data repos are not
+//! Location of the disk cache: the user's cache directory (`$XDG_CACHE_HOME/qontract/repos`, by default
+//! `~/.cache/qontract/repos`), with one directory per data repo. `QONTRACT_CACHE` names another directory; `off`
+//! disables the cache. Entries of another build of this program are ignored. Small data repos are not
 //! cached: reading them is as fast.
 
 use std::path::{Path, PathBuf};
@@ -32,12 +33,27 @@ pub struct RepoCache {
 #[derive(Default)]
 pub struct LazyValidationCache {
     results: Option<ValidationCache>,
-    /// The number of entries when it was loaded, and the hashes of their dependencies.
-    loaded_size: (usize, [Option<Sha256>; 2]),
+    /// The state in which it was loaded.
+    loaded: LoadedState,
     /// Whether it is saved even if few entries are new, because the cache of files was saved.
     is_save_due: bool,
     /// The folder on disk; `None` if nothing is saved.
     folder: Option<CacheFolder>,
+}
+
+/// The state of a cache of validation results.
+#[derive(Clone, Copy, Default)]
+struct LoadedState {
+    /// The number of entries.
+    entries: usize,
+    /// The hashes of their dependencies.
+    dependencies: [Option<Sha256>; 2],
+}
+
+impl LoadedState {
+    fn of(results: &ValidationCache) -> Self {
+        Self { entries: results.len(), dependencies: results.dependencies() }
+    }
 }
 
 struct CacheFolder {
@@ -48,20 +64,20 @@ struct CacheFolder {
 impl RepoCache {
     /// Loads the cache of a data repo; empty for a Git revision. Validation results are loaded on first use.
     pub fn load(repo: &Repo, pool: &Pool) -> Self {
-        let kept = CacheFolder::of(repo);
-        let files = CacheFolder::load_files(kept.as_ref(), pool);
-        Self { files, validation: LazyValidationCache { folder: kept, ..LazyValidationCache::default() } }
+        let folder = CacheFolder::of(repo);
+        let files = CacheFolder::load_files(folder.as_ref(), pool);
+        Self { files, validation: LazyValidationCache { folder, ..LazyValidationCache::default() } }
     }
 
     /// Loads the cache of a data repo, with validation results in parallel, for a caller that validates in
     /// any case.
     pub fn with_validation(repo: &Repo, pool: &Pool) -> Self {
-        let kept = CacheFolder::of(repo);
-        let (files, known) = rayon::join(
-            || CacheFolder::load_files(kept.as_ref(), pool),
-            || kept.as_ref().and_then(CacheFolder::load_validation).unwrap_or_default(),
+        let folder = CacheFolder::of(repo);
+        let (files, results) = rayon::join(
+            || CacheFolder::load_files(folder.as_ref(), pool),
+            || folder.as_ref().and_then(CacheFolder::load_validation).unwrap_or_default(),
         );
-        Self { files, validation: LazyValidationCache::read(known, kept) }
+        Self { files, validation: LazyValidationCache::new(results, folder) }
     }
 
     /// The options of a build that uses this cache.
@@ -69,8 +85,8 @@ impl RepoCache {
         BuildOptions { cache: Some(&mut self.files), ..BuildOptions::default() }
     }
 
-    /// Saves the cache for the next process. Failures are ignored: the next process recomputes.
-    /// `written` is the file to which the bundle was written, if it was.
+    /// Saves the cache for the next process. Failures are ignored: the next process recomputes. `written` is
+    /// the file that the bundle was written to, if any.
     pub fn save(&mut self, written: Option<&Path>) {
         if self.save_files(written) {
             self.validation.save();
@@ -90,13 +106,14 @@ impl RepoCache {
     /// Saves the parsed documents if enough of them are new; returns whether the next process can use the
     /// cache.
     fn save_files(&mut self, written: Option<&Path>) -> bool {
-        let Some(kept) = &self.validation.folder else { return false };
+        let Some(cache) = &self.validation.folder else { return false };
         if self.files.is_worth_saving() {
-            let made = private_files::create_folder(&kept.folder, &kept.folder).is_ok() && kept.is_private();
-            if !made || self.files.save(&kept.folder, &kept.build_id, written).is_err() {
+            let made =
+                private_files::create_folder(&cache.folder, &cache.folder).is_ok() && cache.is_private();
+            if !made || self.files.save(&cache.folder, &cache.build_id, written).is_err() {
                 return false;
             }
-            kept.prune();
+            cache.prune();
             self.validation.is_save_due = true;
         }
         true
@@ -104,34 +121,31 @@ impl RepoCache {
 }
 
 impl LazyValidationCache {
-    fn read(known: ValidationCache, folder: Option<CacheFolder>) -> Self {
-        Self {
-            loaded_size: (known.len(), known.dependencies()),
-            results: Some(known),
-            is_save_due: false,
-            folder,
-        }
+    fn new(results: ValidationCache, folder: Option<CacheFolder>) -> Self {
+        let loaded = LoadedState::of(&results);
+        Self { loaded, results: Some(results), is_save_due: false, folder }
     }
 
     /// The files that are known to be valid, loaded on first use.
     pub fn results(&mut self) -> &mut ValidationCache {
-        let Self { results: known, loaded_size: before, folder: kept, .. } = self;
-        known.get_or_insert_with(|| {
-            let read = kept.as_ref().and_then(CacheFolder::load_validation).unwrap_or_default();
-            *before = (read.len(), read.dependencies());
-            read
+        let Self { results, loaded, folder, .. } = self;
+        results.get_or_insert_with(|| {
+            let results = folder.as_ref().and_then(CacheFolder::load_validation).unwrap_or_default();
+            *loaded = LoadedState::of(&results);
+            results
         })
     }
 
     /// Saves the validation results if enough of them changed. If they were never loaded, the saved ones stay
     /// as they are.
     pub fn save(&mut self) {
-        let (Some(known), Some(kept)) = (&self.results, &self.folder) else { return };
-        let (before, grounds) = self.loaded_size;
-        let has_learnt = known.dependencies() != grounds || known.len().abs_diff(before) > known.len() / 50;
-        if (self.is_save_due || has_learnt) && kept.is_private() {
-            let bytes = known.to_bytes(&kept.build_id);
-            let _ = store::replace_private(&kept.validation_file(), &|out| out.write_all(&bytes));
+        let (Some(results), Some(cache)) = (&self.results, &self.folder) else { return };
+        let LoadedState { entries, dependencies } = self.loaded;
+        let has_changed =
+            results.dependencies() != dependencies || results.len().abs_diff(entries) > results.len() / 50;
+        if (self.is_save_due || has_changed) && cache.is_private() {
+            let bytes = results.to_bytes(&cache.build_id);
+            let _ = store::replace_private(&cache.validation_file(), &|out| out.write_all(&bytes));
             self.is_save_due = false;
         }
     }
@@ -151,17 +165,18 @@ impl CacheFolder {
         let place = format!("{}\n{:?}", repo.folder()?.canonicalize().ok()?.display(), repo.layout());
         // Another build of this program may produce other documents from the same files.
         let program = std::env::current_exe().ok()?;
-        let about = program.metadata().ok()?;
-        let built = about.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_nanos();
-        let by = format!("{} {} {} {built}", env!("CARGO_PKG_VERSION"), program.display(), about.len());
+        let metadata = program.metadata().ok()?;
+        let built = metadata.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_nanos();
+        let version = env!("CARGO_PKG_VERSION");
+        let build_id = format!("{version} {} {} {built}", program.display(), metadata.len());
         let folder = cache.join(Sha256::of(place.as_bytes()).to_string());
-        Some(Self { folder, build_id: by })
+        Some(Self { folder, build_id })
     }
 
     /// Loads the parsed documents.
-    fn load_files(kept: Option<&Self>, pool: &Pool) -> BuildCache {
-        match kept.filter(|kept| kept.is_private()) {
-            Some(kept) => BuildCache::default().restored_from(&kept.folder, &kept.build_id, pool),
+    fn load_files(cache: Option<&Self>, pool: &Pool) -> BuildCache {
+        match cache.filter(|cache| cache.is_private()) {
+            Some(cache) => BuildCache::default().restored_from(&cache.folder, &cache.build_id, pool),
             None => BuildCache::default(),
         }
     }
@@ -174,11 +189,10 @@ impl CacheFolder {
 
     /// The file of validation results.
     fn validation_file(&self) -> PathBuf {
-        self.folder.join("right")
+        self.folder.join("validation")
     }
 
     /// Whether only this user can write to the folder. Otherwise it is neither read nor written.
-    #[cfg(unix)]
     fn is_private(&self) -> bool {
         use std::os::unix::fs::MetadataExt as _;
         let me = rustix::process::geteuid().as_raw();
@@ -187,13 +201,8 @@ impl CacheFolder {
         about.is_ok_and(|about| about.is_dir() && about.uid() == me && is_private(about.mode()))
     }
 
-    #[cfg(not(unix))]
-    fn is_ours(&self) -> bool {
-        self.folder.is_dir()
-    }
-
-    /// Removes leftover temporary files, and caches of repos that have not been used for long or are too
-    /// many.
+    /// Removes leftover temporary files, the caches of repos that have not been used for a long time, and the
+    /// oldest caches above the limit.
     fn prune(&self) {
         let age = |path: &Path| path.metadata().ok()?.modified().ok()?.elapsed().ok();
         for draft in entries(&self.folder) {

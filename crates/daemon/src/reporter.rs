@@ -1,4 +1,4 @@
-//! Reports loop events as log lines, metrics and status.
+//! Reports loop events as log lines, loop metrics and status.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,14 +29,14 @@ const LONG_WAIT: Duration = Duration::from_secs(30);
 /// The phase of a loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LoopPhase {
-    /// It has not run yet.
+    /// The loop has not run yet.
     #[default]
     Starting,
     /// A run is in progress.
     Running,
-    /// It waits for the next run.
+    /// The loop waits for the next run.
     Sleeping,
-    /// Its run made no progress and was stopped.
+    /// The loop's run made no progress and was stopped.
     Stalled,
 }
 
@@ -55,8 +55,10 @@ impl LoopPhase {
 /// Changes of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangeCounts {
-    /// Number of changes that are made.
+    /// Number of changes that the plan makes.
     pub planned: usize,
+    /// Number of planned changes that a real run did not make.
+    pub failed: usize,
     /// Number of changes that guards hold.
     pub held: usize,
 }
@@ -64,7 +66,15 @@ pub struct ChangeCounts {
 impl ChangeCounts {
     /// The changes of a shard. Changes that are not made for other reasons are not counted.
     pub fn of(shard: &record::ShardRecord) -> Self {
-        Self { planned: shard.changes.len(), held: shard.held_by_guards().count() }
+        let is_failed = |change: &&record::ChangeRecord| match change.result {
+            StepResult::Planned | StepResult::Done => false,
+            StepResult::Failed | StepResult::Interrupted | StepResult::NotTried => true,
+        };
+        Self {
+            planned: shard.changes.len(),
+            failed: shard.changes.iter().filter(is_failed).count(),
+            held: shard.held_by_guards().count(),
+        }
     }
 }
 
@@ -72,6 +82,7 @@ impl std::iter::Sum for ChangeCounts {
     fn sum<I: Iterator<Item = Self>>(counts: I) -> Self {
         counts.fold(Self::default(), |sum, one| Self {
             planned: sum.planned + one.planned,
+            failed: sum.failed + one.failed,
             held: sum.held + one.held,
         })
     }
@@ -80,7 +91,7 @@ impl std::iter::Sum for ChangeCounts {
 /// The status of a loop.
 #[derive(Clone, Debug)]
 pub struct LoopStatus {
-    /// Its phase.
+    /// The phase.
     pub phase: LoopPhase,
     /// The result and duration of its last run.
     pub last: Option<(RunEnd, Duration)>,
@@ -90,6 +101,8 @@ pub struct LoopStatus {
     pub shards: Vec<ShardRow>,
     /// The changes that the last run held.
     pub held: Vec<HeldChange>,
+    /// The first error of the last run.
+    pub error: Option<String>,
     /// The last run, if it has a record.
     pub run: Option<LastRun>,
     /// The time of the next run.
@@ -98,6 +111,8 @@ pub struct LoopStatus {
     pub doing: Vec<Activity>,
     /// The time of the last progress.
     pub last_progress: Instant,
+    /// The time of the last event, including heartbeats: the watchdog is alive.
+    pub last_heartbeat: Instant,
     /// The duration at which the current wait is logged next.
     pub log_threshold: Duration,
 }
@@ -105,16 +120,16 @@ pub struct LoopStatus {
 /// The last run of a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastRun {
-    /// Its id, if its record is stored: runs with nothing to do are only counted.
+    /// The id, if the record is stored: runs with nothing to do are only counted.
     pub id: Option<String>,
-    /// Its state.
+    /// The state.
     pub state: RunState,
 }
 
 /// The result of a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardRow {
-    /// Its key.
+    /// The key.
     pub key: String,
     /// The changes of its plan.
     pub changes: ChangeCounts,
@@ -139,10 +154,12 @@ impl Default for LoopStatus {
             changes: ChangeCounts::default(),
             shards: Vec::new(),
             held: Vec::new(),
+            error: None,
             run: None,
             next: None,
             doing: Vec::new(),
             last_progress: Instant::now(),
+            last_heartbeat: Instant::now(),
             log_threshold: LONG_WAIT,
         }
     }
@@ -156,6 +173,7 @@ pub struct LoopReporter {
     status: Mutex<LoopStatus>,
     held_reporter: Mutex<HeldReporter>,
     repeats: Mutex<RepeatFilter>,
+    failed_writes: Mutex<RepeatFilter>,
     run_level: Level,
 }
 
@@ -163,8 +181,10 @@ impl LoopReporter {
     /// Reports the loop of this process.
     pub fn new(process: ProcessLabels, log: Arc<Log>, metrics: Arc<Metrics>) -> Self {
         metrics.start(&process);
-        let (status, held_reporter, repeats) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self { process, log, metrics, status, held_reporter, repeats, run_level: Level::Info }
+        let (status, held_reporter) = (Mutex::default(), Mutex::default());
+        let (repeats, failed_writes) = (Mutex::default(), Mutex::default());
+        let run_level = Level::Info;
+        Self { process, log, metrics, status, held_reporter, repeats, failed_writes, run_level }
     }
 
     /// Logs the line of each run at this level: `DEBUG` if a table shows the same.
@@ -190,6 +210,7 @@ impl LoopReporter {
     fn update(&self, change: impl FnOnce(&mut LoopStatus)) {
         let mut status = self.lock();
         status.last_progress = Instant::now();
+        status.last_heartbeat = status.last_progress;
         change(&mut status);
     }
 
@@ -204,6 +225,7 @@ impl LoopReporter {
     /// Handles a heartbeat. Waiting for the same activity as before is not progress.
     fn heartbeat(&self, doing: Vec<Activity>) {
         let mut status = self.lock();
+        status.last_heartbeat = Instant::now();
         let is_same = match (status.doing.last(), doing.last()) {
             (Some(before), Some(now)) => {
                 before.description == now.description && before.elapsed <= now.elapsed
@@ -254,8 +276,11 @@ impl LoopReporter {
             .with_detail("state", state)
             .with_detail("took_ms", u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
         if let Some(run) = &status.run {
-            let ChangeCounts { planned, held } = status.changes;
-            line = line.with("changes", planned).with("held", held);
+            let ChangeCounts { planned, failed, held } = status.changes;
+            line = line.with("changes", planned - failed).with("held", held);
+            if failed > 0 {
+                line = line.with("failed", failed);
+            }
             line = run.id.iter().fold(line, |line, id| line.with("run", id.as_str()));
         }
         if let Some(next) = next {
@@ -277,11 +302,11 @@ impl LoopReporter {
     fn log_held(&self, record: &RunRecord, changes: &[HeldChange]) {
         // A run that failed may not have planned everything.
         let is_complete = match record.state() {
-            RunState::Ok | RunState::Waiting | RunState::Held => true,
+            RunState::Ok | RunState::Waiting | RunState::Degraded | RunState::Held => true,
             RunState::Failed | RunState::Interrupted => false,
         };
         if is_complete || !changes.is_empty() {
-            self.metrics.set_held(&self.process, changes.len());
+            self.metrics.set_held(&self.process, changes.len() + record.unplanned_holds);
         }
         let mut reporter = self.held_reporter.lock();
         let report = reporter.update(changes, is_complete, Instant::now());
@@ -307,6 +332,9 @@ impl LoopReporter {
     }
 
     fn measure(&self, record: &RunRecord) {
+        let count = |of: fn(&record::ShardRecord) -> usize| record.shards.values().map(of).sum();
+        self.metrics.set_waits(&self.process, count(|shard| shard.waits.len()));
+        self.metrics.set_degraded(&self.process, count(|shard| shard.degraded.len()));
         for kind in ChangeKind::ALL {
             let all = record.shards.values().flat_map(|shard| &shard.changes);
             let count = all.filter(|change| change.change == kind).count();
@@ -323,6 +351,7 @@ impl LoopObserver for LoopReporter {
         match event {
             LoopEvent::Started => {
                 self.metrics.count_start(&self.process);
+                self.failed_writes.lock().start_run();
                 self.update(|status| {
                     status.phase = LoopPhase::Running;
                     status.next = None;
@@ -365,8 +394,15 @@ impl LoopObserver for LoopReporter {
 }
 
 impl WriteObserver for LoopReporter {
-    fn wrote(&self, line: &LogLine, kind: ChangeKind, since_commit: Option<i64>) {
-        self.log.write(line);
+    fn wrote(&self, line: &LogLine, run: &str, kind: ChangeKind, since_commit: Option<i64>) {
+        if line.level() > Level::Info {
+            // Every run of a loop tries a failed change again.
+            let text = line.format(LineFormat::Levelled, Timestamp::UNIX_EPOCH);
+            let is_due = self.failed_writes.lock().is_due(&text, Instant::now());
+            let line = if is_due { line.clone() } else { line.clone().at_level(Level::Debug) };
+            return self.log.write(&line.with("run", run));
+        }
+        self.log.write(&line.clone().with("run", run));
         if let Some(seconds) = since_commit {
             let name = if kind.removes() { "delete" } else { "apply" };
             #[expect(clippy::cast_precision_loss, reason = "a number of seconds")]
@@ -388,10 +424,9 @@ impl RunObserver for LoopReporter {
         let record = match run {
             Ok(record) => record,
             Err(error) => {
-                return self.log_new(
-                    vec![self.line(Level::Error, format!("cannot start the run: {error:#}"))],
-                    None,
-                );
+                let text = format!("cannot start the run: {error:#}");
+                self.update(|status| status.error = Some(text.clone()));
+                return self.log_new(vec![self.line(Level::Error, text)], None);
             }
         };
         let shards: Vec<ShardRow> = record.shards.iter().map(|(key, shard)| shard_row(key, shard)).collect();
@@ -399,8 +434,10 @@ impl RunObserver for LoopReporter {
         let held = held_changes::held_changes(record);
         self.log_debug(|| debug_log::decisions(record));
         self.log_held(record, &held);
+        let errors = plan_report::distinct_errors(record);
         self.update(|status| {
             (status.changes, status.shards, status.held) = (changes, shards, held);
+            status.error = errors.first().map(|error| error.message.clone());
             let id = (!is_idle(record)).then(|| record.run.clone());
             status.run = Some(LastRun { id, state: record.state() });
         });
@@ -410,12 +447,16 @@ impl RunObserver for LoopReporter {
             record.shards.values().filter(|_| record.mode != Mode::Real).flat_map(|shard| &shard.changes);
         for change in planned {
             let line = self.line(Level::Info, format!("would: {}", change.text));
-            self.log.write(&line.with("place", change.place.clone().unwrap_or_default()));
+            let place = change.place.as_deref();
+            self.log.write(&place.into_iter().fold(line, |line, place| line.with("place", place)));
         }
-        for warning in &record.warnings {
-            self.log(Level::Warning, warning.clone());
-        }
-        let errors = plan_report::distinct_errors(record);
+        let degraded = record.shards.values().flat_map(|shard| &shard.degraded);
+        let degraded = degraded.map(|one| {
+            let line = self.line(Level::Warning, format!("degraded: {}", one.text));
+            one.places.first().into_iter().fold(line, |line, place| line.with("place", place.as_str()))
+        });
+        let warnings = record.warnings.iter().map(|warning| self.line(Level::Warning, warning.clone()));
+        let warnings = warnings.chain(degraded);
         // An abandoned step was logged with its line of the audit log.
         let changes = record.shards.values().flat_map(|shard| &shard.changes);
         let abandoned: Vec<String> = changes
@@ -435,7 +476,7 @@ impl RunObserver for LoopReporter {
             let why = change.why.as_deref().unwrap_or_default();
             self.line(Level::Info, format!("not done: {}: {why}", change.text))
         });
-        self.log_new(errors.chain(not_done).collect(), Some(&record.run));
+        self.log_new(warnings.chain(errors).chain(not_done).collect(), Some(&record.run));
     }
 }
 

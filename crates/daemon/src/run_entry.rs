@@ -102,7 +102,7 @@ fn changes_of(record: &RunRecord) -> impl Iterator<Item = &ChangeRecord> {
 }
 
 impl RunEntry<'_> {
-    /// Its cells, in the order of [`HEADER`].
+    /// The cells, in the order of [`HEADER`].
     pub fn row(&self) -> Vec<String> {
         vec![
             self.run.to_owned(),

@@ -11,9 +11,10 @@ use qontract_bundle::Layout;
 use qontract_config::Config;
 use qontract_diagnostics::MessageSink;
 use qontract_runtime::reconcile_loop::{
-    Interruption, Isolation, Limiter, Loop, LoopContext, LoopExit, Schedule, ShutdownSignal, WatchdogLimits,
+    Isolation, Limiter, LoopContext, LoopExit, LoopSettings, Schedule, ShutdownSignal, TerminationSignal,
+    WatchdogLimits,
 };
-use qontract_runtime::slot::Slot;
+use qontract_runtime::slot::{InvalidSlot, Slot};
 use qontract_runtime::{Bodies, Options, RunEnd};
 use qontract_telemetry::log::{Level, Log, LogLine};
 use qontract_telemetry::metrics::{Metrics, ProcessLabels};
@@ -58,7 +59,7 @@ pub struct LoopOptions {
 /// The build of the binary.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildInfo {
-    /// Its version.
+    /// The version.
     pub version: &'static str,
     /// The commit that it is built from; empty if unknown.
     pub commit: &'static str,
@@ -79,7 +80,7 @@ pub struct LoopInput<'a> {
     pub integrations: Registry,
     /// The name of the integration.
     pub integration: &'a str,
-    /// Its flags.
+    /// The flags.
     pub options: &'a Options,
     /// The configuration.
     pub config: &'a Config,
@@ -118,10 +119,17 @@ pub struct DataSpec {
 /// The shard slot of one of several processes that share the work.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessSlot {
-    /// Its index, counted from 0.
+    /// The index, counted from 0.
     pub id: u32,
     /// Number of processes.
     pub count: u32,
+}
+
+impl ProcessSlot {
+    /// The slot, if it exists.
+    pub fn validate(self) -> Result<Slot, InvalidSlot> {
+        Slot::new(self.id, self.count)
+    }
 }
 
 /// Runs an integration in a loop until a shutdown.
@@ -147,7 +155,7 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
             Some(Arc::new(pusher))
         }
     };
-    let slot = Slot::new(id, shards).map_err(|error| UsageError(error.to_string()))?;
+    let slot = input.slot.validate().map_err(|error| UsageError(error.to_string()))?;
     let runs = Arc::new(RunStore::new(input.runs.clone())?);
     let health_feed = Arc::new(OnceLock::new());
     if let Some(address) = options.listen {
@@ -170,6 +178,8 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     if options.once && matches!(polled, PollResult::Invalid | PollResult::StillInvalid) {
         return Ok(Exit::Failure);
     }
+    let limits = WatchdogLimits { heartbeat_interval: Duration::from_secs(1), ..WatchdogLimits::default() };
+    let limits = limits.for_integration(integration.meta());
     let runner = Runner {
         integration,
         options: input.options.clone(),
@@ -186,9 +196,9 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
         observer: Arc::clone(&reporter) as _,
         reconciled: ReconciledData::default(),
     };
-    let limits = WatchdogLimits { heartbeat_interval: Duration::from_secs(1), ..WatchdogLimits::default() };
     let (isolation, limiter) = (Isolation::Thread, Limiter::default());
-    let reconcile_loop = Loop { schedule: options.pace, limits, isolation, limiter, once: options.once };
+    let reconcile_loop =
+        LoopSettings { schedule: options.pace, limits, isolation, limiter, once: options.once };
     let (stopper, stop) = ShutdownSignal::pair();
     let finish = runtime.block_on(async {
         let listed = Arc::clone(&reporter);
@@ -217,7 +227,7 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     std::mem::forget(runtime);
     Ok(match finish {
         LoopExit::Once(RunEnd::Interrupted) => {
-            Exit::Run(stopper.interruption().map_or(130, Interruption::exit_code))
+            Exit::Run(stopper.interruption().map_or(130, TerminationSignal::exit_code))
         }
         LoopExit::Once(ended) => Exit::Run(ended.code()),
         LoopExit::Stopped => signals::exit_of_loop(&stopper, Exit::Ok),
@@ -225,7 +235,7 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     })
 }
 
-/// What the health listener of a single loop shows.
+/// The status that the health listener of a single loop shows.
 fn health_of_loop(
     reporter: &Arc<LoopReporter>,
     metrics: &Arc<Metrics>,

@@ -7,11 +7,11 @@ use anyhow::Context as _;
 use qontract_access::Mode;
 use qontract_runtime::guard::{Ledger, ProtectedKinds};
 use qontract_runtime::record::BundleRecord;
-use qontract_runtime::{RunRequest, RunTiming};
+use qontract_runtime::{LineResolvers, RunOutcome, RunRecord, RunRequest, RunTiming, SourceLocation};
 
 use crate::audit::{AuditLog, WriteObserver};
 use crate::line_cache::LineCache;
-use crate::pinned_data::PinnedData;
+use crate::pinned_data::{ComparedData, PinnedData};
 use crate::run_store::RunStore;
 use crate::step_file::{self, RunInfo, StepFile};
 
@@ -45,13 +45,13 @@ pub struct StartedRun {
 impl RunSetup<'_> {
     /// Starts the run now.
     pub fn start(self) -> anyhow::Result<StartedRun> {
-        let Self { integration, mode, head, runs, ledger, observer: heard } = self;
+        let Self { integration, mode, head, runs, ledger, observer } = self;
         let (began, now) = checked_clock(SystemTime::now())?;
         let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
         let run = run_id(integration, began, now);
         if mode == Mode::Real {
             for warning in step_file::report(runs, integration, now) {
-                heard.unfinished_run(&warning);
+                observer.unfinished_run(&warning);
             }
         }
         let source = &head.source;
@@ -74,7 +74,7 @@ impl RunSetup<'_> {
             integration: integration.to_owned(),
             head: Arc::clone(head),
             runs: Arc::clone(runs),
-            observer: heard,
+            observer,
             failure_reported: Once::new(),
             lines: LineCache::default(),
             steps: StepFile::new(runs, info),
@@ -85,23 +85,39 @@ impl RunSetup<'_> {
 
 impl StartedRun {
     /// The start time and the duration so far.
-    pub fn clock(&self) -> RunTiming {
+    fn clock(&self) -> RunTiming {
         RunTiming {
             began: i64::try_from(self.began.as_secs()).unwrap_or_default(),
             milliseconds: u64::try_from(self.since.elapsed().as_millis()).unwrap_or_default(),
         }
     }
+
+    /// The record of the run, which ends now. Its source lines are those of the differences between base and
+    /// head; objects that exist only in the base have lines of the base.
+    pub fn record(&self, outcome: &RunOutcome, head: &PinnedData, base: Option<&PinnedData>) -> RunRecord {
+        let timing = self.clock();
+        let mut record = if let Some(base) = base {
+            let sides = ComparedData::new(base, head);
+            let changes = |place: &SourceLocation| sides.line(place, &outcome.causes);
+            let faults = |place: &SourceLocation| sides.own_line(place);
+            RunRecord::new(outcome, timing, LineResolvers { changes: &changes, faults: &faults })
+        } else {
+            head.with_lines(|line| RunRecord::new(outcome, timing, LineResolvers::uniform(line)))
+        };
+        record.head.modified = head.is_modified();
+        record
+    }
 }
 
 /// The time since 1970, and the same time as a timestamp.
 ///
-/// **Invariant:** no run starts with a wrong clock, by which expired approvals would be valid again
+/// **Invariant:** no run starts while the clock is wrong, because expired approvals could become valid again
 /// (`a_wrong_clock_begins_no_run`).
 fn checked_clock(now: SystemTime) -> anyhow::Result<(Duration, jiff::Timestamp)> {
-    let wrong = "the clock of this machine is wrong";
+    let wrong = "the system clock is wrong";
     let began = now.duration_since(UNIX_EPOCH).context(wrong)?;
     let at = jiff::Timestamp::try_from(now).context(wrong)?;
-    anyhow::ensure!(began >= MIN_CLOCK, "{wrong}: it says {}", at.strftime("%Y-%m-%d"));
+    anyhow::ensure!(began >= MIN_CLOCK, "{wrong}: it shows {}", at.strftime("%Y-%m-%d"));
     Ok((began, at))
 }
 
@@ -120,7 +136,7 @@ mod tests {
         let day = Duration::from_hours(24);
         for wrong in [UNIX_EPOCH - day, UNIX_EPOCH, UNIX_EPOCH + day, UNIX_EPOCH + MIN_CLOCK - day] {
             let error = checked_clock(wrong).expect_err("a wrong clock").to_string();
-            assert!(error.starts_with("the clock of this machine is wrong"), "{error}");
+            assert!(error.starts_with("the system clock is wrong"), "{error}");
         }
         // Past the end of the calendar.
         assert!(checked_clock(UNIX_EPOCH + day * 366 * 9_000).is_err());

@@ -82,7 +82,7 @@ pub struct RunPage {
 /// The run whose held removals an approval covers.
 #[derive(Debug)]
 pub struct HeldRun {
-    /// Its record.
+    /// The record.
     pub record: RunRecord,
     /// Number of newer runs that held nothing, if the run was selected by its integration.
     pub newer: Option<usize>,

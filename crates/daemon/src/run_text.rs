@@ -12,6 +12,9 @@ use crate::debug_log;
 use crate::held_changes::held_changes;
 use crate::plan_report;
 
+/// The slot of a process that runs all shards.
+const ALL_SHARDS: &str = "0 of 1";
+
 fn message(word: &str, entry: &LocatedText, file_name: FileName<'_>) -> String {
     let mut text = format!("{word}: {}\n", sanitize(&entry.text));
     for line in &entry.details {
@@ -51,7 +54,10 @@ pub fn messages(record: &RunRecord, level: Level, file_name: FileName<'_>) -> St
         }
         let has_notes = record.shards.values().any(|shard| !shard.notes.is_empty());
         if record.ended == RunEnd::Ok && record.is_quiet() && !has_notes {
-            text.push_str("note: nothing to change\n");
+            let is_selective = !record.options.is_empty() || record.slot != ALL_SHARDS;
+            let is_nothing_selected = is_selective && record.shards.is_empty();
+            let note = if is_nothing_selected { "no shard selected" } else { "nothing to change" };
+            text.push_str(&format!("note: {note}\n"));
         }
     }
     if level <= Level::Warning {
@@ -113,14 +119,18 @@ pub fn explain(record: &RunRecord) -> String {
             text.push_str(&format!("flag: --{flag} {}\n", sanitize(value)));
         }
     }
-    if record.slot != "0 of 1" {
+    if record.slot != ALL_SHARDS {
         text.push_str(&format!("slot: {}\n", sanitize(&record.slot)));
     }
     if record.decisions.is_empty() {
-        text.push_str(match base {
-            Some(_) => "the run ended before a decision\n",
-            None => "the integration ran because there was no base to compare with\n",
-        });
+        match base {
+            // A loop that has a base decides nothing before its shards run.
+            Some(_) if record.shards.is_empty() && record.ended != RunEnd::Ok => {
+                text.push_str("the run ended before a decision\n");
+            }
+            Some(_) => {}
+            None => text.push_str("the integration ran because it had no base to compare with\n"),
+        }
     }
     for decision in &record.decisions {
         text.push_str(&message("decided", decision, &str::to_owned));

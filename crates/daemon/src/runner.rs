@@ -9,7 +9,7 @@ use qontract_access::Mode;
 use qontract_runtime::guard::{Budgets, Ledger};
 use qontract_runtime::reconcile_loop::{LoopJob, ShutdownSignal};
 use qontract_runtime::slot::Slot;
-use qontract_runtime::{Bodies, Integration, LineResolvers, Options, RunEnd, RunRecord, run};
+use qontract_runtime::{Bodies, Integration, Options, RunEnd, RunRecord, run};
 
 use crate::audit::WriteObserver;
 use crate::pinned_data::PinnedData;
@@ -45,7 +45,7 @@ pub trait RunObserver: WriteObserver {
 pub struct Runner {
     /// The integration.
     pub integration: Arc<Integration>,
-    /// Its flags.
+    /// The flags.
     pub options: Options,
     /// The source of its data.
     pub source: Arc<dyn DataSource>,
@@ -61,8 +61,9 @@ pub struct Runner {
 
 /// The data that the targets were last fully reconciled with, by the runs of one loop.
 ///
-/// If the data changes, the next run compares with it: a shard that is no longer declared is cleaned up, past the guards. It is kept until
-/// a run on newer data succeeds with nothing held, failed or skipped. It lives in memory: a shard that is removed while no loop runs is cleaned up by a run with `--base`.
+/// If the data changes, the next run compares with it: a shard that is no longer declared is cleaned up, past
+/// the guards. It is kept until a run on newer data succeeds with nothing held, failed or skipped. It lives
+/// in memory: a shard that is removed while no loop runs is cleaned up by a run with `--base`.
 #[derive(Clone, Default)]
 pub struct ReconciledData(Arc<Mutex<Option<Arc<PinnedData>>>>);
 
@@ -76,7 +77,7 @@ impl ReconciledData {
     /// Notes the end of a run.
     fn ran(&self, head: &Arc<PinnedData>, ended: RunEnd) {
         let mut reconciled = self.0.lock();
-        if ended == RunEnd::Ok || reconciled.is_none() {
+        if matches!(ended, RunEnd::Ok | RunEnd::Degraded) || reconciled.is_none() {
             *reconciled = Some(Arc::clone(head));
         }
     }
@@ -122,15 +123,15 @@ impl Runner {
         request.budgets = settings.budgets;
         request.validate_schemas = settings.validate_schemas;
         request.bodies = settings.bodies;
+        request.newer_data = Some(feed.subscribe());
         request.shutdown = stop;
         if settings.mode == Mode::Real {
             request.base = reconciled.base_of(&head).map(|base| Arc::clone(&base.source));
         }
         let outcome = run(integration, &begun.request).await;
         reconciled.ran(&head, outcome.ended);
-        let clock = begun.clock();
-        let mut record =
-            head.with_lines(|line| RunRecord::new(&outcome, clock, LineResolvers::uniform(line)));
+        // All source lines are those of the head, whatever it was compared with.
+        let mut record = begun.record(&outcome, &head, None);
         // The run is reported even if its record cannot be stored.
         if let Err(error) = runs.record_loop_run(&record) {
             record.warnings.push(format!("cannot store the run record: {error:#}"));

@@ -11,7 +11,7 @@ use std::time::Duration;
 use qontract_child::Purpose;
 use qontract_config::variable;
 use qontract_diagnostics::pluralize;
-use qontract_runtime::reconcile_loop::{Interruption, ShutdownTrigger};
+use qontract_runtime::reconcile_loop::{ShutdownTrigger, TerminationSignal};
 use qontract_telemetry::log::{Level, Log, LogLine};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
@@ -75,12 +75,12 @@ pub fn exit_of_loop(stopper: &ShutdownTrigger, otherwise: Exit) -> Exit {
 }
 
 /// Waits for `SIGTERM` or `SIGINT`, which are handled from now on.
-pub fn shutdown_signal() -> std::io::Result<impl Future<Output = Interruption>> {
+pub fn shutdown_signal() -> std::io::Result<impl Future<Output = TerminationSignal>> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     Ok(async move {
         tokio::select! {
-            _ = terminate.recv() => Interruption::Terminate,
-            _ = interrupt.recv() => Interruption::Interrupt,
+            _ = terminate.recv() => TerminationSignal::Terminate,
+            _ = interrupt.recv() => TerminationSignal::Interrupt,
         }
     })
 }
@@ -93,10 +93,10 @@ struct Signals {
 
 impl Signals {
     /// Waits for `SIGTERM` or `SIGINT`.
-    async fn shutdown_signal(&mut self) -> Interruption {
+    async fn shutdown_signal(&mut self) -> TerminationSignal {
         tokio::select! {
-            _ = self.terminate.recv() => Interruption::Terminate,
-            _ = self.interrupt.recv() => Interruption::Interrupt,
+            _ = self.terminate.recv() => TerminationSignal::Terminate,
+            _ = self.interrupt.recv() => TerminationSignal::Interrupt,
         }
     }
 }
@@ -119,8 +119,8 @@ async fn handle(mut signals: Signals, shutdown: Shutdown, reporters: impl Fn() -
                     }
                 }
             }
-            _ = signals.terminate.recv() => break Interruption::Terminate,
-            _ = signals.interrupt.recv() => break Interruption::Interrupt,
+            _ = signals.terminate.recv() => break TerminationSignal::Terminate,
+            _ = signals.interrupt.recv() => break TerminationSignal::Interrupt,
         }
     };
     stopper.request_by(by);
@@ -213,7 +213,7 @@ mod tests {
         shutdown_line, timeout, wait_until_idle,
     };
     use crate::exit::Exit;
-    use qontract_runtime::reconcile_loop::{Interruption, ShutdownSignal};
+    use qontract_runtime::reconcile_loop::{ShutdownSignal, TerminationSignal};
     use std::time::Duration;
 
     #[test]
@@ -268,7 +268,7 @@ mod tests {
         stop.begin_step("a").unwrap().finish();
         check(Exit::Ok);
         let step = stop.begin_step("b").unwrap();
-        stopper.request_by(Interruption::Interrupt);
+        stopper.request_by(TerminationSignal::Interrupt);
         check(Exit::Ok);
         drop(step);
         check(Exit::Run(130));

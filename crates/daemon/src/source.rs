@@ -19,7 +19,7 @@ use crate::input;
 use crate::pinned_data::{PinnedData, ServerConnection};
 use crate::repo_cache::{LazyValidationCache, RepoCache};
 use crate::validation::{self, InputCheck};
-use crate::watcher::{RepoWatcher, WakeReason};
+use crate::watcher::{self, RepoWatcher, WakeReason};
 
 /// A data source of loops.
 pub trait DataSource: Send + Sync {
@@ -77,6 +77,8 @@ pub enum PollResult {
     StillInvalid,
     /// The data is valid again, and equals the bundle in use.
     ValidAgain,
+    /// Files changed while the bundle was built: it is not used.
+    Unsettled,
 }
 
 /// The findings of invalid data.
@@ -121,6 +123,11 @@ impl WatchedRepo {
 
     /// Rebuilds the bundle if files changed, and uses it if it is valid. Findings go to `show`.
     pub fn poll(&self, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<PollResult> {
+        self.poll_after(Duration::ZERO, show)
+    }
+
+    /// Rebuilds the bundle if files changed, once no file has changed for `quiet`.
+    fn poll_after(&self, quiet: Duration, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<PollResult> {
         let RepoStamp { digest: seen, files } = RepoStamp::of(self.folders(), SystemTime::now());
         {
             let mut state = self.lock();
@@ -129,21 +136,48 @@ impl WatchedRepo {
                 return Ok(PollResult::Unchanged);
             }
         }
-        let result = self.rebuild(&WakeReason::Elapsed, show)?;
+        let deadline = Instant::now() + watcher::MAX_SETTLE;
+        let result = loop {
+            watcher::await_git(&self.repo);
+            // Later than any file is written, so that equal files have equal stamps.
+            let stamp = || RepoStamp::of(self.folders(), SystemTime::now() + Duration::from_hours(24));
+            let before = stamp();
+            std::thread::sleep(quiet);
+            let mut is_settled = || stamp() == before;
+            match self.rebuild(&WakeReason::Elapsed, show, &mut is_settled)? {
+                PollResult::Unsettled if Instant::now() < deadline => {
+                    std::thread::sleep(watcher::DEBOUNCE_REMOVALS);
+                }
+                // The next poll tries again.
+                PollResult::Unsettled => return Ok(PollResult::Unsettled),
+                result => break result,
+            }
+        };
         // Not after an error: the next poll then builds again.
         self.lock().polled_digest = Some(seen);
         Ok(result)
     }
 
-    /// Rebuilds the bundle without checking whether files changed, and uses it if it is valid.
-    fn rebuild(&self, woken: &WakeReason, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<PollResult> {
+    /// Rebuilds the bundle without checking whether files changed, and uses it if it is valid and no file
+    /// changed while it was built.
+    fn rebuild(
+        &self,
+        woken: &WakeReason,
+        show: &(dyn Fn(&str) + Sync),
+        is_settled: &mut dyn FnMut() -> bool,
+    ) -> anyhow::Result<PollResult> {
         let built = self.build_incrementally(match woken {
             WakeReason::Changed(files) => files.as_ref(),
             WakeReason::Elapsed => None,
-        })?;
+        });
+        // A file may be missing because it is being replaced.
+        if !is_settled() {
+            return Ok(PollResult::Unsettled);
+        }
+        let built = built?;
         let (bundle, repo) = match built {
             Ok(made) => made,
-            Err(invalid) => return Ok(self.show_invalid(woken, invalid, show)),
+            Err(invalid) => return Ok(self.show_invalid(invalid, show)),
         };
         let sha = bundle.sha().to_string();
         let was_wrong = {
@@ -164,17 +198,12 @@ impl WatchedRepo {
         Ok(PollResult::New)
     }
 
-    /// Shows the findings, and reports that the data is invalid. A poll does not repeat findings that were
-    /// shown before.
-    fn show_invalid(
-        &self,
-        woken: &WakeReason,
-        invalid: InvalidFindings,
-        show: &(dyn Fn(&str) + Sync),
-    ) -> PollResult {
+    /// Shows the findings, and reports that the data is invalid. Findings that were shown before are not
+    /// repeated.
+    fn show_invalid(&self, invalid: InvalidFindings, show: &(dyn Fn(&str) + Sync)) -> PollResult {
         let InvalidFindings { text, errors } = invalid;
         let before = self.lock().last_findings.replace(text.clone());
-        if *woken == WakeReason::Elapsed && before.as_deref() == Some(&text) {
+        if before.as_deref() == Some(&text) {
             return PollResult::StillInvalid;
         }
         show(&text);
@@ -189,19 +218,31 @@ impl WatchedRepo {
         let (mut took, mut all_seen) = (Duration::ZERO, Instant::now());
         // Changes before the watches were set up are not reported.
         let mut woken = WakeReason::Elapsed;
+        let mut unsettled_since: Option<Instant> = None;
         loop {
             let begun = Instant::now();
-            let attempt = || match &woken {
+            let mut is_settled = || !watcher.has_changed();
+            let mut attempt = || match &woken {
                 WakeReason::Changed(_) => {
                     // The metadata of files is unknown now, so the next poll rebuilds.
                     self.lock().polled_digest = None;
-                    self.rebuild(&woken, show)
+                    self.rebuild(&woken, show, &mut is_settled)
                 }
-                WakeReason::Elapsed => self.poll(show),
+                WakeReason::Elapsed => self.poll_after(watcher::DEBOUNCE_REMOVALS, show),
             };
             // A panic counts as invalid data.
-            let result = catch_unwind(AssertUnwindSafe(attempt));
+            let result = catch_unwind(AssertUnwindSafe(&mut attempt));
+            unsettled_since = match result {
+                Ok(Ok(PollResult::Unsettled)) => unsettled_since.or(Some(begun)),
+                _ => None,
+            };
+            if unsettled_since.is_some_and(|since| since.elapsed() >= watcher::MAX_SETTLE) {
+                let repo = self.repo.display();
+                show(&format!("error: files of `{repo}` keep changing: the last bundle is still used\n"));
+                unsettled_since = Some(Instant::now());
+            }
             match result {
+                Ok(Ok(PollResult::Unsettled)) => {}
                 Ok(Ok(PollResult::Unchanged | PollResult::StillInvalid)) => took = begun.elapsed(),
                 Ok(Ok(result)) => on_result(result),
                 Ok(Err(error)) => {
@@ -211,13 +252,13 @@ impl WatchedRepo {
                     let message = format!("{error:#}");
                     let text = format!("error: {message}\n");
                     let invalid = InvalidFindings { text, errors: DataErrors::unreadable(message) };
-                    on_result(self.show_invalid(&woken, invalid, show));
+                    on_result(self.show_invalid(invalid, show));
                 }
                 Err(_) => {
                     let message = "the check of the data panicked: this is a bug in qontract";
                     let text = format!("error: {message}\n");
                     let invalid = InvalidFindings { text, errors: DataErrors::unreadable(message) };
-                    on_result(self.show_invalid(&woken, invalid, show));
+                    on_result(self.show_invalid(invalid, show));
                 }
             }
             self.update_validity(DataValidity::due_report);

@@ -39,6 +39,8 @@ fn state(status: &LoopStatus) -> LoopState {
         _ if status.changes.held > 0 && !has_failed => LoopState::Held,
         RunEnd::Ok | RunEnd::EarlyExit => LoopState::Ok,
         RunEnd::Transient => LoopState::Retrying,
+        RunEnd::Waiting => LoopState::Waiting,
+        RunEnd::Degraded => LoopState::Degraded,
         RunEnd::Held
         | RunEnd::Failed
         | RunEnd::Usage
@@ -56,7 +58,7 @@ mod tests {
     use crate::reporter::ChangeCounts;
 
     fn row(key: &str, planned: usize, held: usize, failed: bool) -> ShardRow {
-        ShardRow { key: key.to_owned(), changes: ChangeCounts { planned, held }, failed }
+        ShardRow { key: key.to_owned(), changes: ChangeCounts { planned, failed: 0, held }, failed }
     }
 
     #[test]
@@ -65,7 +67,7 @@ mod tests {
         let status = LoopStatus {
             phase: LoopPhase::Sleeping,
             last: Some((RunEnd::Failed, Duration::from_millis(1230))),
-            changes: ChangeCounts { planned: 2, held: 1 },
+            changes: ChangeCounts { planned: 2, failed: 0, held: 1 },
             shards: vec![
                 row("cluster=a", 2, 1, false),
                 row("cluster=b", 0, 0, true),
@@ -89,7 +91,7 @@ mod tests {
         let check = |ended: Option<RunEnd>, held: usize, failed: bool, expect: LoopState| {
             let status = LoopStatus {
                 last: ended.map(|ended| (ended, Duration::ZERO)),
-                changes: ChangeCounts { planned: 0, held },
+                changes: ChangeCounts { planned: 0, failed: 0, held },
                 shards: vec![row("a", 0, held, failed)],
                 ..LoopStatus::default()
             };
@@ -102,5 +104,7 @@ mod tests {
         check(Some(RunEnd::Failed), 0, false, LoopState::Failed);
         check(Some(RunEnd::Transient), 0, true, LoopState::Retrying);
         check(Some(RunEnd::Forbidden), 0, false, LoopState::Failed);
+        check(Some(RunEnd::Waiting), 0, false, LoopState::Waiting);
+        check(Some(RunEnd::Degraded), 0, false, LoopState::Degraded);
     }
 }

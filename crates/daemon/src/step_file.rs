@@ -1,4 +1,4 @@
-//! Write-ahead file of the steps in progress of a run, by which the next run detects that a run was killed.
+//! Write-ahead file of the steps in progress of a run. The next run uses it to detect that a run was killed.
 //!
 //! From its first step to its end, a real run has a file `unfinished/RUN.jsonl` in the directory of run
 //! records, and holds a lock on it. The kernel releases the lock however the process ends. **Invariant:** an
@@ -41,9 +41,9 @@ enum StepFileEntry {
 pub struct RunInfo {
     /// The run.
     pub run: String,
-    /// Its integration.
+    /// The integration.
     pub integration: String,
-    /// Its start time, in Unix seconds.
+    /// The start time, in Unix seconds.
     pub began: i64,
     /// The bundle that it ran on.
     pub head: BundleRecord,
@@ -217,6 +217,7 @@ impl UnfinishedRun {
             version: RECORD_VERSION,
             run,
             began,
+            now: None,
             milliseconds,
             integration,
             mode: qontract_access::Mode::Real,
@@ -233,6 +234,7 @@ impl UnfinishedRun {
                 "the run was killed or stalled; the steps that it finished are in `trail.jsonl`".to_owned(),
             ],
             approval: None,
+            unplanned_holds: 0,
             ended: RunEnd::Interrupted,
             exit: KILLED_EXIT_CODE,
         };
@@ -244,6 +246,7 @@ impl UnfinishedRun {
                     text: message,
                     details: Vec::new(),
                     hint: None,
+                    cause: None,
                     whose: None,
                     places: Vec::new(),
                 });
@@ -262,8 +265,12 @@ fn empty_shard() -> ShardRecord {
         rounds: 1,
         changes: Vec::new(),
         held: Vec::new(),
+        observations: 0,
         waits: Vec::new(),
+        rollouts: Vec::new(),
+        degraded: Vec::new(),
         notes: Vec::new(),
+        not_planned: 0,
         faults: Vec::new(),
         applied: 0,
         removed: 0,

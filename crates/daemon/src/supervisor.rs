@@ -13,11 +13,11 @@ use qontract_access::Mode;
 use qontract_config::Config;
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::reconcile_loop::{
-    Interruption, Isolation, Limiter, Loop, LoopContext, LoopExit, Schedule, ShutdownSignal, ShutdownTrigger,
-    WatchdogLimits,
+    Isolation, Limiter, LoopContext, LoopExit, LoopSettings, Schedule, ShutdownSignal, ShutdownTrigger,
+    TerminationSignal, WatchdogLimits,
 };
 use qontract_runtime::slot::Slot;
-use qontract_runtime::{Bodies, ChangeKind, Fault, Options, RunEnd, RunRecord, definition};
+use qontract_runtime::{Bodies, ChangeKind, Fault, IntegrationMeta, Options, RunEnd, RunRecord, definition};
 use qontract_telemetry::log::{Level, Log, LogLine};
 use qontract_telemetry::metrics::{Metrics, ProcessLabels};
 use tokio::sync::Notify;
@@ -36,7 +36,7 @@ use restart::{SuperviseResult, SupervisorEvent, supervise, wait};
 /// Maximum number of passes of `--once` over integrations with transient failures.
 const MAX_PASSES: u32 = 3;
 
-/// Maximum time for which loops wait for the first runs of the integrations that they depend on.
+/// Maximum time that loops wait for the first runs of the integrations that they depend on.
 const GROUNDWORK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Interval between two checks whether these integrations have run.
@@ -98,7 +98,7 @@ impl LoopRegistry {
     async fn wait_for_groundwork(&self, integrations: Registry) {
         let is_done = || {
             let groundwork =
-                self.all().into_iter().filter(|reporter| integrations.is_groundwork(reporter.integration()));
+                self.all().into_iter().filter(|reporter| integrations.runs_first(reporter.integration()));
             groundwork.map(|reporter| reporter.status()).all(|status| status.last.is_some())
         };
         let waiting = async {
@@ -162,7 +162,8 @@ impl Supervisor {
     fn skip(&self, name: &str, why: &str) {
         let mut unchecked = self.unchecked.lock();
         if unchecked.insert(name.to_owned(), why.to_owned()).is_none() {
-            let line = LogLine::new(Level::Warning, format!("skipped: {why}; not checked"));
+            let line =
+                LogLine::new(Level::Warning, format!("integration skipped: {why}; its changes are unknown"));
             self.log.write(&line.with("integration", name));
         }
     }
@@ -201,15 +202,16 @@ impl Supervisor {
         })
     }
 
-    fn new_loop(&self, once: bool) -> Loop {
+    fn new_loop(&self, once: bool, meta: &IntegrationMeta) -> LoopSettings {
         let limits =
             WatchdogLimits { heartbeat_interval: Duration::from_secs(1), ..WatchdogLimits::default() };
+        let limits = limits.for_integration(meta);
         let schedule = Schedule {
             interval: self.every,
             initial_backoff: Duration::from_secs(1).min(self.every),
             jitter: 0.1,
         };
-        Loop { schedule, limits, isolation: Isolation::Thread, limiter: self.limiter.clone(), once }
+        LoopSettings { schedule, limits, isolation: Isolation::Thread, limiter: self.limiter.clone(), once }
     }
 
     /// Runs each integration once; succeeds if all runs succeed. Runs with transient failures are repeated,
@@ -218,7 +220,7 @@ impl Supervisor {
     /// Returns the records of dry runs, by integration; `None` if it was interrupted.
     pub async fn once(&self, stop: &ShutdownSignal) -> anyhow::Result<(Exit, Option<Vec<RunRecord>>)> {
         let (groundwork, mut remaining): (Vec<String>, _) =
-            self.names()?.into_iter().partition(|name| self.integrations.is_groundwork(name));
+            self.names()?.into_iter().partition(|name| self.integrations.runs_first(name));
         let mut worst = RunEnd::Ok;
         let planned = Arc::<PlannedRecords>::default();
         let mut ends = self.pass(&groundwork, &planned, stop).await?;
@@ -231,7 +233,8 @@ impl Supervisor {
             for (name, ended) in std::mem::take(&mut ends) {
                 if ended == RunEnd::Transient && pass < MAX_PASSES {
                     again.push(name);
-                } else if ended.code() > 0 && (worst.code() == 0 || ended != RunEnd::Transient) {
+                } else if ended.code() > 0 && (worst.code() == 0 || ended.code() != RunEnd::Transient.code())
+                {
                     worst = ended;
                 }
             }
@@ -278,7 +281,8 @@ impl Supervisor {
                     continue;
                 }
             };
-            let (once, data, stop) = (self.new_loop(true), self.source.subscribe(), stop.clone());
+            let once = self.new_loop(true, runner.integration.meta());
+            let (data, stop) = (self.source.subscribe(), stop.clone());
             let task = tokio::spawn(async move {
                 let context =
                     LoopContext { data, shutdown: stop, random: fastrand::f64, observer: &*reporter };
@@ -293,7 +297,7 @@ impl Supervisor {
             let changes = planned.counts(&name).unwrap_or(status.changes);
             let line = LogLine::new(Level::Info, ended.as_str())
                 .with("integration", name.as_str())
-                .with("changes", changes.planned)
+                .with("changes", changes.planned - changes.failed)
                 .with("held", changes.held);
             self.log.write(&line);
             ends.push((name, ended));
@@ -355,7 +359,7 @@ impl Supervisor {
                 }
             }
         }
-        let by = stop.interruption().unwrap_or(Interruption::Terminate);
+        let by = stop.interruption().unwrap_or(TerminationSignal::Terminate);
         let (mut stoppers, mut tasks) = (Vec::new(), Vec::new());
         for RunningLoop { stopper, task } in running.into_values().chain(ending.into_values()) {
             stopper.request_by(by);
@@ -394,8 +398,11 @@ impl Supervisor {
         let runner = Arc::new(self.runner(name, Arc::clone(&reporter) as _)?);
         reporters.add(name, Arc::clone(&reporter));
         let (stopper, stop) = stop.derive();
-        let (reconcile_loop, feed, log) =
-            (self.new_loop(false), Arc::clone(&self.source), Arc::clone(&self.log));
+        let (reconcile_loop, feed, log) = (
+            self.new_loop(false, runner.integration.meta()),
+            Arc::clone(&self.source),
+            Arc::clone(&self.log),
+        );
         let (name, fatal, registry) = (name.to_owned(), Arc::clone(fatal), Arc::clone(reporters));
         let integrations = self.integrations;
         let task = tokio::spawn(async move {
@@ -403,7 +410,7 @@ impl Supervisor {
                 // Two loops of one integration never run concurrently.
                 let _ = before.task.await;
             }
-            if !integrations.is_groundwork(&name) {
+            if !integrations.runs_first(&name) {
                 tokio::select! {
                     () = registry.wait_for_groundwork(integrations) => {}
                     () = stop.requested() => return,
@@ -453,8 +460,8 @@ struct RecordCollector {
 }
 
 impl WriteObserver for RecordCollector {
-    fn wrote(&self, line: &LogLine, kind: ChangeKind, since_commit: Option<i64>) {
-        self.reporter.wrote(line, kind, since_commit);
+    fn wrote(&self, line: &LogLine, run: &str, kind: ChangeKind, since_commit: Option<i64>) {
+        self.reporter.wrote(line, run, kind, since_commit);
     }
 
     fn audit_failed(&self, why: &str) {

@@ -149,9 +149,9 @@ fn real_clusters(
 
 /// The settings and tokens of the real clusters of the configuration.
 pub struct RealClusters {
-    /// Their settings.
+    /// The settings of the clusters.
     pub settings: ClusterSettingsMap,
-    /// Their tokens.
+    /// The tokens of the clusters.
     pub tokens: Arc<dyn TokenSource>,
 }
 

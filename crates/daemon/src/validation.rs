@@ -1,9 +1,10 @@
-//! Validation of a data repo: all checks besides those of bundling.
+//! Validation of a data repo: all checks other than those of bundling.
 
 mod approvals;
 pub mod duplicates;
 pub mod subject;
 pub mod templates;
+pub mod values;
 
 use std::collections::BTreeSet;
 
@@ -100,7 +101,7 @@ fn require_valid(
     validate(bundle, repo, BTreeSet::new(), ValidationDepth::All(Formats::default()), known).map(Err)
 }
 
-/// Checks of the data besides that it can be bundled.
+/// Checks of the data, other than bundling it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputCheck {
     /// The data must be valid, and no file may be empty.

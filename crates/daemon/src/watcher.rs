@@ -1,4 +1,9 @@
-//! Watches the files of a data repo for changes, with debouncing, and falls back to polling.
+//! File watching (inotify): watches the files of a data repo for changes, with debouncing (debounce), and falls
+//! back to polling.
+//!
+//! **Invariant:** a wait ends only once the data repo has settled: no event has arrived for a while, and no Git
+//! command is updating the work tree. A bundle of a half-updated work tree lacks files, so a loop would remove
+//! objects that are still declared (`a_half_updated_work_tree_removes_nothing`).
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
@@ -17,9 +22,14 @@ const MIN_FULL_POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// Minimum interval of polls where the operating system does not report changes.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Time without events after which a change counts as complete.
-const DEBOUNCE: Duration = Duration::from_millis(20);
-/// Maximum number of debounce periods, after which the data is read even if files still change.
-const MAX_DEBOUNCES: u32 = 20;
+const DEBOUNCE: Duration = Duration::from_millis(50);
+/// The same time after files have disappeared or unknown files have changed: a tool may be about to write them
+/// again, or under another name.
+pub const DEBOUNCE_REMOVALS: Duration = Duration::from_millis(500);
+/// Maximum time to settle, after which the data is read even if files still change.
+pub const MAX_SETTLE: Duration = Duration::from_mins(1);
+/// Age after which a lock file of Git counts as left over from a command that was killed.
+const MAX_LOCK_AGE: Duration = Duration::from_mins(10);
 /// Interval between two checks whether the watched directories were replaced.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// Number of checks that poll all files after the watches were renewed, because files that appear while
@@ -53,6 +63,10 @@ pub struct RepoWatcher {
     gaps: Arc<WatchGaps>,
     /// Number of remaining checks that poll all files.
     rechecks: u32,
+    /// An event that was received and not handled yet.
+    pending: Option<ChangedFiles>,
+    /// The lock file of Git, if the data repo is in a repository.
+    git_lock: Option<PathBuf>,
 }
 
 /// Gaps in the events of a watcher.
@@ -78,8 +92,10 @@ impl FolderId {
 impl RepoWatcher {
     /// Watches these directories recursively.
     pub fn new(folders: &[PathBuf]) -> Self {
+        let git_lock = folders.iter().find_map(|folder| qontract_git::index_lock(folder));
         let (folders, watched) = (folders.to_vec(), Vec::new());
-        let mut watcher = Self { folders, watched, events: None, gaps: Arc::default(), rechecks: 0 };
+        let (events, gaps, pending) = (None, Arc::default(), None);
+        let mut watcher = Self { folders, watched, events, gaps, rechecks: 0, pending, git_lock };
         watcher.renew();
         watcher.rechecks = 0;
         watcher
@@ -105,6 +121,14 @@ impl RepoWatcher {
         true
     }
 
+    /// Whether a file has changed since the last wait.
+    pub fn has_changed(&mut self) -> bool {
+        if let (None, Some((events, _))) = (&self.pending, &self.events) {
+            self.pending = events.try_recv().ok();
+        }
+        self.pending.is_some() || is_held(self.git_lock.as_deref())
+    }
+
     /// Waits for a change or the poll interval. `took` is the duration of a poll.
     pub fn wait(&mut self, took: Duration) -> WakeReason {
         let deadline = Instant::now() + Self::full_poll_interval(took);
@@ -117,7 +141,11 @@ impl RepoWatcher {
                 return WakeReason::Elapsed;
             };
             let left = deadline.saturating_duration_since(Instant::now());
-            match events.recv_timeout(left.min(CHECK_INTERVAL)) {
+            let received = match self.pending.take() {
+                Some(event) => Ok(event),
+                None => events.recv_timeout(left.min(CHECK_INTERVAL)),
+            };
+            match received {
                 Err(RecvTimeoutError::Timeout) if self.rechecks > 0 => {
                     self.rechecks -= 1;
                     return WakeReason::Elapsed;
@@ -132,7 +160,8 @@ impl RepoWatcher {
                     let next = |pause| {
                         events.recv_timeout(pause).ok().into_iter().chain(events.try_iter()).collect()
                     };
-                    let files = debounce(first, next);
+                    let is_locked = || is_held(self.git_lock.as_deref());
+                    let files = debounce(first, next, &|path| path.symlink_metadata().is_ok(), &is_locked);
                     return WakeReason::Changed(
                         files.filter(|_| !self.gaps.has_lost.load(Ordering::Relaxed)),
                     );
@@ -142,11 +171,29 @@ impl RepoWatcher {
     }
 }
 
-/// Collects the changed files of a burst of events; `None` if they are unknown. `next` returns the events
-/// that arrive within a period.
+/// Waits until no Git command updates the work tree that contains `folder`, up to a limit.
+pub fn await_git(folder: &Path) {
+    let lock = qontract_git::index_lock(folder);
+    let deadline = Instant::now() + MAX_SETTLE;
+    while is_held(lock.as_deref()) && Instant::now() < deadline {
+        std::thread::sleep(DEBOUNCE);
+    }
+}
+
+/// Whether a Git command holds this lock file.
+fn is_held(lock: Option<&Path>) -> bool {
+    let metadata = lock.and_then(|lock| lock.symlink_metadata().ok());
+    let age = metadata.map(|metadata| metadata.modified().ok().and_then(|time| time.elapsed().ok()));
+    age.is_some_and(|age| age.unwrap_or_default() < MAX_LOCK_AGE)
+}
+
+/// Collects the changed files of a burst of events until the data repo has settled; `None` if they are
+/// unknown. `next` returns the events that arrive within a period.
 fn debounce(
     first: ChangedFiles,
     mut next: impl FnMut(Duration) -> Vec<ChangedFiles>,
+    exists: &dyn Fn(&Path) -> bool,
+    is_locked: &dyn Fn() -> bool,
 ) -> Option<BTreeSet<PathBuf>> {
     let mut files = Some(BTreeSet::new());
     let mut add = |event: ChangedFiles| {
@@ -157,11 +204,19 @@ fn debounce(
         }
         files.take_if(|files| files.len() > MAX_FILES);
     };
+    let mut has_removals =
+        |event: &ChangedFiles| event.as_ref().is_none_or(|paths| paths.iter().any(|path| !exists(path)));
+    let mut pause = if has_removals(&first) { DEBOUNCE_REMOVALS } else { DEBOUNCE };
+    let mut waited = Duration::ZERO;
     add(first);
-    for _ in 0..MAX_DEBOUNCES {
-        let more = next(DEBOUNCE);
-        if more.is_empty() {
+    while waited < MAX_SETTLE {
+        let more = next(pause);
+        waited += pause;
+        if more.is_empty() && !is_locked() {
             break;
+        }
+        if more.iter().any(&mut has_removals) {
+            pause = DEBOUNCE_REMOVALS;
         }
         more.into_iter().for_each(&mut add);
     }
@@ -213,40 +268,85 @@ mod tests {
         Some(files.iter().map(PathBuf::from).collect())
     }
 
-    /// Checks the files of a first event and the events of each period, and the number of periods.
-    fn check(first: ChangedFiles, follows: &[&[ChangedFiles]], expect: Option<&[&str]>, pauses: u32) {
-        let mut count = 0;
+    /// Checks the files of a first event and the events of each period, and the lengths of the periods. Files
+    /// whose names begin with `gone` do not exist.
+    fn check(first: ChangedFiles, follows: &[&[ChangedFiles]], expect: Option<&[&str]>, pauses: &[Duration]) {
+        let mut seen = Vec::new();
         let next = |pause| {
-            assert_eq!(pause, DEBOUNCE);
-            count += 1;
-            follows.get(count - 1).map(|events| events.to_vec()).unwrap_or_default()
+            seen.push(pause);
+            follows.get(seen.len() - 1).map(|events| events.to_vec()).unwrap_or_default()
         };
-        let files = debounce(first, next);
+        let exists = |path: &Path| !path.to_string_lossy().starts_with("gone");
+        let files = debounce(first, next, &exists, &|| false);
         assert_eq!(files, expect.map(|files| files.iter().map(PathBuf::from).collect()));
-        assert_eq!(u32::try_from(count).unwrap(), pauses);
+        assert_eq!(seen, pauses);
     }
+
+    const SHORT: Duration = DEBOUNCE;
+    const LONG: Duration = DEBOUNCE_REMOVALS;
 
     #[test]
     fn events_are_debounced() {
-        check(event(&["a"]), &[], Some(&["a"]), 1);
-        check(event(&["a"]), &[&[event(&["b"]), event(&["a"])], &[event(&["c"])]], Some(&["a", "b", "c"]), 3);
+        check(event(&["a"]), &[], Some(&["a"]), &[SHORT]);
+        let follows: [&[ChangedFiles]; 2] = [&[event(&["b"]), event(&["a"])], &[event(&["c"])]];
+        check(event(&["a"]), &follows, Some(&["a", "b", "c"]), &[SHORT; 3]);
         // After an event without files, all changed files are unknown.
-        check(event(&["a"]), &[&[None], &[event(&["b"])]], None, 3);
-        check(None, &[&[event(&["b"])]], None, 2);
+        check(event(&["a"]), &[&[None], &[event(&["b"])]], None, &[SHORT, LONG, LONG]);
+        check(None, &[&[event(&["b"])]], None, &[LONG, LONG]);
+    }
+
+    #[test]
+    fn a_file_that_disappears_may_come_back() {
+        check(event(&["gone"]), &[&[event(&["a"])]], Some(&["a", "gone"]), &[LONG, LONG]);
+        check(event(&["a"]), &[&[event(&["gone"])]], Some(&["a", "gone"]), &[SHORT, LONG]);
+    }
+
+    #[test]
+    fn a_git_command_in_progress_is_waited_for() {
+        let left = std::cell::Cell::new(5);
+        let is_locked = || {
+            left.set(left.get() - 1);
+            left.get() > 0
+        };
+        let mut pauses = 0;
+        let next = |_| {
+            pauses += 1;
+            Vec::new()
+        };
+        debounce(event(&["a"]), next, &|_| true, &is_locked);
+        assert_eq!(pauses, 5);
     }
 
     #[test]
     fn files_that_never_stop_changing_are_read_anyway() {
-        let one = [event(&["a"])];
-        let busy = vec![&one[..]; MAX_DEBOUNCES as usize + 5];
-        check(event(&["a"]), &busy, Some(&["a"]), MAX_DEBOUNCES);
+        let mut waited = Duration::ZERO;
+        let next = |pause| {
+            waited += pause;
+            vec![event(&["a"])]
+        };
+        assert_eq!(debounce(event(&["a"]), next, &|_| true, &|| true).map(|files| files.len()), Some(1));
+        assert_eq!(waited, MAX_SETTLE);
+    }
+
+    #[test]
+    fn an_old_lock_file_is_left_over() {
+        let scratch = qontract_testkit::Scratch::new();
+        scratch.write("index.lock", "");
+        let lock = scratch.path().join("index.lock");
+        assert!(is_held(Some(&lock)));
+        let file = std::fs::File::options().write(true).open(&lock).unwrap();
+        file.set_modified(std::time::SystemTime::now() - MAX_LOCK_AGE).unwrap();
+        assert!(!is_held(Some(&lock)));
+        assert!(!is_held(Some(&scratch.path().join("none"))) && !is_held(None));
     }
 
     #[test]
     fn too_many_files_are_not_tracked_one_by_one() {
         let names: Vec<PathBuf> = (0..=MAX_FILES).map(|number| PathBuf::from(number.to_string())).collect();
-        let tracked =
-            |count: usize| debounce(Some(names[..count].to_vec()), |_| Vec::new()).map(|files| files.len());
+        let tracked = |count: usize| {
+            let files = debounce(Some(names[..count].to_vec()), |_| Vec::new(), &|_| true, &|| false);
+            files.map(|files| files.len())
+        };
         assert_eq!(tracked(MAX_FILES), Some(MAX_FILES));
         assert_eq!(tracked(MAX_FILES + 1), None);
     }

@@ -161,6 +161,12 @@ table! {
     TEMPLATE_FAILS = 2061 Error;
     /// A resource that is not a Kubernetes object.
     NOT_AN_OBJECT = 2062 Error;
+    /// A Kubernetes object of a kind that its namespace does not manage.
+    UNMANAGED_KIND = 2063 Error;
+    /// An expiration date that is not a date.
+    EXPIRATION_DATE = 2064 Error;
+    /// A label of a namespace that Kubernetes does not accept.
+    NAMESPACE_LABEL = 2065 Error;
     /// A value of the wrong type.
     WRONG_TYPE = 3001 Error;
     /// A field that the schema does not define.

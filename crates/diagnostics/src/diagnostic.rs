@@ -27,7 +27,7 @@ impl Severity {
 pub struct Note {
     /// The information, one sentence.
     pub text: String,
-    /// Its location, if it is not that of the finding.
+    /// The location, if it is not that of the finding.
     pub location: Option<DiagnosticLocation>,
 }
 
@@ -51,7 +51,7 @@ pub struct Diagnostic {
     pub message: String,
     /// A short label below the marked text.
     pub label: String,
-    /// Its location.
+    /// The location.
     pub location: DiagnosticLocation,
     /// Additional information.
     pub notes: Vec<Note>,

@@ -1,6 +1,8 @@
-//! Formats durations, times and digests for people.
+//! Formats durations, times, digests and long strings for people.
 
 use std::time::Duration;
+
+use crate::pluralize;
 
 /// Formats a duration as one word: `34ms`, `1.2s`, `2m05s`, `1h02m`, `3d04h`.
 pub fn duration(duration: Duration) -> String {
@@ -23,6 +25,37 @@ pub fn time(seconds: i64) -> String {
 /// Abbreviates a SHA or commit.
 pub fn short_sha(sha: &str) -> String {
     sha.chars().take(7).collect()
+}
+
+/// The first `max` characters of a string, followed by the number of omitted ones.
+///
+/// **Invariant:** the number is that of the original string, also if the string was shortened before.
+///
+/// ```
+/// use qontract_diagnostics::human::shortened;
+/// assert_eq!(shortened("abcdef", 4), "abcd… (2 more characters)");
+/// assert_eq!(shortened(&shortened("abcdef", 4), 3), "abc… (3 more characters)");
+/// ```
+pub fn shortened(text: &str, max: usize) -> String {
+    let (shown, omitted) = split_omitted(text);
+    match shown.char_indices().nth(max) {
+        Some((end, _)) => {
+            let omitted = omitted.saturating_add(shown[end..].chars().count());
+            format!("{}… ({})", &shown[..end], pluralize(omitted, "more character"))
+        }
+        None => text.to_owned(),
+    }
+}
+
+/// The shown part of a string, and the number of characters that [`shortened`] omitted from it.
+fn split_omitted(text: &str) -> (&str, usize) {
+    let parse = || {
+        let (shown, rest) = text.rsplit_once("… (")?;
+        let count =
+            rest.strip_suffix(" more characters)").or_else(|| rest.strip_suffix(" more character)"))?;
+        Some((shown, count.parse().ok()?))
+    };
+    parse().unwrap_or((text, 0))
 }
 
 #[cfg(test)]
@@ -56,5 +89,16 @@ mod tests {
     fn times_are_rfc_3339() {
         assert_eq!(time(1_800_000_000), "2027-01-15T08:00:00Z");
         assert_eq!(time(i64::MAX), "");
+    }
+
+    #[test]
+    fn a_string_that_is_shortened_twice_has_the_count_of_the_original() {
+        let check = |text: &str, expect: &str| assert_eq!(shortened(text, 3), expect);
+        check("äbc", "äbc");
+        check("äbcd", "äbc… (1 more character)");
+        check("äbc… (1 more character)", "äbc… (1 more character)");
+        check("äbcd… (1 more character)", "äbc… (2 more characters)");
+        check("äbcd… (997 more characters)", "äbc… (998 more characters)");
+        check("ab… (x more characters)", "ab…… (20 more characters)");
     }
 }

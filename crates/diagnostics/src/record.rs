@@ -15,7 +15,7 @@ pub struct Record {
     pub severity: &'static str,
     /// A description of the mistake, one line.
     pub message: String,
-    /// Its location.
+    /// The location.
     #[serde(flatten)]
     pub location: LocationRecord,
     /// The label below the marked text.
@@ -57,7 +57,7 @@ pub struct LocationRecord {
 pub struct NoteRecord {
     /// The information.
     pub text: String,
-    /// Its location, if it is not that of the finding.
+    /// The location, if it is not that of the finding.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub location: Option<LocationRecord>,
 }
@@ -130,10 +130,10 @@ mod tests {
     use crate::report::{NoSources, SingleSource};
 
     fn check(sources: &dyn Sources, expect: &str) {
-        let finding = Diagnostic::new(code::YAML_DUPLICATE_KEY, "the key `a` is given twice")
+        let finding = Diagnostic::new(code::YAML_DUPLICATE_KEY, "the key `a` is defined twice")
             .at(Span::new(5, 6))
             .at_pointer("/a")
-            .note_at("first given here", Span::new(0, 1))
+            .note_at("first defined here", Span::new(0, 1))
             .in_file("data/a.yml")
             .hint("remove one");
         let report = Report::new(vec![finding]);
@@ -146,9 +146,9 @@ mod tests {
         check(
             &SingleSource("a: 1\na: 2\n"),
             concat!(
-                r#"[{"code":"Q1010","severity":"warning","message":"the key `a` is given twice","file":"data/a.yml","#,
+                r#"[{"code":"Q1010","severity":"warning","message":"the key `a` is defined twice","file":"data/a.yml","#,
                 r#""line":2,"column":1,"end_line":2,"end_column":2,"pointer":"/a","#,
-                r#""notes":[{"text":"first given here","file":"data/a.yml","line":1,"column":1,"end_line":1,"end_column":2}],"#,
+                r#""notes":[{"text":"first defined here","file":"data/a.yml","line":1,"column":1,"end_line":1,"end_column":2}],"#,
                 r#""hint":"remove one"}]"#
             ),
         );
@@ -159,8 +159,8 @@ mod tests {
         check(
             &NoSources,
             concat!(
-                r#"[{"code":"Q1010","severity":"warning","message":"the key `a` is given twice","file":"data/a.yml","#,
-                r#""pointer":"/a","notes":[{"text":"first given here","file":"data/a.yml"}],"hint":"remove one"}]"#
+                r#"[{"code":"Q1010","severity":"warning","message":"the key `a` is defined twice","file":"data/a.yml","#,
+                r#""pointer":"/a","notes":[{"text":"first defined here","file":"data/a.yml"}],"hint":"remove one"}]"#
             ),
         );
     }

@@ -189,21 +189,21 @@ hint: write "2024-01-02""#,
 
     #[test]
     fn a_second_location_is_shown_with_its_own_lines() {
-        let finding = Diagnostic::new(code::YAML_DUPLICATE_KEY, "the key `a` is given twice")
+        let finding = Diagnostic::new(code::YAML_DUPLICATE_KEY, "the key `a` is defined twice")
             .at(Span::new(5, 6))
-            .note_at("first given here", Span::new(0, 1))
+            .note_at("first defined here", Span::new(0, 1))
             .in_file("data/a.yml");
         check(
             &finding,
             "a: 1\na: 2\n",
             r"
-warning[Q1010]: the key `a` is given twice
+warning[Q1010]: the key `a` is defined twice
  --> data/a.yml:2:1
   |
 2 | a: 2
   | ^
   |
-  = note: first given here
+  = note: first defined here
   |
  ::: data/a.yml:1:1
   |

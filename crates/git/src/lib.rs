@@ -95,7 +95,7 @@ pub enum GitError {
     TimedOut {
         /// The subcommand.
         command: &'static str,
-        /// Its deadline.
+        /// The deadline of the command.
         deadline: Duration,
     },
     /// The repository exceeds a limit.
@@ -115,6 +115,12 @@ pub enum GitError {
     /// The output of `git` does not have the documented format.
     #[error("unexpected output of `git {0}`")]
     Answer(&'static str),
+}
+
+/// The lock file that exists while a Git command updates the work tree that contains `folder`; `None` if
+/// `folder` is not in a repository. The file need not exist.
+pub fn index_lock(folder: &Path) -> Option<PathBuf> {
+    Some(location::discover(folder).ok()?.git_dir.join("index.lock"))
 }
 
 /// A Git repository, and a directory in it.
@@ -161,7 +167,7 @@ impl Repository {
         object::commit(&self.git, revision)
     }
 
-    /// The best common ancestor of two commits; `None` if there is none, or if the local history does not
+    /// The best common ancestor of two commits; `None` if none exists, or if the local history does not
     /// contain it.
     pub fn merge_base(&self, one: &Commit, other: &Commit) -> Result<Option<ObjectId>, GitError> {
         object::merge_base(&self.git, &one.id, &other.id)

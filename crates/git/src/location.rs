@@ -103,7 +103,7 @@ fn linked_work_tree(dot_git: &Path, git_dir: &Path, common: &str) -> Result<Path
     let common_dir = git_dir.join(common).canonicalize();
     let common_dir = common_dir.map_err(|_| refuse("the repository of the work tree does not exist"))?;
     if git_dir.parent() != Some(&common_dir.join("worktrees")) {
-        return Err(refuse("its Git directory is not one of the repository's work trees"));
+        return Err(refuse("its Git directory is not in the repository's `worktrees` directory"));
     }
     Ok(common_dir)
 }

@@ -41,7 +41,7 @@ impl fmt::Display for ObjectId {
 /// A commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
-    /// Its id.
+    /// The id.
     pub id: ObjectId,
     /// The commit time, in Unix seconds.
     pub time: String,

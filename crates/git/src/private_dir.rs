@@ -1,8 +1,8 @@
 //! A private Git directory that replaces the Git directory of a repository.
 //!
 //! `git` reads the configuration of the directory it runs on, and many settings name programs to run. This
-//! directory has its own generated configuration and links to the refs of the repository; `GIT_OBJECT_DIRECTORY`
-//! names the objects. It has no hooks, attributes, grafts, remotes or partial clones.
+//! directory has its own generated configuration and links to the refs of the repository;
+//! `GIT_OBJECT_DIRECTORY` names the objects. It has no hooks, attributes, grafts, remotes or partial clones.
 
 use std::fs;
 use std::io;
@@ -44,7 +44,7 @@ impl PrivateDir {
         Ok(private)
     }
 
-    /// Its path.
+    /// The path.
     pub fn path(&self) -> &Path {
         &self.path
     }

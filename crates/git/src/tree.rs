@@ -12,7 +12,7 @@ const MAX_LINE_BYTES: u64 = 16 << 10;
 /// An entry of a tree, except subtrees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeEntry {
-    /// Its kind.
+    /// The kind.
     pub kind: EntryKind,
     /// The object that it names.
     pub id: ObjectId,

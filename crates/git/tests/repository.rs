@@ -89,7 +89,7 @@ fn a_linked_work_tree_is_read_and_a_forged_one_is_refused() {
     linked.write("evil/gitdir", format!("{}\n", linked.path().join("forged/.git").display()));
     linked.write("evil/commondir", format!("{}\n", scratch.path().join(".git").display()));
     linked.write("forged/.git", format!("gitdir: {}\n", git_dir.display()));
-    assert!(refusal(&linked.path().join("forged")).contains("not one of the repository's work trees"));
+    assert!(refusal(&linked.path().join("forged")).contains("not in the repository's `worktrees` directory"));
 }
 
 #[test]

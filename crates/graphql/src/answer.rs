@@ -69,8 +69,8 @@ impl Answer {
         Self { status: 200, body, has_errors: !failures.is_empty(), rootless: None, provenance, touched }
     }
 
-    /// The body with `extensions.provenance`: for each object of the response, its file, the JSON pointer into
-    /// the file and, if `place` returns one, the line.
+    /// The body with `extensions.provenance`: for each object of the response, its file, the JSON pointer
+    /// into the file and, if `place` returns one, the line.
     pub fn with_provenance(&self, place: &dyn Fn(&ObjectOrigin) -> Option<String>) -> Vec<u8> {
         const END: &[u8] = b"}}\n";
         let mut body = self.body.clone();

@@ -6,8 +6,9 @@ use std::hash::Hash;
 
 use parking_lot::{Mutex, MutexGuard};
 
-/// A generational cache: reading an entry moves it into the young generation; an entry that is not read during a
-/// complete generation is evicted.
+/// A generational cache with a cost budget. Reading an entry moves it into the young generation. When the
+/// young generation is full, it replaces the old one, which evicts the entries that were not read since the
+/// last replacement.
 #[derive(Debug)]
 pub struct Cache<K, V> {
     generations: Mutex<[Generation<K, V>; 2]>,
@@ -78,7 +79,8 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
         }
     }
 
-    /// Locks the cache. The lock does not poison: the tables are always consistent, so a panic elsewhere is harmless.
+    /// Locks both generations. The lock does not poison: the tables are always consistent, so a panic
+    /// elsewhere is harmless.
     fn lock(&self) -> MutexGuard<'_, [Generation<K, V>; 2]> {
         self.generations.lock()
     }

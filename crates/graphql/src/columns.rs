@@ -1,11 +1,13 @@
 //! Columns: the values of one field for all datafiles of a schema, stored contiguously.
 //!
-//! A long list reads the same few fields of each of its datafiles. These are scattered in memory, so most of the
-//! time is spent on CPU cache misses. When long lists read a field for the second time, its values are copied
-//! into a column: strings as contiguous JSON, and references as the ids of the datafiles they point to.
+//! A long list reads the same few fields of each of its datafiles. These are scattered in memory, so most of
+//! the time is spent on CPU cache misses. When long lists read a field for the second time, its values are
+//! copied into a column: strings as contiguous JSON, and references as the ids of the datafiles they point
+//! to.
 //!
-//! **Invariant:** a cell contains the same value as the datafile, or no value; in that case the caller reads the
-//! datafile. A bundle never changes, so a column never becomes invalid.
+//! **Invariant:** a cell contains the same value as the datafile, or no value; in that case the caller reads
+//! the datafile. A bundle never changes, so a column never becomes invalid; the index of every new bundle
+//! starts without columns.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -69,7 +71,9 @@ pub enum ColumnValue<'c> {
 }
 
 impl Columns {
-    /// The column for a key of a schema, if it was requested before; `read` yields the value of each datafile.
+    /// The column for a key of a schema: cached, or built from `read` on the second request. `read` yields
+    /// the value of each datafile. `None` on the first request, or if the column does not fit into the
+    /// budget.
     pub fn get<'a>(
         &self,
         schema: u32,
@@ -89,7 +93,8 @@ impl Columns {
                 }
             }
         }
-        // The lock is released while the column is built: concurrent requests may build it twice, but none waits.
+        // The lock is released while the column is built: concurrent requests may build it twice, but none
+        // waits.
         let column = Column::of(read).map(Arc::new);
         let mut store = self.0.lock();
         if let Some(ColumnSlot::Built(theirs)) = store.slots.get(&slot) {

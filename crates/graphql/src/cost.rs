@@ -1,6 +1,7 @@
 //! Estimates the size of a response before execution, from the plan and the data.
 //!
-//! The estimate is not a bound: requests that pass it are still subject to the byte limit and to cancellation.
+//! The estimate is not a bound: requests that pass it are still subject to the byte limit and to
+//! cancellation.
 
 use crate::input::Input;
 use crate::plan::{FieldPlan, FieldTarget, Plan, SelectionId, ValueForm};
@@ -54,7 +55,7 @@ impl Estimate<'_> {
         let FieldTarget::Field(number) = field.target else { return 1 };
         let size = |size: usize| u64::try_from(size).unwrap_or(u64::MAX);
         match &self.schema.type_(type_).fields[number].resolver {
-            // A search usually finds at most one.
+            // A search by a string argument usually matches at most one element.
             Resolver::Datafiles(_) | Resolver::Resources if self.has_text(field) => 1,
             Resolver::Datafiles(schema) => size(self.view.index.files_of(schema).len()),
             Resolver::Resources => size(self.view.bundle.resources().len()),
@@ -68,8 +69,8 @@ impl Estimate<'_> {
         }
     }
 
-    /// Whether an argument other than `filter` is a non-empty string. Null and empty arguments do not restrict
-    /// the list.
+    /// Whether an argument other than `filter` and `schema` is a non-empty string. Null and empty arguments
+    /// do not restrict the list.
     fn has_text(&self, field: &FieldPlan) -> bool {
         let given = field.arguments.as_ref().map(|(_, given)| given.as_slice());
         let given = given.unwrap_or_default().iter();

@@ -39,10 +39,12 @@ pub struct Document {
     executable: Valid<ExecutableDocument>,
     /// Operations for which the schema has no root type, with their location.
     rootless: Vec<(OperationType, Option<Name>, Option<Location>)>,
+    /// Cached plans, at most [`MAX_PLANS`]; cleared when full. A plan depends only on the document, the
+    /// schema and its key, so it never becomes invalid. The lock is not held while a plan is compiled.
     plans: Mutex<HashMap<PlanKey, Arc<Plan>>>,
 }
 
-/// The name of the operation, and the values of the variables that its conditions use.
+/// The key of a cached plan: the name of the operation, and the values of the variables in its conditions.
 type PlanKey = (Option<Box<str>>, Vec<Option<bool>>);
 
 /// The operation that a request selects.
@@ -97,7 +99,7 @@ impl Document {
         &self.lines
     }
 
-    /// The parsed form.
+    /// The document as an apollo-compiler document.
     pub fn executable(&self) -> &ExecutableDocument {
         &self.executable
     }
@@ -130,7 +132,8 @@ impl Document {
         }
     }
 
-    /// The plan of an operation for these variables.
+    /// The plan of an operation for these variables; from the cache, if it was compiled before. Concurrent
+    /// requests may compile the same plan twice, but none waits for another.
     pub fn plan(
         &self,
         schema: &Schema,

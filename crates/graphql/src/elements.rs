@@ -39,8 +39,8 @@ pub(crate) type ElementRanges = (Box<str>, Vec<(FileId, Range<usize>)>);
 
 impl Engine {
     /// The datafiles for which this bundle and another one, which differ by `diff`, give different responses,
-    /// including datafiles that exist in only one of them. `None` if anything else differs, or if a response has
-    /// errors. Only elements that the diff can affect are executed.
+    /// including datafiles that exist in only one of them. `None` if anything else differs, or if a response
+    /// has errors. Only elements that the diff can affect are executed.
     pub fn differing_elements(
         &self,
         other: &Engine,

@@ -24,10 +24,10 @@ use crate::sink::Sink;
 use crate::source::DataView;
 use crate::variables::Variables;
 
-/// Approximate size of the cache of parsed documents, in bytes. A document that needs more than an eighth of it
-/// is not cached, because few clients send such a document twice.
+/// Approximate size of the document cache, in bytes. A document that needs more than an eighth of it is not
+/// cached, because few clients send such a document twice.
 const DOCUMENT_CACHE_BYTES: usize = 8 << 20;
-/// Size of the cache of introspection responses, in bytes.
+/// Size of the introspection response cache, in bytes.
 const INTROSPECTION_CACHE_BYTES: usize = 32 << 20;
 
 /// A GraphQL request from a client or from the command line.
@@ -55,8 +55,9 @@ pub struct Request<'r> {
 struct PreparedSchema {
     schema: Arc<Schema>,
     digest: Sha256,
+    /// Cached documents, or the errors of invalid ones, by query string.
     documents: Cache<Box<str>, Arc<Result<Document, Vec<Failure>>>>,
-    /// Cached responses to introspection queries.
+    /// Cached responses to introspection queries, by operation name and query string.
     introspections: Cache<Box<str>, Arc<Answer>>,
 }
 
@@ -75,6 +76,7 @@ pub struct Engine {
     prepared: Arc<PreparedSchema>,
     index: Index,
     limits: QueryLimits,
+    /// Built on first use, or incrementally by [`derive_references`](Self::derive_references).
     references: OnceLock<ReferenceGraph>,
 }
 
@@ -93,8 +95,9 @@ impl Engine {
         Ok(Self::of(bundle, Arc::new(prepared), index, QueryLimits::default()))
     }
 
-    /// Prepares `bundle` incrementally: if its types equal those of this engine, schema, plans and unchanged
-    /// tables are shared.
+    /// Prepares `bundle` for queries, incrementally from this engine. If the GraphQL types are equal, the
+    /// schema, the caches of documents and plans, and unchanged look-up tables are shared. Otherwise only the
+    /// limits are kept.
     pub fn derive(&self, bundle: Arc<Bundle>) -> Result<Self, SchemaError> {
         if bundle.graphql().digest == self.prepared.digest {
             let index = self.index.derive(&self.bundle, &bundle, &self.prepared.schema);
@@ -158,8 +161,8 @@ impl Engine {
         }
     }
 
-    /// Computes the footprint of a request without executing it. Provenance, response limits and cancellation are
-    /// ignored.
+    /// Computes the footprint of a request without executing it. Provenance, response limits and cancellation
+    /// are ignored.
     ///
     /// ```
     /// use qontract_graphql::{Engine, Request};
@@ -178,7 +181,7 @@ impl Engine {
     /// let footprint = engine.footprint(request).expect("a valid query");
     /// assert_eq!(footprint.datafiles().map(|(schema, _)| schema).collect::<Vec<_>>(), ["/team.yml"]);
     ///
-    /// // A change of the description cannot change the answer.
+    /// // A change of the description cannot change the response.
     /// assert!(footprint.reads("/team.yml", "/name"));
     /// assert!(!footprint.reads("/team.yml", "/description"));
     /// assert!(!footprint.resources());
@@ -204,8 +207,8 @@ impl Engine {
         if self.references.get().is_some() || !self.has_types_of(other) {
             return;
         }
-        // Resolve the other graph first: `get_or_init` must not wait for the cell of another engine while other
-        // threads wait for this one.
+        // Build the other graph first: `get_or_init` must not wait for the `OnceLock` of another engine while
+        // other threads wait for this one.
         let theirs = other.references();
         self.references.get_or_init(|| theirs.derive(other.view(), self.schema(), self.view()));
     }
@@ -264,7 +267,7 @@ impl Engine {
     }
 
     /// Parses, validates and plans a request.
-    fn plan_request(&self, request: Request<'_>) -> Result<PlannedRequest, Vec<Failure>> {
+    pub(crate) fn plan_request(&self, request: Request<'_>) -> Result<PlannedRequest, Vec<Failure>> {
         match &*self.document(request.query) {
             Ok(document) => self.plan(document, request),
             Err(failures) => Err(failures.clone()),
@@ -341,7 +344,8 @@ impl PreparedQuery<'_> {
     /// Executes the query.
     pub fn answer(self) -> Answer {
         let Self { engine, request, plan, variables, .. } = self;
-        // Introspection responses depend on the schema only, so they can be cached.
+        // Introspection responses depend on the schema only, so they can be cached. A response with errors is
+        // not cached: the query may have been cancelled.
         let is_cacheable =
             plan.only_introspection && request.variables.is_none() && !request.provenance && !request.touched;
         let introspections = &engine.prepared.introspections;
@@ -353,7 +357,7 @@ impl PreparedQuery<'_> {
         let buffer = Answer::begin(plan.last_size.load(Ordering::Relaxed));
         let answer = Answer::from_execution(engine.execute(&plan, &variables, request, buffer));
         plan.last_size.store(answer.body.len(), Ordering::Relaxed);
-        if let Some(key) = key {
+        if let Some(key) = key.filter(|_| !answer.has_errors) {
             let cost = key.len() + answer.body.len();
             introspections.insert(key.into(), Arc::new(answer.clone()), cost);
         }

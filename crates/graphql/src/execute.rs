@@ -1,7 +1,7 @@
 //! Executes a plan: walks the bundle and writes the fields of the plan.
 //!
-//! **Invariant:** fields are written depth first, in the order of the plan. An error at a non-nullable position
-//! nulls the closest nullable ancestor: its output is rewound, but earlier errors remain.
+//! **Invariant:** fields are written depth first, in the order of the plan. An error at a non-nullable
+//! position nulls the closest nullable ancestor: its output is rewound, but earlier errors remain.
 
 mod column_cursors;
 mod complete;
@@ -104,7 +104,7 @@ pub fn execute<S: Sink>(task: Task<'_>, sink: S, record: ExecutionRecord) -> Exe
     ExecutionOutcome { data: out, failures, schemas, record }
 }
 
-/// Number of objects that a copy of `bytes` counts as.
+/// How many objects a copy of `bytes` counts as, for the next limit check.
 fn checks_for_copy(bytes: usize) -> u32 {
     u32::try_from(bytes / 1024).unwrap_or(u32::MAX)
 }

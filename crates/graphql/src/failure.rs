@@ -4,7 +4,7 @@ use qontract_bundle::json::JavaScriptWriter;
 
 use crate::location::Location;
 
-/// The kind of an error, as a code for programs.
+/// The machine-readable code of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     /// The request has a syntax error.

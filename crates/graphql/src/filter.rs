@@ -1,7 +1,7 @@
 //! The filter language: `filter: {name: {in: ["a", "b"]}, team: {filter: {name: "core"}}}`.
 //!
-//! A filter is compiled against the type it filters, then evaluated for each datafile. Its edge cases are part of
-//! the API and are documented in `docs/graphql.md`.
+//! A filter is compiled against the type it filters, then evaluated for each datafile. Its edge cases are
+//! part of the API and are documented in `docs/graphql.md`.
 
 use qontract_bundle::Value;
 use qontract_bundle::types::{Field, Type};
@@ -109,8 +109,8 @@ impl Filter {
         Ok(true)
     }
 
-    /// Whether a list passes the filter. Tests that support lists are evaluated for every element, the others for
-    /// the list itself, which has no keys.
+    /// Whether a list passes the filter. Tests that support lists are evaluated for every element, the others
+    /// for the list itself, which has no keys.
     fn passes_list<'a>(&self, view: DataView<'a>, many: &ListSource<'a>) -> Result<bool, FilterError> {
         let Filter::All(conditions) = self else { return Ok(false) };
         for condition in conditions {
@@ -245,7 +245,8 @@ fn not_iterable(type_: &str, value: &str) -> FilterError {
     FilterError::internal(message)
 }
 
-/// Finds a field of a type for a filter; for an interface that dispatches by a key, a field of any of its types.
+/// Finds a field of a type for a filter; for an interface that dispatches by a key, a field of any of its
+/// types.
 pub fn find<'s>(schema: &'s Schema, type_: &'s Type, name: &str) -> Option<&'s Field> {
     type_.field(name).or_else(|| {
         let (_, types) = type_.field_map()?;

@@ -1,5 +1,5 @@
-//! Generates Rust types for the responses to GraphQL requests. `cargo xtask generate` writes them, and they are
-//! committed.
+//! Generates Rust types for the responses to GraphQL requests. `cargo xtask generate` writes them, and they
+//! are committed.
 //!
 //! Fragments that several requests spread are [`SharedFragments`]: their types are generated once and
 //! embedded in the types of the requests.
@@ -272,7 +272,8 @@ impl<'d> Generator<'d> {
         Ok(index)
     }
 
-    /// Refuses keys that are selected twice: by a shared fragment, and by another one or the type that contains it.
+    /// Refuses keys that are selected twice: by a shared fragment, and by another one or the type that
+    /// contains it.
     fn refuse_overlaps(&self, selected: &SelectedFields<'d>) -> Result<(), Failure> {
         let mut taken: HashSet<String> = selected.fields.iter().map(|field| field.key.clone()).collect();
         for fragment in &selected.shared {
@@ -289,7 +290,8 @@ impl<'d> Generator<'d> {
         Ok(())
     }
 
-    /// Chooses the name of the Rust type for a GraphQL type: its own name if unused, otherwise the path to it.
+    /// Chooses the name of the Rust type for a GraphQL type: its own name if unused, otherwise the path to
+    /// it.
     fn name(&mut self, own: &str, way: String) -> String {
         let own = unversioned(&pascal(own)).to_owned();
         let name = if self.used_names.contains(&own) { way } else { own };

@@ -1,9 +1,10 @@
-//! Impact analysis: the elements of a request's root lists whose answers may change if some datafiles change.
+//! Impact analysis: finds the elements of a request's root lists whose responses may change if some datafiles
+//! change.
 //!
-//! Walks the plan backwards, from the innermost selection to the root: the output for an object may change if
-//! its datafile changes, or if the output for something that it refers to may.
+//! Walks the plan backwards, from the innermost selections to the root. The output for an object may change
+//! if its datafile changes, or if the output for an object that it refers to may change.
 //!
-//! **Invariant:** elements that are not affected have identical answers
+//! **Invariant:** elements that are not affected have identical responses
 //! (`elements_that_are_not_affected_have_identical_answers`).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -25,10 +26,11 @@ use crate::source::DataView;
 type Files = HashSet<FileId, RandomState>;
 
 impl Engine {
-    /// The elements of a request's root lists whose answers may change if these datafiles change: one entry
-    /// per list, possibly empty. Lists with arguments are left out. `None` for a request that cannot be
-    /// executed, or that reads something without bounds: the datafiles that name a resource, or
-    /// back-references to an inline object.
+    /// Finds the elements of a request's root lists whose responses may change if these datafiles change.
+    ///
+    /// The result has one entry per list, possibly empty; lists with arguments are omitted. It is `None` if
+    /// the request cannot be executed, or if the affected elements cannot be bounded: the request reads the
+    /// datafiles that name a resource, or back-references to an inline object.
     pub fn affected_elements(
         &self,
         operation: NamedOperation<'_>,
@@ -40,16 +42,17 @@ impl Engine {
         ImpactWalk { schema, view, links, plan: &plan, files, affected_by_selection: HashMap::new() }.lists()
     }
 
-    /// The datafiles that name one of these resources.
+    /// The datafiles that name at least one of these resources.
     pub fn datafiles_naming<'p>(&self, resources: impl IntoIterator<Item = &'p str>) -> BTreeSet<Box<str>> {
         let named = resources.into_iter().filter_map(|path| self.index().resource(path));
         let files = named.flat_map(|resource| self.references().naming(resource));
         files.map(|file| self.index().path(file).into()).collect()
     }
 
-    /// The datafiles that name a resource for which the predicate holds.
+    /// The datafiles that name at least one resource that satisfies the predicate.
     pub fn datafiles_naming_where(&self, is_such: impl Fn(&Resource) -> bool + Sync) -> BTreeSet<Box<str>> {
-        // The graph first: a thread that waits for it must not be one of the pool that builds it.
+        // Build the graph before entering the thread pool: a pool thread that waits for the graph could block
+        // the pool that builds it.
         let (resources, links) = (self.bundle().resources(), self.references());
         let is_named =
             |place: usize| ResourceId::try_from(place).is_ok_and(|id| links.naming(id).next().is_some());
@@ -59,7 +62,7 @@ impl Engine {
         self.datafiles_naming(such)
     }
 
-    /// The datafiles that differ, or that name a resource that differs.
+    /// The datafiles that are in the diff, or that name a resource in the diff.
     pub(crate) fn changed_datafiles(&self, diff: &Diff) -> BTreeSet<Box<str>> {
         let mut paths = self.datafiles_naming(diff.resources.iter().map(|change| &*change.path));
         paths.extend(diff.datafiles.iter().map(|change| Box::from(&*change.path)));
@@ -67,7 +70,7 @@ impl Engine {
     }
 }
 
-/// A backward walk along a plan.
+/// A backward walk over a plan.
 struct ImpactWalk<'a> {
     schema: &'a Schema,
     view: DataView<'a>,
@@ -75,7 +78,7 @@ struct ImpactWalk<'a> {
     plan: &'a Plan,
     /// The datafiles that change.
     files: Files,
-    /// Per selection: the datafiles for whose objects its output may change.
+    /// Memoized results, per selection: the datafiles whose objects may have another output.
     affected_by_selection: HashMap<SelectionId, Rc<Files>>,
 }
 
@@ -89,8 +92,8 @@ impl ImpactWalk<'_> {
             let Resolver::Datafiles(name) = &self.schema.type_(root.type_).fields[number].resolver else {
                 continue;
             };
-            // The result of a search depends on other elements; a list without selections is written as a
-            // whole.
+            // Skipped: the elements that match arguments depend on other datafiles, and a list without
+            // selections is written as a whole.
             if field.arguments.is_some() || selections(&field.form).next().is_none() {
                 continue;
             }
@@ -110,7 +113,8 @@ impl ImpactWalk<'_> {
         Some(lists)
     }
 
-    /// The datafiles for whose objects the output of this selection may change; `None` if that is unknown.
+    /// The datafiles whose objects may have another output of this selection; `None` if they cannot be
+    /// bounded.
     fn selection(&mut self, id: SelectionId) -> Option<Rc<Files>> {
         if let Some(known) = self.affected_by_selection.get(&id) {
             return Some(Rc::clone(known));
@@ -118,7 +122,7 @@ impl ImpactWalk<'_> {
         let plan = self.plan;
         let selection = &plan.selections[id];
         let mut reached = self.files.clone();
-        // A datafile can stand where a leaf value is expected: all of it is written then.
+        // A reference may occur where a scalar is expected; then the whole target is written.
         #[expect(clippy::iter_over_hash_type, reason = "the result is a set")]
         for file in &self.files {
             reached.extend(self.links.mistyped_referrers(*file));
@@ -138,13 +142,15 @@ impl ImpactWalk<'_> {
         let resolver = &schema.type_(type_).fields[number].resolver;
         match resolver {
             Resolver::Key | Resolver::BackReferences(_) => {}
-            // A resource is read as a whole: the datafiles that name a changed one are already included.
+            // Resources are compared as a whole: datafiles that name a changed resource are already among the
+            // changed datafiles.
             Resolver::Resource => return self.reads_only_content(type_, field).then_some(()),
             Resolver::SchemaKey | Resolver::Meta => return Some(()),
             Resolver::Datafiles(_) | Resolver::Resources => return None,
         }
         if let Resolver::BackReferences(_) = resolver {
-            // An inline object is referred to by whatever its key `path` holds.
+            // The back-references of an inline object are those of the path in its key `path`, which may be
+            // any string.
             if links.may_be_inline(schema, type_) || selections(&field.form).next().is_none() {
                 return None;
             }
@@ -171,12 +177,12 @@ impl ImpactWalk<'_> {
         Some(())
     }
 
-    /// Whether a field that holds a resource reads only the content of the resource, and the resource is the
-    /// one that its key names.
+    /// Whether a resource field reads only the resource itself: none of its back-references, and only the
+    /// resource that the key of the field names.
     fn reads_only_content(&self, type_: TypeId, field: &FieldPlan) -> bool {
         let (schema, plan) = (self.schema, self.plan);
         let is_own_path = |number: usize| {
-            // The key `path` of a datafile is its own location.
+            // `path` of a datafile is not a key of the data but the datafile's own path.
             &*schema.type_(type_).fields[number].name == "path" && !schema.schemas_of(type_).is_empty()
         };
         let is_within = |selection: SelectionId| {
@@ -196,7 +202,7 @@ impl ImpactWalk<'_> {
     }
 }
 
-/// The selections that write a value.
+/// The selections of a value: none for scalars and enums, one per object type otherwise.
 fn selections(form: &ValueForm) -> impl Iterator<Item = SelectionId> {
     let (one, many) = match form {
         ValueForm::Scalar(_) | ValueForm::Enum => (None, [].as_slice()),

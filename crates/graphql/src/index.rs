@@ -1,4 +1,4 @@
-//! Look-up tables of a bundle: datafiles by path and by schema, and back-references.
+//! Look-up tables of a bundle: paths and schemas of datafiles, resources by path, and back-references.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use crate::columns::Columns;
 use crate::ref_targets::RefTargetCache;
 use crate::schema::{BackReference, Schema, TypeId};
 
-/// Keys are paths of the bundle, not untrusted input, so a fast hash is used.
+/// A hash map with a fast hash: the keys are paths and schemas of the bundle, not untrusted input.
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
-/// The number of a datafile: its index among all datafiles.
+/// The id of a datafile: its index among all datafiles of the bundle.
 pub type FileId = u32;
-/// The number of a resource: its index among all resources.
+/// The id of a resource: its index among all resources of the bundle.
 pub type ResourceId = u32;
 
 /// The look-up tables of one bundle.
 #[derive(Debug)]
 pub struct Index {
-    /// The top-level maps of all datafiles, stored contiguously: code that reads many of them does not chase
-    /// pointers.
+    /// The top-level maps of all datafiles, stored contiguously so that reading many of them does not follow
+    /// a pointer for each.
     roots: Vec<Option<Map>>,
     tables: Arc<IndexTables>,
     ref_targets: RefTargetCache,
@@ -29,10 +29,10 @@ pub struct Index {
 }
 
 /// The tables that depend only on the paths of a bundle, the schemas of its datafiles and their
-/// back-references. Bundles that agree on all of these share them.
+/// back-reference targets. Bundles for which all of these are equal share one instance.
 #[derive(Debug)]
 struct IndexTables {
-    /// The concatenated paths of all datafiles, and where each ends.
+    /// The concatenated paths of all datafiles; `ends` has the end offset of each.
     paths: String,
     ends: Vec<usize>,
     resources: HashMap<Box<str>, ResourceId>,
@@ -40,16 +40,16 @@ struct IndexTables {
     schema_names: Vec<Box<str>>,
     schema_of: Vec<Option<u32>>,
     files_of: Vec<Vec<FileId>>,
-    /// The index of a datafile among those of its schema.
+    /// Per datafile, its index among the datafiles of its schema.
     rows: Vec<u32>,
-    /// Per back-reference of the schema: the datafiles that point to a path.
+    /// Per back-reference of the schema, the datafiles that refer to each path.
     pointing: Vec<HashMap<Box<str>, Vec<FileId>>>,
 }
 
 impl Index {
-    /// Builds the tables of a bundle.
+    /// Builds the index of a bundle from scratch.
     pub fn new(bundle: &Bundle, schema: &Schema) -> Self {
-        // In parallel, as each read waits for memory.
+        // In parallel, because the time is spent on CPU cache misses.
         let documents = bundle.datafiles().par_iter().map(|datafile| &*datafile.document);
         let (roots, names) =
             documents.map(|document| (document.value.as_map().cloned(), document.schema())).unzip();
@@ -64,11 +64,12 @@ impl Index {
         Self { roots, tables, ref_targets, columns: Columns::default() }
     }
 
-    /// Builds the index of `bundle` incrementally from this index of `last`; both have the same schema. If
-    /// the paths are equal, only changed documents are read and the tables are shared; otherwise the index is
-    /// rebuilt.
+    /// Builds the index of `bundle` incrementally from `self`, the index of `last`. Both bundles must have
+    /// the same GraphQL types.
     ///
-    /// A changed document whose schema or back-reference targets differ invalidates the tables as well.
+    /// The tables are shared, and only changed documents are read, if all paths are equal and every changed
+    /// document has the same schema and back-reference targets as before. Otherwise the index is rebuilt from
+    /// scratch. The caches of reference targets and columns always start empty.
     #[must_use]
     pub fn derive(&self, last: &Bundle, bundle: &Bundle, schema: &Schema) -> Self {
         if !bundle.has_paths_of(last) && !have_equal_paths(bundle, last) {
@@ -88,7 +89,7 @@ impl Index {
     }
 }
 
-/// Whether two bundles have the same datafiles and resources, by path.
+/// Whether two bundles have the same datafile paths and the same resource paths.
 fn have_equal_paths(a: &Bundle, b: &Bundle) -> bool {
     a.datafiles().len() == b.datafiles().len()
         && a.resources().len() == b.resources().len()
@@ -96,7 +97,7 @@ fn have_equal_paths(a: &Bundle, b: &Bundle) -> bool {
         && a.resources().iter().zip(b.resources()).all(|(a, b)| a.path == b.path)
 }
 
-/// Whether two datafiles have the same schema, and the same targets for all back-references.
+/// Whether two documents have the same schema and the same targets for all back-references.
 fn have_equal_targets(a: &Document, b: &Document, schema: &Schema) -> bool {
     let mut references = schema.back_references().iter();
     a.schema() == b.schema()
@@ -161,7 +162,8 @@ impl IndexTables {
         for file in self.files_of(&reference.schema) {
             let value = &bundle.datafiles()[*file as usize].document.value;
             targets(value, &reference.path, &mut |target| match pointing.get_mut(target) {
-                // All targets of a file are visited in a row.
+                // All targets of one datafile are visited consecutively, so a duplicate is always the last
+                // entry.
                 Some(files) if files.last() == Some(file) => {}
                 Some(files) => files.push(*file),
                 None => {
@@ -178,8 +180,7 @@ impl IndexTables {
 }
 
 impl Index {
-    /// Whether it shares its tables with another index, because their bundles have the same paths and
-    /// schemas.
+    /// Whether both indexes share their tables. If so, ids, paths and schemas are equal in both bundles.
     pub fn has_tables_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.tables, &other.tables)
     }
@@ -191,22 +192,22 @@ impl Index {
         &self.tables.paths[start..self.tables.ends[file]]
     }
 
-    /// The top level of a datafile.
+    /// The top-level map of a datafile; `None` if the datafile is not a map.
     pub fn root(&self, file: FileId) -> Option<&Map> {
         self.roots[file as usize].as_ref()
     }
 
-    /// The cache of resolved references.
+    /// The cache of reference targets.
     pub fn ref_targets(&self) -> &RefTargetCache {
         &self.ref_targets
     }
 
-    /// The columns of fields that long lists read.
+    /// The column cache, for fields that long lists read.
     pub fn columns(&self) -> &Columns {
         &self.columns
     }
 
-    /// The index of a datafile among [those of its schema](Self::files_of).
+    /// The index of a datafile among the [datafiles of its schema](Self::files_of).
     pub fn row(&self, file: FileId) -> usize {
         self.tables.rows[file as usize] as usize
     }
@@ -216,59 +217,60 @@ impl Index {
         self.tables.resources.get(path).copied()
     }
 
-    /// The datafiles of a schema, by path.
+    /// The datafiles of a schema, ordered by path.
     pub fn files_of(&self, schema: &str) -> &[FileId] {
         self.tables.files_of(schema)
     }
 
-    /// All schemas with their number of datafiles.
+    /// All schemas that have datafiles, with the number of datafiles of each.
     pub fn schemas(&self) -> impl Iterator<Item = (&str, usize)> {
         self.tables.schema_names.iter().zip(&self.tables.files_of).map(|(name, files)| (&**name, files.len()))
     }
 
-    /// The number of a datafile's schema.
+    /// The schema id of a datafile; `None` if it has no `$schema`.
     pub fn schema_of(&self, file: FileId) -> Option<u32> {
         self.tables.schema_of[file as usize]
     }
 
-    /// The number of a schema that has datafiles.
+    /// The id of a schema; `None` if no datafile has the schema.
     pub fn schema_id(&self, name: &str) -> Option<u32> {
         self.tables.schemas.get(name).copied()
     }
 
-    /// The schema of this number.
+    /// The name of the schema with this id.
     pub fn schema_name(&self, id: u32) -> &str {
         &self.tables.schema_names[id as usize]
     }
 
-    /// The number of schemas.
+    /// The number of schemas that have datafiles.
     pub fn schema_count(&self) -> usize {
         self.tables.schema_names.len()
     }
 
-    /// For each schema, by number: whether its datafiles are of this type.
+    /// For each schema id, whether datafiles of the schema have this type.
     pub(crate) fn expected(&self, schema: &Schema, type_: TypeId) -> Vec<bool> {
         let names = schema.schemas_of(type_);
         let is_one = |id| names.iter().any(|name| **name == *self.schema_name(id));
         (0..).take(self.schema_count()).map(is_one).collect()
     }
 
-    /// The datafiles that point to `path` by a back-reference of the schema.
+    /// The datafiles that refer to `path` through this back-reference of the schema.
     pub fn pointing(&self, back_reference: usize, path: &str) -> &[FileId] {
         self.tables.pointing[back_reference].get(path).map_or(&[], Vec::as_slice)
     }
 
-    /// The mean number of datafiles that point to a path by a back-reference, over all paths that have any.
+    /// The mean number of datafiles that refer to a path through this back-reference, over all paths that
+    /// have any.
     pub fn mean_pointing(&self, back_reference: usize) -> usize {
         let pointing = &self.tables.pointing[back_reference];
-        // The order of a sum does not matter.
+        // The iteration order of the hash map does not affect the sum.
         let total: usize = pointing.values().map(Vec::len).sum();
         total.div_ceil(pointing.len().max(1))
     }
 }
 
-/// Calls `found` with every reference below `path`; lists on the way are searched. Values that are not
-/// references (`null`, text) are skipped.
+/// Calls `found` with the target of every reference at `path`. Elements of lists along the path are searched;
+/// values that are not references, such as `null` or strings, are skipped.
 pub fn targets<'v>(value: &'v Value, path: &[Box<str>], found: &mut dyn FnMut(&'v str)) {
     match (value, path) {
         (Value::List(items), _) => items.iter().for_each(|item| targets(item, path, found)),

@@ -1,15 +1,16 @@
-//! Input values of a request: variables and literals. They follow JavaScript: all numbers are floats, and a
-//! value may be undefined.
+//! Input values of a request: variables and literals.
+//!
+//! They have the semantics of JavaScript: all numbers are floats, and a value may be undefined.
 
 use apollo_compiler::ast;
 use qontract_bundle::{Map, Value, json};
 
 use crate::variables::Variables;
 
-/// A value of a request.
+/// An input value of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// A variable that was not given.
+    /// A variable without a value.
     Undefined,
     /// `null`
     Null,
@@ -17,16 +18,16 @@ pub enum Input {
     Bool(bool),
     /// A number.
     Number(f64),
-    /// Text; names of enum values too.
+    /// A string, or the name of an enum value.
     Text(Box<str>),
-    /// Values in order.
+    /// A list of values.
     List(Vec<Input>),
-    /// Values by key, in order, each key once.
+    /// Values by key, in order; keys are unique.
     Object(Vec<(Box<str>, Input)>),
 }
 
 impl Input {
-    /// A literal, with the variables in it replaced.
+    /// Converts a literal and replaces the variables in it by their values.
     pub fn of_literal(literal: &ast::Value, variables: &Variables) -> Self {
         match literal {
             ast::Value::Null => Input::Null,
@@ -38,7 +39,7 @@ impl Input {
             ast::Value::Float(digits) => Input::Number(digits.as_str().parse().unwrap_or(f64::INFINITY)),
             ast::Value::List(items) => {
                 let item = |item: &ast::Value| match Self::of_literal(item, variables) {
-                    // A list has no holes.
+                    // Lists cannot contain undefined elements.
                     Input::Undefined => Input::Null,
                     other => other,
                 };
@@ -64,12 +65,12 @@ impl Input {
         entries.iter().find(|(known, _)| &**known == key).map(|(_, value)| value)
     }
 
-    /// Whether this is neither missing nor `null`.
+    /// Whether the value is neither undefined nor `null`.
     pub fn is_given(&self) -> bool {
         !matches!(self, Input::Undefined | Input::Null)
     }
 
-    /// Whether `raw`, where missing counts as `null`, equals this value. Lists and objects never do.
+    /// Whether the value equals `raw`. A missing `raw` counts as `null`; lists and objects are never equal.
     pub fn is(&self, raw: Option<&Value>) -> bool {
         match (self, raw) {
             (Input::Null, None | Some(Value::Null)) => true,
@@ -82,7 +83,7 @@ impl Input {
     }
 }
 
-/// The number as JavaScript represents it.
+/// Converts a number to a float, as in JavaScript; `None` for other values.
 pub fn as_number(value: &Value) -> Option<f64> {
     match value {
         #[expect(clippy::cast_precision_loss, reason = "JavaScript has no other integers")]
@@ -108,7 +109,8 @@ impl From<&Value> for Input {
     }
 }
 
-/// The entries of a map in JavaScript's order: keys that look like array indices come first.
+/// The entries of a map in JavaScript's key order: keys that are array indices come first, in ascending
+/// order.
 pub fn entries(map: &Map) -> Vec<(Box<str>, Input)> {
     let mut entries: Vec<(Box<str>, Input)> =
         map.iter().map(|(key, value)| (key.as_str().into(), Input::from(value))).collect();
@@ -119,7 +121,7 @@ pub fn entries(map: &Map) -> Vec<(Box<str>, Input)> {
     entries
 }
 
-/// A number as JavaScript prints it.
+/// Formats a number as in JavaScript.
 pub fn show_number(number: f64) -> String {
     if number.is_nan() {
         return "NaN".to_owned();
@@ -132,14 +134,15 @@ pub fn show_number(number: f64) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// Text in quotes, as JSON.
+/// Formats a string as a JSON string, with quotes.
 pub fn quoted(text: &str) -> String {
     let mut out = Vec::new();
     json::JavaScriptWriter(&mut out).str(text);
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// A value as graphql-js prints it in messages: like a literal, up to three levels and ten list elements.
+/// Formats a value for messages in the same way as graphql-js: like a literal, with at most two nested levels
+/// and ten list elements.
 pub fn inspect(value: &Input) -> String {
     format_value(value, 0)
 }

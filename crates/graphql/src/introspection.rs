@@ -1,4 +1,4 @@
-//! Introspection: the schema as data.
+//! Introspection: resolves the fields of `__schema` and `__type`.
 
 use crate::schema::{ArgumentDef, DirectiveDef, FieldDef, Kind, Schema, Shape};
 use crate::source::{ListSource, ResolvedValue, Source};
@@ -8,20 +8,20 @@ use crate::source::{ListSource, ResolvedValue, Source};
 pub enum IntrospectionObject<'a> {
     /// The schema.
     Schema,
-    /// A type, with its list and non-null around it.
+    /// A type with its list and non-null wrappers.
     Type(Shape),
     /// A field.
     Field(&'a FieldDef),
     /// An argument.
     Argument(&'a ArgumentDef),
-    /// A value of an enum: its name and its description.
+    /// An enum value: its name and description.
     EnumValue(&'a str, Option<&'a str>),
     /// A directive.
     Directive(&'a DirectiveDef),
 }
 
-/// The value of field `name` of `meta`. Nothing in a schema is deprecated, so `includeDeprecated` changes
-/// nothing.
+/// Resolves the field `name` of an introspection object. Nothing in a schema is deprecated, so
+/// `includeDeprecated` has no effect.
 pub fn resolve<'a>(schema: &'a Schema, meta: IntrospectionObject<'a>, name: &str) -> ResolvedValue<'a> {
     match meta {
         IntrospectionObject::Schema => match name {
@@ -101,7 +101,7 @@ fn type_field<'a>(schema: &'a Schema, shape: Shape, name: &str) -> ResolvedValue
     }
 }
 
-/// The type of this number, without wrappers.
+/// The type with this id, without wrappers.
 pub fn named(id: usize) -> Shape {
     Shape { named: id, list: false, required: false }
 }

@@ -1,8 +1,9 @@
-//! GraphQL over a bundle.
+//! A GraphQL query engine for bundles.
 //!
-//! A request's text becomes a document (parsed and validated once), the document and the values of its
-//! variables become a plan (compiled once), and the plan is executed over the immutable bundle and writes the
-//! bytes of the answer. Nothing here uses the network, the clock or the file system.
+//! The query string of a request is parsed and validated into a document; the document and the values of its
+//! variables are compiled into a plan; the plan is executed on the immutable bundle and writes the bytes of
+//! the response. Documents and plans are cached. This crate uses neither the network, the clock nor the file
+//! system.
 //!
 //! ```
 //! use std::sync::Arc;

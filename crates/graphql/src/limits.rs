@@ -1,19 +1,19 @@
-//! Limits of a request. A request beyond a limit is refused with a clear error, before or during execution.
+//! Request limits. A request that exceeds a limit is rejected with an error, before or during execution.
 
-/// Limits of one request. The defaults allow every known query of the established integrations.
+/// The limits for one request. The defaults allow all known queries of the established integrations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryLimits {
-    /// Maximum size of the request's text, in bytes.
+    /// Maximum size of the query string, in bytes.
     pub query_bytes: usize,
-    /// Maximum number of selections and directives: validation takes time in their square.
+    /// Maximum number of selections and directives. The time for validation is quadratic in this number.
     pub selections: usize,
-    /// Maximum nesting of fields.
+    /// Maximum nesting depth of fields.
     pub depth: usize,
     /// Maximum number of aliased fields.
     pub aliases: usize,
-    /// Maximum number of objects in the answer, as estimated from the data before execution.
+    /// Maximum number of objects in the response, as estimated from the data before execution.
     pub cost: u64,
-    /// Maximum size of the answer, in bytes.
+    /// Maximum size of the response, in bytes.
     pub answer_bytes: usize,
 }
 
@@ -31,7 +31,7 @@ impl Default for QueryLimits {
 }
 
 impl QueryLimits {
-    /// No limits; only the depth stays limited, because stacks are finite.
+    /// No limits, except for the depth, because the stack is finite.
     pub fn none() -> Self {
         let most = usize::MAX;
         Self {

@@ -1,8 +1,8 @@
-//! Locations in the text of a request.
+//! Locations in a query string.
 
 use apollo_compiler::parser::SourceSpan;
 
-/// A line and a column, both from 1; columns count UTF-16 units, as JavaScript clients do.
+/// A line and a column, both starting at 1. Columns count UTF-16 code units, as in JavaScript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location {
     /// The line.
@@ -11,17 +11,17 @@ pub struct Location {
     pub column: usize,
 }
 
-/// Line starts of a text, for many look-ups.
+/// The line starts of a query string, for converting byte offsets to locations.
 #[derive(Debug)]
 pub struct RequestLines {
-    /// The first byte of each.
+    /// The byte offset of the start of each line.
     starts: Vec<usize>,
-    /// UTF-16 units before each byte; not needed if there is one per byte.
+    /// Per byte, the number of UTF-16 code units before it; `None` if the text is ASCII.
     units: Option<Vec<u32>>,
 }
 
 impl RequestLines {
-    /// The lines of `text`.
+    /// Indexes the lines of `text`.
     pub fn new(text: &str) -> Self {
         let bytes = text.as_bytes();
         // A line ends at `\n`, at `\r\n` or at a lone `\r`.
@@ -57,7 +57,7 @@ impl RequestLines {
         Location { line, column: column + 1 }
     }
 
-    /// The location where a node of the request begins.
+    /// The location of the start of a syntax node.
     pub fn of_span(&self, span: Option<SourceSpan>) -> Option<Location> {
         Some(self.location(span?.offset()))
     }

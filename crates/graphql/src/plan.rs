@@ -1,7 +1,8 @@
-//! A query compiled against a schema: for every position and every type possible there, the fields to write.
+//! Query plans: a query compiled against a schema, with the fields to write for every position and every
+//! object type that is possible there.
 //!
-//! Conditions are evaluated, fragments are expanded and repeated fields are merged at compile time: what is
-//! left for an object is a list of fields in the order of the answer.
+//! `@skip` and `@include` are evaluated, fragments are expanded and repeated fields are merged at compile
+//! time. At run time, an object is written by iterating over a list of fields in response order.
 
 mod compile;
 
@@ -13,21 +14,21 @@ use apollo_compiler::ast;
 use crate::location::Location;
 use crate::schema::{Scalar, Shape, TypeId};
 
-/// The number of a selection in its plan.
+/// The id of a selection: its index in the plan.
 pub type SelectionId = usize;
 
 /// A compiled query.
 #[derive(Debug)]
 pub struct Plan {
-    /// All selections; each is for one object type.
+    /// All selections, each for one object type.
     pub selections: Vec<Selection>,
     /// The selection on `Query`.
     pub root: SelectionId,
-    /// Number of fields with arguments.
+    /// Number of argument sets: fields with arguments.
     pub argument_sets: usize,
-    /// Whether it reads nothing but the schema, so that the answer never changes.
+    /// Whether the query reads only the schema, so that the response does not depend on the data.
     pub only_introspection: bool,
-    /// Size of the last answer, in bytes: the estimate for the next one.
+    /// Size of the last response, in bytes: the initial buffer size for the next one.
     pub last_size: AtomicUsize,
 }
 
@@ -36,54 +37,54 @@ pub struct Plan {
 pub struct Selection {
     /// The object type.
     pub type_: TypeId,
-    /// The fields, in the order of the answer.
+    /// The fields, in response order.
     pub fields: Vec<FieldPlan>,
 }
 
 /// One field to write.
 #[derive(Debug)]
 pub struct FieldPlan {
-    /// Its key in the answer.
+    /// The key in the response.
     pub key: Box<str>,
-    /// The key as JSON, with its colon.
+    /// The key as a JSON string, followed by a colon.
     pub encoded_key: Box<[u8]>,
     /// The target of the field.
     pub target: FieldTarget,
-    /// The key of the data that it reads.
+    /// The key that the field reads from the data.
     pub read: ReadKey,
     /// The type of its value.
     pub shape: Shape,
-    /// The form in which its value, or each element of it, is written.
+    /// The form in which its value, or each element of a list, is written.
     pub form: ValueForm,
-    /// The locations that select it in the request.
+    /// The locations in the request that select the field.
     pub locations: Vec<Location>,
-    /// Its arguments, and their number among those of the plan.
+    /// The index of its argument set in the plan, and its arguments.
     pub arguments: Option<(usize, Vec<Argument>)>,
 }
 
-/// The target of a field.
+/// The definition that a field selects: a meta field or a field of the object type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldTarget {
-    /// The name of the type.
+    /// `__typename`.
     TypeName,
-    /// The schema.
+    /// `__schema`.
     Schema,
-    /// A type of the schema, by name.
+    /// `__type`.
     Type,
-    /// The field of this number of the object's type.
+    /// A field of the object type, by index.
     Field(usize),
 }
 
-/// The key of the data that a field reads.
+/// The key that a field reads from the data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadKey {
-    /// This one.
+    /// This key.
     Key(Box<str>),
-    /// `path`, which for a datafile is not a key but its location.
+    /// `path`, which for a datafile is not a key but its path.
     Path,
     /// `$schema`.
     Schema,
-    /// None: the value comes from elsewhere.
+    /// No key: the value has another source.
     Nothing,
 }
 
@@ -96,15 +97,15 @@ pub enum ValueForm {
     Enum,
     /// As an object of one type.
     Object(SelectionId),
-    /// As an object whose type is resolved at run time; selections by type, sorted.
+    /// As an object whose type is resolved at run time; the selections are sorted by type.
     Abstract(Vec<(TypeId, SelectionId)>),
 }
 
-/// An argument as the request gives it.
+/// An argument of a field, as written in the request.
 #[derive(Debug)]
 pub struct Argument {
-    /// Its name.
+    /// The name.
     pub name: Box<str>,
-    /// A literal or a variable.
+    /// The value: a literal that may contain variables.
     pub value: Node<ast::Value>,
 }

@@ -1,16 +1,16 @@
-//! Origins of the objects of an answer: file and JSON pointer. Lines are resolved late, by callers that have
-//! the files.
+//! Provenance: the origins of the objects in a response, as file and JSON pointer. Line numbers are resolved
+//! later, by callers that have the files.
 //!
-//! **Invariant:** provenance is part of an answer's bytes only if requested, and never part of its digest.
+//! **Invariant:** provenance is part of the response body only if requested, and never part of its digest.
 
 use qontract_bundle::json::JavaScriptWriter;
 
-/// The origin of one object of an answer.
+/// The origin of one object in a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectOrigin {
-    /// JSON pointer into the answer's `data`.
+    /// JSON pointer into the `data` of the response.
     pub at: Box<str>,
-    /// The kind of its file.
+    /// Whether the file is a datafile or a resource.
     pub kind: OriginKind,
     /// The path of the file.
     pub path: Box<str>,
@@ -18,7 +18,7 @@ pub struct ObjectOrigin {
     pub pointer: Box<str>,
 }
 
-/// Kinds of files.
+/// The kind of file from which an object was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OriginKind {
     /// A datafile.
@@ -27,46 +27,47 @@ pub enum OriginKind {
     Resource,
 }
 
-/// The origins of all objects of an answer, in the order of the answer.
+/// The origins of all objects in a response, in response order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provenance {
     origins: Vec<ObjectOrigin>,
 }
 
 impl Provenance {
-    /// The origins, in the order of the answer.
+    /// The origins, in response order.
     pub fn origins(&self) -> &[ObjectOrigin] {
         &self.origins
     }
 
-    /// The origin of the object at a JSON pointer into the answer's `data`.
+    /// The origin of the object at a JSON pointer into the `data` of the response.
     pub fn of(&self, at: &str) -> Option<&ObjectOrigin> {
         self.origins.iter().find(|origin| &*origin.at == at)
     }
 
-    /// Number of recorded objects.
+    /// The number of recorded objects.
     pub(crate) fn len(&self) -> usize {
         self.origins.len()
     }
 
-    /// Drops the objects after the first `count`.
+    /// Keeps the first `count` origins and drops the rest.
     pub(crate) fn truncate(&mut self, count: usize) {
         self.origins.truncate(count);
     }
 
-    /// Adds an object of a datafile.
+    /// Adds the origin of an object that is read from a datafile.
     pub(crate) fn add(&mut self, at: String, path: Box<str>, pointer: String) {
         let (at, pointer) = (at.into(), pointer.into());
         self.origins.push(ObjectOrigin { at, kind: OriginKind::Datafile, path, pointer });
     }
 
-    /// Adds a resource.
+    /// Adds the origin of an object that is a resource.
     pub(crate) fn add_resource(&mut self, at: String, path: Box<str>) {
         let at = at.into();
         self.origins.push(ObjectOrigin { at, kind: OriginKind::Resource, path, pointer: "".into() });
     }
 
-    /// Appends `{"/apps_v1/0":{"datafile":"/apps/a.yml","pointer":"","place":"data/apps/a.yml:1"},…}`.
+    /// Appends the origins as JSON:
+    /// `{"/apps_v1/0":{"datafile":"/apps/a.yml","pointer":"","place":"data/apps/a.yml:1"},…}`.
     pub(crate) fn write(&self, place: &dyn Fn(&ObjectOrigin) -> Option<String>, out: &mut Vec<u8>) {
         let mut json = JavaScriptWriter(out);
         json.raw("{");

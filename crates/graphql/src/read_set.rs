@@ -1,5 +1,5 @@
-//! The read set: the files that a query read, known after it ran. It is for explanations; decisions are based
-//! on the [footprint](crate::Footprint).
+//! The read set: the files that a query read, recorded during execution. It is used for explanations only;
+//! decisions are based on the [footprint](crate::Footprint).
 
 use crate::source::{DataView, Source};
 
@@ -11,7 +11,7 @@ pub struct ReadSet {
 }
 
 impl ReadSet {
-    /// An empty read set of this data.
+    /// Creates an empty read set for a bundle.
     pub(crate) fn new(view: DataView<'_>) -> Self {
         Self {
             files: vec![false; view.bundle.datafiles().len()],
@@ -27,12 +27,12 @@ impl ReadSet {
         }
     }
 
-    /// Numbers of the datafiles that were read, in order.
+    /// The indexes of the datafiles that were read, in order.
     pub fn files(&self) -> impl Iterator<Item = usize> {
         numbers(&self.files)
     }
 
-    /// Numbers of the resources that were read, in order.
+    /// The indexes of the resources that were read, in order.
     pub fn resources(&self) -> impl Iterator<Item = usize> {
         numbers(&self.resources)
     }

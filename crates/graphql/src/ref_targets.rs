@@ -1,11 +1,13 @@
 //! A lock-free cache of reference targets, keyed by the identity of the reference.
 //!
-//! Resolving a path reads the path, its hash, the table and the path stored there: most of the time of a
-//! large answer was spent waiting for these. References to the same path are interned (one object in memory),
-//! so a reference that was resolved before is found by its address, without reading it.
+//! Resolving a reference by path reads the path, a table slot and the path stored in the slot. Without this
+//! cache, a large response spends most of its time on the CPU cache misses of these reads. References to the
+//! same path are interned (one map in memory), so a reference that was resolved before is found by its
+//! address alone.
 //!
-//! **Invariant:** an entry is valid as long as the values of the bundle stay at their addresses, which is as
-//! long as the bundle lives. Threads share the cache without a lock: an entry is one atomic word.
+//! **Invariant:** an entry is valid as long as the bundle lives, because the values of a bundle never move.
+//! Every index has its own cache, so no entry outlives its bundle. Threads share the cache without a lock: an
+//! entry is one atomic word, and a racing write only replaces a valid entry by another.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,26 +15,29 @@ use qontract_bundle::Map;
 
 use crate::index::FileId;
 
-/// Significant bits of an address: values are aligned to eight bytes, and user space ends below 2^47.
+/// Number of significant bits of an address: values are aligned to 8 bytes, and user-space addresses are
+/// below 2^47.
 const ADDRESS_BITS: u32 = 44;
 
-/// Cache of reference targets.
+/// A direct-mapped cache of reference targets.
 #[derive(Debug)]
 pub struct RefTargetCache {
-    /// The lower half of an entry is a datafile number plus one, the upper half the tag of the address.
+    /// The lower 32 bits of an entry are the datafile id plus one (0 if the slot is empty), the upper 32 bits
+    /// the tag of the address.
     slots: Box<[AtomicU64]>,
     /// Binary logarithm of the number of slots.
     power: u32,
 }
 
 impl RefTargetCache {
-    /// A cache for references to this many datafiles.
+    /// Creates an empty cache, sized for references to this many datafiles.
     pub fn new(datafiles: usize) -> Self {
         let power = (datafiles * 4).next_power_of_two().ilog2().clamp(ADDRESS_BITS - 32, 22);
         Self { slots: (0..1_usize << power).map(|_| AtomicU64::new(0)).collect(), power }
     }
 
-    /// The target of a reference: cached, or the result of `find`. Dangling references are not cached.
+    /// Returns the target of a reference, from the cache or from `find`. Dangling references and errors are
+    /// not cached.
     pub fn get<E>(
         &self,
         reference: &Map,
@@ -51,9 +56,11 @@ impl RefTargetCache {
         Ok(found)
     }
 
-    /// The slot of an address and its tag: together they identify the address.
+    /// The slot and the tag of an address, which together identify the address. `None` for addresses that
+    /// cannot be cached.
     fn slot(&self, address: usize) -> Option<(&AtomicU64, u64)> {
-        // Odd, so that the multiplication is injective; its bits are those of the golden ratio.
+        // 2^64 divided by the golden ratio, for Fibonacci hashing. Odd, so that the multiplication is
+        // injective modulo any power of two.
         const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
         let address = u64::try_from(address).ok()?;
         if address % 8 != 0 || address >> (ADDRESS_BITS + 3) != 0 {

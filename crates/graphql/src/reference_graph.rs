@@ -1,9 +1,8 @@
-//! The reference graph: every reference that some request can follow, and every resource that a datafile
-//! names.
+//! The reference graph: all references that a request can follow, and the resources that each datafile names.
 //!
-//! Which answers a change can affect is found by walking this graph backwards. Searching a large bundle takes
-//! time, so the graph is built incrementally: for a bundle that shares most documents with another one, only
-//! the other documents are searched.
+//! Impact analysis walks this graph backwards to find the responses that a change can affect. Searching all
+//! documents of a large bundle is slow, so the graph of a new bundle is built incrementally: documents that
+//! are shared with the last bundle are not searched again.
 //!
 //! **Invariant:** the incremental graph equals the full one
 //! (`incremental_reference_graph_equals_a_full_one`), except that it may list more types as inline.
@@ -23,24 +22,24 @@ use crate::source::DataView;
 use lists::IdLists;
 use search::{CollectedRefs, DatafileRefs, MistypedRefs, PathHash, RefSearch, path_hash};
 
-/// The references of one bundle, forwards and backwards.
+/// The references of one bundle, in both directions.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ReferenceGraph {
     /// The references found in each datafile.
     collected: CollectedRefs,
-    /// Per datafile, the datafiles that refer to it with its own type.
+    /// Per datafile, the datafiles that refer to it as its own type.
     referrers: IdLists,
     /// Per resource, the datafiles that name it.
     naming: IdLists,
-    /// The consequences of mistyped references: those that read a datafile as another type.
+    /// The consequences of mistyped references, which read a datafile as another type.
     mistyped: MistypedRefs,
 }
 
-/// Number of datafiles that one task searches.
+/// Number of datafiles searched by one parallel task.
 const CHUNK_SIZE: usize = 1024;
 
 impl ReferenceGraph {
-    /// Searches every datafile.
+    /// Builds the graph from scratch: searches all datafiles, in parallel.
     pub(crate) fn build(schema: &Schema, view: DataView<'_>) -> Self {
         let types = types_of(schema, view);
         let files: Vec<FileId> = (0..).take(view.bundle.datafiles().len()).collect();
@@ -58,14 +57,16 @@ impl ReferenceGraph {
         Self::of(all, schema, view)
     }
 
-    /// Builds the graph of `view` incrementally from this graph of `last`; both have the same types.
-    /// Documents that both bundles share are not searched, unless a datafile or resource they refer to was
-    /// added, removed, or changed its schema.
+    /// Builds the graph of `view` incrementally from `self`, the graph of `last`. Both bundles must have the
+    /// same GraphQL types.
+    ///
+    /// Documents that both bundles share are not searched again, unless a datafile or resource that they
+    /// refer to was added or removed, or a datafile that they refer to has another schema.
     pub(crate) fn derive(&self, last: DataView<'_>, schema: &Schema, view: DataView<'_>) -> Self {
         let types = types_of(schema, view);
         let mut search = RefSearch::new(schema, view);
         if view.index.has_tables_of(last.index) {
-            // All numbers and schemas are unchanged.
+            // The tables are shared, so all ids and schemas are unchanged.
             let files = last.bundle.datafiles().iter().zip(view.bundle.datafiles());
             for (file, (was, is)) in (0..).zip(files) {
                 if Arc::ptr_eq(&was.document, &is.document) {
@@ -82,7 +83,7 @@ impl ReferenceGraph {
         Self::of(found, schema, view)
     }
 
-    /// Searches the documents whose references may have changed.
+    /// Searches the documents whose references may have changed, and remaps the ids of the others.
     fn scan_changed(
         &self,
         search: &mut RefSearch<'_>,
@@ -113,12 +114,12 @@ impl ReferenceGraph {
         Self { collected, referrers, naming, mistyped }
     }
 
-    /// Datafiles that some reference reads as another type.
+    /// The datafiles that at least one reference reads as another type.
     pub(crate) fn mistyped_targets(&self) -> &MistypedTargets {
         &self.mistyped.targets
     }
 
-    /// The datafiles that refer to this one with its own type.
+    /// The datafiles that refer to this one as its own type.
     pub(crate) fn referrers(&self, file: FileId) -> &[FileId] {
         self.referrers.of(file)
     }
@@ -129,31 +130,31 @@ impl ReferenceGraph {
         self.mistyped.referrers.get(&file).into_iter().flatten().copied()
     }
 
-    /// The datafiles that name a resource.
+    /// The datafiles that name a resource, possibly with duplicates.
     pub(crate) fn naming(&self, resource: ResourceId) -> impl Iterator<Item = FileId> {
         let loosely = self.mistyped.naming.get(&resource).into_iter().flatten();
         self.naming.of(resource).iter().chain(loosely).copied()
     }
 
-    /// Whether objects of a type may be inline in datafiles instead of datafiles of their own.
+    /// Whether objects of a type may be inline in a datafile, instead of in a datafile of their own.
     pub(crate) fn may_be_inline(&self, schema: &Schema, type_: TypeId) -> bool {
         related_types(schema, type_)
             .any(|type_| self.collected.inline.contains(&type_) || self.mistyped.inline.contains(&type_))
     }
 
-    /// Whether some reference reads a datafile of another schema as one of this type.
+    /// Whether a reference reads a datafile of another schema as this type.
     pub(crate) fn has_mistyped_refs_to(&self, schema: &Schema, type_: TypeId) -> bool {
         related_types(schema, type_).any(|type_| self.mistyped.read_as.contains(&type_))
     }
 }
 
-/// A type, its implementing types if it is an interface, and the interfaces of all these.
+/// A type, its object types if it is an interface, and all interfaces of these types.
 fn related_types(schema: &Schema, type_: TypeId) -> impl Iterator<Item = TypeId> {
     let types = std::iter::once(type_).chain(schema.type_(type_).possible.iter().copied());
     types.flat_map(|type_| schema.type_(type_).interfaces.iter().copied().chain([type_]))
 }
 
-/// Per schema number, the types that its datafiles are read as.
+/// Per schema id, the types that its datafiles are read as.
 fn types_of(schema: &Schema, view: DataView<'_>) -> Vec<BTreeSet<TypeId>> {
     let mut types = vec![BTreeSet::new(); view.index.schema_count()];
     let mut add = |name: &str, type_: TypeId| {
@@ -162,7 +163,8 @@ fn types_of(schema: &Schema, view: DataView<'_>) -> Vec<BTreeSet<TypeId>> {
         }
     };
     for (type_, definition) in schema.types().iter().enumerate() {
-        // With dispatch by schema, the concrete type is visited on its own.
+        // If the type is resolved by schema, the datafiles belong to the object types, which are visited on
+        // their own.
         if !matches!(definition.kind, Kind::Interface(Dispatch::Schema)) {
             schema.schemas_of(type_).iter().for_each(|name| add(name, type_));
         }
@@ -183,12 +185,12 @@ fn types_at<'t>(
     view.index.schema_of(file).map(|id| &types[id as usize])
 }
 
-/// Maps the numbers of datafiles and resources of one bundle to those of another. Entries that were removed
-/// or have another schema now map to `None`: references to them may resolve differently.
+/// Maps the ids of datafiles and resources in one bundle to the ids in another. Files that were removed or
+/// have another schema map to `None`, because references to them may resolve differently.
 struct IdMapping {
     files: Vec<Option<FileId>>,
     resources: Vec<Option<ResourceId>>,
-    /// Hashes of the paths that were added.
+    /// Hashes of the added paths, which dangling references may now resolve to.
     new: HashSet<PathHash>,
 }
 
@@ -212,8 +214,8 @@ impl IdMapping {
         Self { files: moved, resources, new }
     }
 
-    /// The references of a datafile with the new numbers; `None` if they may resolve differently, so that the
-    /// datafile has to be searched again.
+    /// The references of a datafile with the ids of the new bundle; `None` if they may resolve differently,
+    /// so that the datafile must be searched again.
     fn remap(&self, found: &CollectedRefs, file: FileId) -> Option<DatafileRefs> {
         fn moved(list: &[u32], to: &[Option<u32>]) -> Option<Vec<u32>> {
             list.iter().map(|one| to[*one as usize]).collect()
@@ -235,7 +237,8 @@ impl IdMapping {
     }
 }
 
-/// The index of each path among `others`, and the hashes of those that are new; both are sorted.
+/// Returns the index of each path in `others`, and adds the hashes of the other paths to `new`. Both
+/// iterators must be sorted.
 fn map_paths<'p>(
     paths: impl Iterator<Item = &'p str>,
     others: impl Iterator<Item = &'p str>,
@@ -292,12 +295,12 @@ mod tests {
         let last = engine(&data);
         change(&mut data);
         let next = engine(&data);
-        // With tables of its own, and with shared tables if they are equal.
+        // Once with shared tables, if they are equal, and once with separate tables.
         for next in [last.derive(Arc::clone(next.bundle())).unwrap(), next] {
             let full = ReferenceGraph::build(next.schema(), next.view());
             let incremental = last.references().derive(last.view(), next.schema(), next.view());
             assert_eq!(incremental, full, "{data:#}");
-            // And back.
+            // The change is also undone incrementally.
             let back = full.derive(next.view(), last.schema(), last.view());
             let inline = last.references().collected.inline.clone();
             assert_eq!(

@@ -1,4 +1,4 @@
-//! Finds datafiles that have the same value under a key.
+//! Finds datafiles that have equal values for a key.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -9,7 +9,8 @@ use crate::engine::Engine;
 use crate::index::FileId;
 
 impl Engine {
-    /// The string values that datafiles have under these keys, as (key, [normalized](normalize_key) value).
+    /// The string values of these keys in the datafiles at `paths`, as pairs of key and
+    /// [normalized](normalize_key) value.
     pub fn key_values<'k>(
         &self,
         paths: &BTreeSet<Box<str>>,
@@ -22,8 +23,8 @@ impl Engine {
         documents.flat_map(|document| keys.iter().filter_map(|key| text(document, key))).collect()
     }
 
-    /// Paths of all datafiles that share a schema with one of `paths` and have one of these
-    /// [values](Self::key_values) under its key.
+    /// The paths of all datafiles that have the schema of a datafile at `paths` and at least one of these
+    /// [key values](Self::key_values).
     pub fn with_same_keys(
         &self,
         paths: &BTreeSet<Box<str>>,
@@ -48,8 +49,8 @@ impl Engine {
     }
 }
 
-/// Normalizes a value for comparison: lower case, without trailing slashes; a URL also loses its default port
-/// and the trailing dot of its host.
+/// Normalizes a value for comparison: trims white space and trailing slashes and converts to lower case. For
+/// a URL, also removes the default port and the trailing dot of the host.
 pub fn normalize_key(text: &str) -> String {
     let text = text.trim().trim_end_matches('/').to_lowercase();
     let Some((scheme, rest)) = text.split_once("://") else { return text };

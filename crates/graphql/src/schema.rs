@@ -1,4 +1,4 @@
-//! The GraphQL schema of a bundle, built at run time from the types that its data repo describes.
+//! The GraphQL schema of a bundle, built at run time from the type descriptions of the data repo.
 
 mod draft;
 mod model;
@@ -20,35 +20,37 @@ pub use model::{
     TypeId,
 };
 
-/// Why the types of a data repo are not a GraphQL schema.
+/// The reason why the types of a data repo are not a valid GraphQL schema.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
-    /// A field has a type that is not described.
-    #[error("`{place}` is of type `{name}`, which is not described")]
+    /// A field has a type that is not defined.
+    #[error("`{place}` has type `{name}`, which is not defined")]
     UnknownType {
         /// The field.
         place: String,
         /// The type.
         name: String,
     },
-    /// A type implements an interface that is not described.
-    #[error("`{place}` implements `{name}`, which is not described as an interface")]
+    /// A type implements an interface that is not defined.
+    #[error("`{place}` implements `{name}`, which is not defined as an interface")]
     UnknownInterface {
         /// The type.
         place: String,
         /// The interface.
         name: String,
     },
-    /// An interface resolves its types by an unknown strategy.
-    #[error("interface `{type_}` resolves its types by `{strategy}`: only `fieldMap` and `schema` are known")]
+    /// An interface uses an unknown strategy to resolve its object types.
+    #[error(
+        "interface `{type_}` resolves its types by `{strategy}`: only `fieldMap` and `schema` are supported"
+    )]
     Strategy {
         /// The interface.
         type_: String,
         /// The strategy.
         strategy: String,
     },
-    /// There is no type `Query`.
-    #[error("no type `Query` is described")]
+    /// The type `Query` is missing.
+    #[error("type `Query` is not defined")]
     NoQuery,
     /// The types contradict each other, or violate a GraphQL rule.
     #[error("the types are not a valid GraphQL schema: {first}")]
@@ -72,7 +74,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Builds the schema of a bundle's `graphql` document.
+    /// Builds the schema from the `graphql` document of a bundle.
     pub fn build(graphql: &Value) -> Result<Self, SchemaError> {
         let described = Types::read(graphql);
         let mut drafts = Drafts::default();
@@ -90,34 +92,34 @@ impl Schema {
         Ok(schema)
     }
 
-    /// All types, in order.
+    /// All types, in schema order.
     pub fn types(&self) -> &[TypeDef] {
         &self.types
     }
 
-    /// The type of this number.
+    /// The type with this id.
     pub fn type_(&self, id: TypeId) -> &TypeDef {
         &self.types[id]
     }
 
-    /// The number of the type of this name.
+    /// The id of the type with this name.
     pub fn type_id(&self, name: &str) -> Option<TypeId> {
         self.by_name.get(name).copied()
     }
 
-    /// The number of the type whose datafiles are of this schema.
+    /// The id of the type that datafiles with this schema have.
     pub fn datafile_type(&self, schema: &str) -> Option<TypeId> {
         self.by_datafile.get(schema).copied()
     }
 
-    /// The schemas that datafiles of a type may have: its own, those that `Query` lists it under, and for an
-    /// interface those of its types.
+    /// The schemas that datafiles of a type may have: its own schema, those of its interfaces and of the
+    /// `Query` fields that list the type and, for an interface, the schemas of its object types.
     pub fn schemas_of(&self, type_: TypeId) -> Vec<Box<str>> {
         let mut schemas = Vec::new();
         let family = std::iter::once(type_).chain(self.types[type_].possible.iter().copied());
         for id in family {
             schemas.extend(self.types[id].datafile.clone());
-            // A type may have the datafiles of its interface.
+            // A datafile with the schema of an interface may have any of the object types of the interface.
             schemas.extend(
                 self.types[id].interfaces.iter().filter_map(|other| self.types[*other].datafile.clone()),
             );
@@ -134,33 +136,33 @@ impl Schema {
         schemas
     }
 
-    /// The number of the type `Query`.
+    /// The id of the type `Query`.
     pub fn query(&self) -> TypeId {
         self.query
     }
 
-    /// All directives, in order.
+    /// All directives, in schema order.
     pub fn directives(&self) -> &[DirectiveDef] {
         &self.directives
     }
 
-    /// All back-references that some field uses.
+    /// The back-references that fields use.
     pub fn back_references(&self) -> &[BackReference] {
         &self.back_references
     }
 
-    /// The types as the data repo describes them.
+    /// The type descriptions of the data repo.
     pub fn described(&self) -> &Types {
         &self.described
     }
 
-    /// The schema in the form of apollo-compiler.
+    /// The schema as an apollo-compiler schema.
     pub(crate) fn compiled(&self) -> &Valid<Compiled> {
         &self.compiled
     }
 }
 
-/// Names of the described types in the order of the file, each once.
+/// The names of the described types in file order, without duplicates.
 fn names_in_order(graphql: &Value) -> Vec<&str> {
     let confs = types::confs(graphql).unwrap_or_default();
     let mut seen = HashSet::new();
@@ -168,7 +170,7 @@ fn names_in_order(graphql: &Value) -> Vec<&str> {
     names.filter(|name| seen.insert(*name)).collect()
 }
 
-/// Replaces names by numbers.
+/// Resolves type names to ids.
 fn number(mut drafts: Drafts, order: &[Box<str>], described: Types) -> Result<Schema, SchemaError> {
     let by_name: HashMap<Box<str>, TypeId> =
         order.iter().enumerate().map(|(id, name)| (name.clone(), id)).collect();
@@ -244,7 +246,7 @@ fn number(mut drafts: Drafts, order: &[Box<str>], described: Types) -> Result<Sc
     Ok(Schema { types, by_name, by_datafile, directives, back_references, described, query, compiled })
 }
 
-/// The schema for apollo-compiler, with our introspection types.
+/// Builds the schema for apollo-compiler, with the introspection types of `meta.graphql`.
 fn compile(schema: &Schema, meta: &ast::Document) -> Result<Valid<Compiled>, SchemaError> {
     let invalid = |errors: &dyn std::fmt::Display| {
         let text = errors.to_string();

@@ -1,52 +1,54 @@
-//! The output of an answer. Values that turn out to be null later are taken back.
+//! Sinks for responses. If a value becomes null because of an error in it, the output written so far is
+//! discarded.
 
 use std::ops::Range;
 
 use qontract_bundle::{Value, json::JavaScriptWriter};
 
-/// A writer of values that can rewind to a mark.
+/// A writer of values that can be rewound to a mark.
 pub trait Sink {
     /// A position to rewind to.
     type Mark: Copy;
     /// The current position.
     fn mark(&self) -> Self::Mark;
-    /// Takes back what was written since the mark, which must be at the same level.
+    /// Discards all output since the mark, which must be at the same or an outer level.
     fn rewind(&mut self, mark: Self::Mark);
     /// Approximate number of bytes written.
     fn size(&self) -> usize;
-    /// The offset of the next value, if values can be [repeated](Sink::repeat) by their range.
+    /// The offset of the next value; `None` if values cannot be [repeated](Sink::repeat) by their range.
     fn offset(&self) -> Option<usize> {
         None
     }
-    /// Writes the value in this range again. Called only if there are offsets.
+    /// Writes the value in this range again. Called only if [`offset`](Sink::offset) returns offsets.
     fn repeat(&mut self, _written: Range<usize>) {}
-    /// A string that is already encoded as JSON. Called only if there are offsets.
+    /// Writes a string that is already encoded as JSON. Called only if [`offset`](Sink::offset) returns
+    /// offsets.
     fn encoded(&mut self, _text: &[u8]) {}
-    /// `null`
+    /// Writes `null`.
     fn null(&mut self);
-    /// `true` or `false`
+    /// Writes `true` or `false`.
     fn flag(&mut self, value: bool);
-    /// A whole number.
+    /// Writes an integer.
     fn int(&mut self, value: i32);
-    /// A number.
+    /// Writes a floating-point number.
     fn float(&mut self, value: f64);
-    /// Text.
+    /// Writes a string.
     fn text(&mut self, value: &str);
     /// Begins an object.
     fn begin_object(&mut self);
-    /// Begins a field of it: its name, and the name encoded as JSON with a colon.
+    /// Begins a field of an object. `encoded` is the name as a JSON string, followed by a colon.
     fn key(&mut self, name: &str, encoded: &[u8]);
     /// Ends an object.
     fn end_object(&mut self);
     /// Begins a list.
     fn begin_list(&mut self);
-    /// Begins an element of it.
+    /// Begins an element of a list.
     fn element(&mut self);
     /// Ends a list.
     fn end_list(&mut self);
 }
 
-/// Writes JSON bytes.
+/// A sink that writes JSON.
 #[derive(Debug, Default)]
 pub struct JsonBytes(pub Vec<u8>);
 
@@ -131,7 +133,8 @@ impl Sink for JsonBytes {
     }
 }
 
-/// Counts an answer's bytes and drops them, for callers that need only its failures and the schemas that it reads.
+/// A sink that counts the approximate size of the output and discards it, for callers that need only the
+/// errors of a response and the schemas that it reads.
 #[derive(Debug, Default)]
 pub struct Discard {
     size: usize,

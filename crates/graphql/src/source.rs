@@ -1,4 +1,4 @@
-//! The objects that fields are read from, and the values of their keys.
+//! The objects from which fields are read, and the values of their keys.
 
 use qontract_bundle::{Backref, Bundle, Map, Value, json::JavaScriptWriter};
 
@@ -6,26 +6,26 @@ use crate::index::{FileId, Index, ResourceId};
 use crate::input::{Input, entries};
 use crate::introspection::IntrospectionObject;
 
-/// An object that fields can be read from.
+/// An object from which fields can be read.
 #[derive(Clone, Copy, Debug)]
 pub enum Source<'a> {
-    /// The root of every request.
+    /// The root of a request.
     Root,
     /// A whole datafile.
     File(FileId),
-    /// A value in a datafile.
+    /// A value inside a datafile.
     Value(&'a Value),
     /// A resource.
     Resource(ResourceId),
-    /// A back-reference of a resource: a position that names it.
+    /// A back-reference of a resource: a position in a datafile that names the resource.
     Backref(&'a Backref),
     /// A part of the schema.
     Meta(IntrospectionObject<'a>),
-    /// A text that is not a value of a datafile.
+    /// A string that is not a value in a datafile.
     Text(&'a str),
-    /// A flag that is not a value of a datafile.
+    /// A Boolean that is not a value in a datafile.
     Flag(bool),
-    /// A list where no list is expected: nothing can be read from it.
+    /// A list where a single value is expected. It has no fields.
     Opaque,
 }
 
@@ -36,7 +36,7 @@ pub enum RawValue<'a> {
     Absent,
     /// A value.
     Value(&'a Value),
-    /// A text that is not a value of a datafile.
+    /// A string that is not a value in a datafile.
     Text(&'a str),
     /// The back-references of a resource.
     Backrefs(&'a [Backref]),
@@ -45,28 +45,28 @@ pub enum RawValue<'a> {
 /// The elements of a list.
 #[derive(Clone, Debug)]
 pub enum ListSource<'a> {
-    /// Values in a datafile.
+    /// Values inside a datafile.
     Values(&'a [Value]),
     /// The targets of references; `None` for dangling ones.
     Referred(Vec<Option<FileId>>),
     /// Datafiles.
     Files(&'a [FileId]),
-    /// Selected datafiles.
+    /// Datafiles selected by arguments or by an element selection.
     Chosen(Vec<FileId>),
     /// Resources.
     Resources(Vec<ResourceId>),
-    /// One missing element.
+    /// A list with one missing element.
     Missing,
     /// The back-references of a resource.
     Backrefs(&'a [Backref]),
     /// Parts of the schema.
     Metas(Vec<IntrospectionObject<'a>>),
-    /// Texts.
+    /// Strings.
     Texts(&'a [Box<str>]),
 }
 
 impl<'a> ListSource<'a> {
-    /// Number of elements.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         match self {
             ListSource::Values(items) => items.len(),
@@ -80,7 +80,7 @@ impl<'a> ListSource<'a> {
         }
     }
 
-    /// An element; `None` for a dangling reference.
+    /// The element at an index; `None` if it is a dangling reference or missing.
     pub fn element(&self, index: usize) -> Option<Source<'a>> {
         match self {
             ListSource::Values(items) => Some(Source::Value(&items[index])),
@@ -96,12 +96,12 @@ impl<'a> ListSource<'a> {
     }
 }
 
-/// The value of a field, before it is coerced to the type of the field.
+/// The resolved value of a field, before it is coerced to the type of the field.
 #[derive(Clone, Debug)]
 pub enum ResolvedValue<'a> {
-    /// Nothing.
+    /// No value.
     Null,
-    /// One thing.
+    /// A single value.
     One(Source<'a>),
     /// A list.
     Many(ListSource<'a>),
@@ -112,17 +112,17 @@ pub enum ResolvedValue<'a> {
 pub struct DataView<'a> {
     /// The bundle.
     pub bundle: &'a Bundle,
-    /// Its tables.
+    /// The look-up tables.
     pub index: &'a Index,
 }
 
-/// Why a value cannot be followed, in the words of the established server.
+/// The reason why a value cannot be resolved. The messages are those of the established server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FollowError {
     /// The value is an explicit `null`.
     #[error("Cannot read properties of null (reading 'constructor')")]
     Null,
-    /// A reference points into a datafile.
+    /// A reference points to a position inside a datafile.
     #[error("Invalid JSON pointer.")]
     Pointer,
 }
@@ -133,7 +133,7 @@ impl<'a> DataView<'a> {
         self.bundle.index_of(path).and_then(|place| FileId::try_from(place).ok())
     }
 
-    /// The raw value of `key` of `source`. A datafile has its path as a key.
+    /// The raw value of `key` in `source`. In a datafile, the key `path` is its path.
     pub fn raw(&self, source: Source<'a>, key: &str) -> RawValue<'a> {
         let found = match source {
             Source::File(file) if key == "path" => {
@@ -165,7 +165,7 @@ impl<'a> DataView<'a> {
         found.map_or(RawValue::Absent, RawValue::Value)
     }
 
-    /// The map that the keys of `source` are in.
+    /// The map that contains the keys of `source`.
     pub fn map(&self, source: Source<'a>) -> Option<&'a Map> {
         match source {
             Source::File(file) => self.index.root(file),
@@ -174,7 +174,8 @@ impl<'a> DataView<'a> {
         }
     }
 
-    /// The value of a key with references followed: one reference, or a list of nothing but references.
+    /// Resolves the value of a key: follows a reference, or the elements of a list that consists of
+    /// references only.
     pub fn follow(&self, raw: RawValue<'a>) -> Result<ResolvedValue<'a>, FollowError> {
         let value = match raw {
             RawValue::Absent => return Ok(ResolvedValue::Null),
@@ -205,7 +206,7 @@ impl<'a> DataView<'a> {
         }
     }
 
-    /// The target of a reference.
+    /// The target datafile of a reference; `None` if it is dangling.
     fn target(&self, value: &'a Value) -> Result<Option<FileId>, FollowError> {
         let Some(map) = value.as_map() else { return Ok(None) };
         self.index.ref_targets().get(map, || match map.at(0) {
@@ -214,7 +215,7 @@ impl<'a> DataView<'a> {
         })
     }
 
-    /// The datafile at a path. A `$` would begin a pointer into it, which is not supported.
+    /// The datafile at a path. A `$` starts a pointer into the datafile, which is not supported.
     fn find(&self, text: &str) -> Result<Option<FileId>, FollowError> {
         let Some(end) = text.find('$') else { return Ok(self.file(text)) };
         match self.file(&text[..end]) {
@@ -223,7 +224,7 @@ impl<'a> DataView<'a> {
         }
     }
 
-    /// Appends the value as JSON, in the format of JavaScript.
+    /// Appends the value as JSON, formatted as in JavaScript.
     pub fn write_json(&self, resolved: &ResolvedValue<'a>, out: &mut Vec<u8>) {
         match resolved {
             ResolvedValue::Null => out.extend_from_slice(b"null"),
@@ -262,7 +263,7 @@ impl<'a> DataView<'a> {
         }
     }
 
-    /// The value as messages print it.
+    /// Converts the value to an input value, for messages.
     pub fn input(&self, resolved: &ResolvedValue<'a>) -> Input {
         match resolved {
             ResolvedValue::Null => Input::Null,
@@ -291,7 +292,7 @@ impl<'a> DataView<'a> {
     }
 }
 
-/// The target of a reference: a map with the one key `$ref`.
+/// The target of a reference, which is a map whose only key is `$ref`; `None` for other values.
 pub fn reference(value: &Value) -> Option<&Value> {
     let map = value.as_map()?;
     if map.keys().is_reference() { map.at(0) } else { None }

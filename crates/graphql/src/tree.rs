@@ -1,30 +1,30 @@
-//! An answer's data as a tree, for callers in the same process: no JSON text in between.
+//! The `data` of a response as a tree, for callers in the same process. No JSON is written or parsed.
 
 mod json;
 
 use crate::sink::Sink;
 
-/// A value of an answer.
+/// A value in a response.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
     /// `null`
     Null,
     /// `true` or `false`
     Flag(bool),
-    /// A whole number.
+    /// An integer.
     Int(i32),
-    /// A number.
+    /// A floating-point number.
     Float(f64),
-    /// Text.
+    /// A string.
     Text(Box<str>),
-    /// Values in order.
+    /// A list of values.
     List(Vec<Node>),
-    /// Values by key, in the order of the request.
+    /// Values by key, in response order.
     Object(Vec<(Box<str>, Node)>),
 }
 
 impl Node {
-    /// The value at a JSON pointer. GraphQL names need no escapes, so none are supported.
+    /// The value at a JSON pointer. GraphQL names need no escape sequences, so none are supported.
     pub fn pointer(&self, pointer: &str) -> Option<&Node> {
         pointer.split('/').skip(1).try_fold(self, |node, step| match node {
             Node::Object(fields) => fields.iter().find(|(name, _)| **name == *step).map(|(_, value)| value),
@@ -34,12 +34,12 @@ impl Node {
     }
 }
 
-/// Builds a [`Node`].
+/// A sink that builds a [`Node`].
 #[derive(Debug, Default)]
 pub struct TreeBuilder {
-    /// Objects and lists that are not complete; the innermost last.
+    /// The incomplete objects and lists, innermost last.
     open: Vec<Node>,
-    /// Keys whose values are not complete.
+    /// The keys whose values are incomplete, innermost last.
     keys: Vec<Box<str>>,
     root: Option<Node>,
     size: usize,
@@ -71,7 +71,8 @@ impl TreeBuilder {
     }
 }
 
-/// Number of open containers, of pending keys, and of entries in the innermost container.
+/// A position in a tree under construction: the number of open containers, of pending keys, and of entries in
+/// the innermost container.
 #[derive(Clone, Copy, Debug)]
 pub struct TreeMark {
     open: usize,

@@ -1,4 +1,5 @@
-//! Answers as Rust types: from the executor's tree in the same process, from JSON elsewhere.
+//! Responses as Rust types: deserialized from the executor's tree in the same process, and from JSON
+//! elsewhere.
 
 use serde::de::{self, DeserializeOwned, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::forward_to_deserialize_any;
@@ -10,24 +11,25 @@ use crate::read_set::ReadSet;
 use crate::sink::{Discard, Sink};
 use crate::tree::{Node, TreeBuilder};
 
-/// Why a typed answer failed.
+/// The reason why a typed query failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TypedError {
-    /// The request or the data has errors.
+    /// The response has errors.
     #[error("{}", .0.first().map_or("the request was refused", |failure| failure.message.as_str()))]
     Failed(Vec<Failure>),
-    /// The answer does not match the type.
-    #[error("the answer does not match the Rust type: {0}")]
+    /// The response does not match the Rust type.
+    #[error("the response does not match the Rust type: {0}")]
     Mismatch(String),
 }
 
-/// A request that is part of the program; `cargo xtask generate` generates these from `query.graphql` files.
+/// A query whose response type is known at compile time. `cargo xtask generate` generates the implementations
+/// from `query.graphql` files.
 pub trait Operation: DeserializeOwned {
-    /// The request to send.
+    /// The source of the query.
     const SOURCE: QuerySource;
 }
 
-/// An operation, the text that it is in, and the shared fragments that the text spreads.
+/// The source of an operation: its name, its document and the shared fragments that the document spreads.
 #[derive(Clone, Copy, Debug)]
 pub struct QuerySource {
     name: &'static str,
@@ -36,7 +38,8 @@ pub struct QuerySource {
 }
 
 impl QuerySource {
-    /// The operation `name` of a text. Each fragment comes with those that it spreads itself.
+    /// Creates the source of the operation `name` in a document. Each element of `fragments` contains the
+    /// source of a fragment and of the fragments that it spreads.
     pub const fn new(
         name: &'static str,
         text: &'static str,
@@ -45,12 +48,12 @@ impl QuerySource {
         Self { name, text, fragments }
     }
 
-    /// The name of the operation in the text.
+    /// The name of the operation.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The whole text, as it is sent: with every shared fragment that it needs, once.
+    /// The complete document to send, with each shared fragment included once.
     ///
     /// ```
     /// use qontract_graphql::QuerySource;
@@ -68,12 +71,12 @@ impl QuerySource {
     }
 }
 
-/// A typed answer and its records.
+/// A typed response and the data recorded during execution.
 #[derive(Clone, Debug)]
 pub struct TypedAnswer<T> {
     /// The data.
     pub data: T,
-    /// Origins of its objects, if requested.
+    /// Origins of the objects in the response, if requested.
     pub provenance: Option<Provenance>,
     /// The files that were read, if requested.
     pub touched: Option<ReadSet>,
@@ -82,7 +85,7 @@ pub struct TypedAnswer<T> {
 }
 
 impl Engine {
-    /// Executes a request and deserializes the answer; any error in the answer is an error here.
+    /// Executes a request and deserializes the response. Returns `Err` if the response has any errors.
     ///
     /// ```
     /// use qontract_graphql::{Engine, Request};
@@ -113,24 +116,23 @@ impl Engine {
         Ok(TypedAnswer { data, provenance, touched, schemas })
     }
 
-    /// Executes a request and returns a tree; any error in the answer is an error here.
+    /// Executes a request and returns the response as a tree. Returns `Err` if the response has any errors.
     pub fn tree(&self, request: Request<'_>) -> Result<TypedAnswer<Node>, TypedError> {
         let TypedAnswer { data, provenance, touched, schemas } =
-            self.write(request, TreeBuilder::default())?;
+            self.execute_into(request, TreeBuilder::default())?;
         Ok(TypedAnswer { data: data.into_node(), provenance, touched, schemas })
     }
 
-    /// Executes a request and drops the answer; any error in the answer is an error here. Even a very large
-    /// answer takes no memory.
+    /// Executes a request and discards the response, which is never stored in memory. Returns `Err` if the
+    /// response has any errors.
     pub fn check(&self, request: Request<'_>) -> Result<TypedAnswer<()>, TypedError> {
-        let TypedAnswer { provenance, touched, schemas, .. } = self.write(request, Discard::default())?;
+        let TypedAnswer { provenance, touched, schemas, .. } =
+            self.execute_into(request, Discard::default())?;
         Ok(TypedAnswer { data: (), provenance, touched, schemas })
     }
 
-    fn write<S: Sink>(&self, request: Request<'_>, sink: S) -> Result<TypedAnswer<S>, TypedError> {
-        let document = self.document(request.query);
-        let document = document.as_ref().as_ref().map_err(|failures| TypedError::Failed(failures.clone()))?;
-        let (plan, variables) = match self.plan(document, request).map_err(TypedError::Failed)? {
+    fn execute_into<S: Sink>(&self, request: Request<'_>, sink: S) -> Result<TypedAnswer<S>, TypedError> {
+        let (plan, variables) = match self.plan_request(request).map_err(TypedError::Failed)? {
             PlannedRequest::Query { plan, variables, .. } => (plan, variables),
             PlannedRequest::ErrorOnly(failure, _) => return Err(TypedError::Failed(vec![failure])),
         };
@@ -143,7 +145,7 @@ impl Engine {
     }
 }
 
-/// A tree does not match a type.
+/// The error if a tree does not match a Rust type.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ShapeMismatch(String);

@@ -1,4 +1,4 @@
-//! The variables of a request, checked against the types that the operation declares.
+//! The variables of a request, checked against their declared types.
 
 use std::collections::HashMap;
 
@@ -12,22 +12,22 @@ use crate::input::{Input, inspect};
 use crate::location::RequestLines;
 use crate::schema::{Kind, Scalar, Schema};
 
-/// Maximum number of errors that are reported, as in graphql-js.
+/// Maximum number of reported errors, as in graphql-js.
 const MAX_ERRORS: usize = 50;
 
-/// Values of variables by name; a variable that was not given and has no default is not in it.
+/// The values of variables, by name. A variable without a value and without a default is omitted.
 #[derive(Debug, Default)]
 pub struct Variables {
     values: HashMap<Box<str>, Input>,
 }
 
 impl Variables {
-    /// The value of `name`.
+    /// The value of the variable `name`.
     pub fn get(&self, name: &str) -> Option<&Input> {
         self.values.get(name)
     }
 
-    /// Checks and coerces the given values; errors are collected.
+    /// Coerces the given values to the declared types, and collects all errors.
     pub fn coerce(
         schema: &Schema,
         declared: &[Node<VariableDefinition>],
@@ -70,14 +70,14 @@ impl Variables {
         if failures.len() > MAX_ERRORS {
             failures.truncate(MAX_ERRORS);
             let message = "Too many errors processing variables, error limit reached. Execution aborted.";
-            // It has no location, and the established server derives the code from the location.
+            // The error has no location, and the established server derives the error code from the location.
             failures.push(Failure::new(Code::Internal, message));
         }
         if failures.is_empty() { Ok(Self { values }) } else { Err(failures) }
     }
 }
 
-/// A list accepts a single value as a list of one.
+/// Wraps a single value in a list if the type is a list, recursively.
 fn wrap(input: Input, type_: &Type) -> Input {
     match (type_, input) {
         (Type::List(inner) | Type::NonNullList(inner), Input::List(items)) => {
@@ -92,7 +92,7 @@ fn wrap(input: Input, type_: &Type) -> Input {
 
 struct Coercion<'a> {
     schema: &'a Schema,
-    /// Path in the value, the value there, and the message.
+    /// For each error: the path in the value, the value at that path, and the message.
     errors: Vec<(String, &'a Value, String)>,
 }
 

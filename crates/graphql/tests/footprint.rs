@@ -1,4 +1,4 @@
-//! Footprints are never too small: a change outside of a footprint changes no answer.
+//! Footprints are never too small: a change outside of a footprint does not change the response.
 #![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 mod support {
@@ -29,7 +29,7 @@ fn answer(engine: &Engine, query: &str, variables: Option<&Map>) -> Vec<u8> {
     engine.answer(Request { query, variables, ..Request::default() }).body
 }
 
-/// Changes something at a random position of a value.
+/// Changes a value at a random position.
 fn change(rng: &mut TestRng, value: &mut Value) {
     match value {
         Value::Object(map) if !map.is_empty() && rng.below(4) > 0 => {
@@ -81,7 +81,7 @@ fn changed(before: &Value, rng: &mut TestRng) -> Bundle {
     load(&serde_json::to_vec(&after).unwrap(), &Pool::default()).expect("a bundle")
 }
 
-/// Whether a footprint, with the mistyped targets of both bundles, sees a difference of two bundles.
+/// Whether a difference between two bundles is in the footprint, including the mistyped targets of both.
 fn sees(footprint: &Footprint, base: &Engine, head: &Engine) -> bool {
     let paths = |engine: &Engine| {
         engine.bundle().datafiles().iter().map(|file| file.path.clone()).collect::<Vec<_>>()
@@ -175,7 +175,7 @@ fn footprints_list_schemas_and_fields() {
     let back = footprint("{ others_v1 { deep { __typename } } }");
     assert_eq!(schemas(&back), ["/w/other-1.yml", "/w/thing-1.yml"]);
 
-    // An interface can be any of its types.
+    // A field of an interface type may return any of its object types.
     let any = footprint("{ things_v1 { any { path } } }");
     assert_eq!(schemas(&any), ["/w/none-1.yml", "/w/other-1.yml", "/w/shape-1.yml", "/w/thing-1.yml"]);
 

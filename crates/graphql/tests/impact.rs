@@ -1,4 +1,4 @@
-//! Elements that a change does not affect have identical answers.
+//! Elements that a change does not affect have identical responses.
 #![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 mod support {
@@ -29,12 +29,12 @@ fn engine(bundle: &Value, pool: &Pool) -> Engine {
     Engine::new(Arc::new(loaded(bundle, pool))).unwrap().with_limits(QueryLimits::none())
 }
 
-/// The engine derived from another one, as in a server.
+/// Derives an engine from another one, as the server does.
 fn derived(base: &Engine, bundle: &Value, pool: &Pool) -> Engine {
     base.derive(Arc::new(loaded(bundle, pool).sharing_paths_with(base.bundle()))).unwrap()
 }
 
-/// The bundle with something changed, removed or added.
+/// Changes, adds or removes something in a bundle.
 fn changed(before: &Value, rng: &mut TestRng) -> Value {
     let mut after = before.clone();
     let confs = before["graphql"]["confs"].clone();
@@ -61,7 +61,7 @@ fn changed(before: &Value, rng: &mut TestRng) -> Value {
     after
 }
 
-/// The answer for one element of a list, with its errors.
+/// The response for one element of a list, with its errors.
 fn answer_for(engine: &Engine, query: &str, (list, path): (&str, &str)) -> (Value, Vec<Value>) {
     let only = ElementSelection::from([(list.into(), BTreeSet::from([path.into()]))]);
     let request = Request { query, operation: Some(NAME), only_elements: Some(&only), ..Request::default() };
@@ -71,8 +71,8 @@ fn answer_for(engine: &Engine, query: &str, (list, path): (&str, &str)) -> (Valu
     (answer["data"].get(list).cloned().unwrap_or_default(), own)
 }
 
-/// Queries two bundles for every element of every list, and compares those that are not affected; returns the
-/// number of these, and the number of affected ones.
+/// Queries two bundles for every element of every list, and compares the elements that are not affected.
+/// Returns the number of unaffected and of affected elements.
 fn check(base: &Engine, head: &Engine, query: &str) -> (usize, usize) {
     let diff = Diff::between(base.bundle(), head.bundle());
     let mut affected = ElementSelection::new();
@@ -137,7 +137,7 @@ proptest! {
     }
 }
 
-/// Requests over long paths: forward, back, through interfaces, to resources.
+/// Requests that follow long paths: references, back-references, interfaces, and resources.
 const LONG_PATH_QUERIES: [&str; 5] = [
     "query Q { others_v1 { name peer { name peer { tags } } } }",
     "query Q { others_v1 { deep { name other { number } } } }",

@@ -1,4 +1,4 @@
-//! An engine that is derived from another one gives the same answers as one that is built from scratch.
+//! An incrementally derived engine gives the same responses as an engine that is built from scratch.
 #![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use qontract_bundle::{
 use qontract_graphql::{Engine, Request};
 use qontract_testkit::{Scratch, example};
 
-/// Own fields, references and back-references.
+/// Queries that read the datafile itself, references and back-references.
 const QUERIES: [&str; 5] = [
     "{ namespaces_v1 { path name description cluster { name } app { name } } }",
     "{ apps_v1 { path name namespaces { path name } } }",

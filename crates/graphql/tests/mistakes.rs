@@ -1,5 +1,5 @@
-//! Requests that cannot be executed: codes, messages and locations are those of graphql-js 16.15, recorded in
-//! `support/mistakes.json` (with the types of `support/types.json`).
+//! Invalid requests: codes, messages and locations are those of graphql-js 16.15, recorded in
+//! `support/mistakes.json` for the types in `support/types.json`.
 #![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! Invalid requests are refused as graphql-js refuses them: the same errors, with the same messages and
-//! locations, in the same order; and no valid request is refused.
+//! Invalid requests are rejected in the same way as by graphql-js, with the same messages and locations, in
+//! the same order. Valid requests are not rejected.
 //!
-//! The real graphql-js runs as a child process: `QONTRACT_GRAPHQL_JS`, set by `cargo xtask test`, names the
-//! folder whose `node_modules` has it.
+//! The real graphql-js runs as a child process. `QONTRACT_GRAPHQL_JS`, set by `cargo xtask test`, is the
+//! directory whose `node_modules` contains it.
 #![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 mod oracle {
@@ -26,13 +26,13 @@ fn cases(default: usize) -> usize {
     std::env::var("QONTRACT_ORACLE_CASES").ok().and_then(|count| count.parse().ok()).unwrap_or(default)
 }
 
-/// The folder of graphql-js.
+/// The directory of graphql-js.
 fn folder() -> Option<PathBuf> {
     let folder = PathBuf::from(std::env::var_os("QONTRACT_GRAPHQL_JS")?);
     folder.join("node_modules/graphql").is_dir().then_some(folder)
 }
 
-/// The errors that graphql-js finds in each request.
+/// The errors that graphql-js reports for each request.
 fn theirs(folder: &Path, bundle: &Path, requests: impl Iterator<Item = Value>) -> Vec<Value> {
     let mut child = Command::new("node")
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/oracle/graphql.mjs"))
@@ -53,7 +53,7 @@ fn theirs(folder: &Path, bundle: &Path, requests: impl Iterator<Item = Value>) -
     lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
 }
 
-/// The errors that we find.
+/// The errors that this crate reports.
 fn ours(engine: &Engine, request: Request<'_>) -> Value {
     let Err(answer) = engine.prepare(request) else { return json!([]) };
     let body: Value = serde_json::from_slice(&answer.body).unwrap();
@@ -62,7 +62,7 @@ fn ours(engine: &Engine, request: Request<'_>) -> Value {
             Some("GRAPHQL_PARSE_FAILED") => "syntax",
             Some("GRAPHQL_VALIDATION_FAILED") => "validation",
             Some("BAD_USER_INPUT" | "INTERNAL_SERVER_ERROR") if request.variables.is_some() => "variables",
-            // The choice of the operation and the values of variables are checked later.
+            // The operation name and the values of variables are checked later.
             Some("OPERATION_RESOLUTION_FAILURE" | "BAD_USER_INPUT" | "INTERNAL_SERVER_ERROR") => return None,
             other => panic!("{other:?}"),
         };
@@ -167,7 +167,7 @@ fn values_of_variables_are_refused_as_graphql_js_refuses_them() {
         );
     }
     for (request, theirs) in requests.iter().zip(theirs(&folder, &bundle, requests.iter().cloned())) {
-        // Other errors of a filter come later.
+        // Other filter errors are reported later.
         let theirs: Value = theirs
             .as_array()
             .unwrap()

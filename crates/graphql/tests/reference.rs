@@ -1,5 +1,5 @@
-//! Compares the executor with the reference: on random data and requests, and on a corpus of requests over
-//! the example repo and, where they are present, the public schemas.
+//! Compares the executor with the reference implementation, on random data and requests, and on a corpus of
+//! requests for the example repo and, if present, the public schemas.
 #![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 mod support {
@@ -72,7 +72,7 @@ fn corpus(confs: &[Value]) -> Vec<String> {
         let names = fields(type_).into_iter().filter(|field| is_scalar(field));
         names.map(|field| field["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
     };
-    // All leaf fields of a type, with those that its implementations add.
+    // All leaf fields of a type, and those that its object types add.
     let all = |type_: &Value| {
         let mut text = format!("__typename {}", scalars(type_));
         for (index, one) in confs.iter().filter(|one| one["interface"] == type_["name"]).enumerate() {
@@ -122,7 +122,7 @@ fn check_corpus(bundle: &[u8], least: usize) {
     for request in &requests {
         bytes += both.check(request, &Map::new()).len();
     }
-    // And some that are nested deeper.
+    // Random requests that are nested deeper.
     let confs = both.reference.confs.clone();
     for seed in 0..100 {
         let (query, variables) = Queries::new(&confs, seed, 5).request();

@@ -1,4 +1,4 @@
-//! Typed answers: from the executor's tree and from JSON text, which must be equal.
+//! Typed responses are equal whether they are deserialized from the executor's tree or from JSON.
 #![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 #[path = "queries/namespaces/query.rs"]
@@ -62,7 +62,7 @@ fn an_error_in_the_answer_is_an_error() {
     assert!(matches!(error, TypedError::Failed(_)));
     assert_eq!(error.to_string(), "Unknown operation named \"Nope\".");
     let wrong = engine().query::<namespaces::Permissions>(request("Namespaces", None)).unwrap_err();
-    assert!(wrong.to_string().starts_with("the answer does not match the Rust type"), "{wrong}");
+    assert!(wrong.to_string().starts_with("the response does not match the Rust type"), "{wrong}");
 }
 
 #[test]

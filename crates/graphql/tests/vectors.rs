@@ -1,4 +1,4 @@
-//! Every recorded answer, byte for byte.
+//! Responses equal the recorded ones, byte for byte.
 #![allow(clippy::unwrap_used, reason = "a test unwraps what it expects")]
 
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn all_recorded_queries_are_answered_to_the_byte() {
         let variables = JsonParser::new(&query["variables"].to_string()).parse().unwrap();
         let request =
             Request { query: text(&query["query"]), variables: variables.as_map(), ..Request::default() };
-        // Twice: the second time from the cache.
+        // Twice, because the second response may come from a cache.
         for _ in 0..2 {
             let answer = engine.answer(request);
             let body = String::from_utf8(answer.body).unwrap();
@@ -41,7 +41,7 @@ fn all_recorded_queries_are_answered_to_the_byte() {
     }
 }
 
-/// The query of `vectors/README.md`.
+/// The introspection query of `vectors/README.md`.
 const INTROSPECTION: &str = "{ __schema { queryType { name } types { kind name fields { name args { name type \
     { kind name ofType { name } } } type { kind name ofType { kind name ofType { kind name ofType { name } } } } } \
     interfaces { name } possibleTypes { name } } } }";

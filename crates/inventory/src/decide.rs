@@ -118,7 +118,7 @@ pub fn decide(
             ObjectIntent::Delete | ObjectIntent::Absent => Verdict::Keep,
         };
     };
-    let standing = Ownership::of(owner, callers, live.mark());
+    let ownership = Ownership::of(owner, callers, live.mark());
     let part = RefusalContext { owner, live };
     match wanted {
         ObjectIntent::Present { body, moved_from, disclosure } => {
@@ -126,17 +126,17 @@ pub fn decide(
                 return Verdict::Wait(part.being_removed());
             }
             let comparison = compare(body, live, disclosure);
-            decide_desired(&part, standing, body, moved_from, comparison)
+            decide_desired(&part, ownership, body, moved_from, comparison)
         }
-        ObjectIntent::Delete => decide_deletion(&part, standing),
-        ObjectIntent::Absent => decide_undeclared(&part, standing),
+        ObjectIntent::Delete => decide_deletion(&part, ownership),
+        ObjectIntent::Absent => decide_undeclared(&part, ownership),
     }
 }
 
 /// Decides about a desired object.
 fn decide_desired(
     part: &RefusalContext<'_>,
-    standing: Ownership<'_>,
+    ownership: Ownership<'_>,
     body: &DesiredBody,
     moved_from: &BTreeSet<String>,
     comparison: ObjectComparison,
@@ -152,13 +152,13 @@ fn decide_desired(
     };
     let mut differences = mark_differences(part);
     differences.extend(comparison.differences());
-    let verdict = match standing {
+    let verdict = match ownership {
         Ownership::Ours if is_equal => return Verdict::Keep,
         Ownership::Ours | Ownership::Outdated | Ownership::Unclaimed => Verdict::Change { differences },
         Ownership::Unmarked => match part.live.controller() {
             Some(controller) => return Verdict::Refuse(part.controlled_by(controller)),
             None if fields.is_empty() => return Verdict::Adopt { differences },
-            None => return Verdict::Refuse(part.immutable_fields_of_unmarked(&fields)),
+            None => return Verdict::Refuse(part.unmarked_immutable_fields(&fields)),
         },
         Ownership::Caller(caller, status) => match part.belongs_to_caller(caller, status) {
             Some(text) => return Verdict::Refuse(text),
@@ -167,7 +167,7 @@ fn decide_desired(
         Ownership::Integration(name) if moved_from.contains(name) => {
             Verdict::TakeOver { from: PreviousOwner::Integration(name.to_owned()), differences }
         }
-        Ownership::Integration(name) => return Verdict::Refuse(part.belongs_to_integration(name)),
+        Ownership::Integration(name) => return Verdict::Refuse(part.belongs_to_integration_message(name)),
     };
     check_immutable(part, body, fields, verdict)
 }
@@ -192,27 +192,27 @@ fn check_immutable(
 }
 
 /// Decides about an object that the data explicitly deletes.
-fn decide_deletion(part: &RefusalContext<'_>, standing: Ownership<'_>) -> Verdict {
+fn decide_deletion(part: &RefusalContext<'_>, ownership: Ownership<'_>) -> Verdict {
     if part.live.is_terminating() {
         return Verdict::Wait(part.being_removed());
     }
     if let Some(controller) = part.live.controller() {
         return Verdict::Refuse(part.controlled_by(controller));
     }
-    match standing {
+    match ownership {
         Ownership::Ours => Verdict::Remove,
         _ if refusal::is_managed_by_argo(part.live.body()) => Verdict::Refuse(part.belongs_to_argo()),
         Ownership::Outdated | Ownership::Unclaimed | Ownership::Unmarked => Verdict::Remove,
         Ownership::Caller(caller, status) => {
             part.belongs_to_caller(caller, status).map_or(Verdict::Remove, Verdict::Refuse)
         }
-        Ownership::Integration(name) => Verdict::Refuse(part.belongs_to_integration(name)),
+        Ownership::Integration(name) => Verdict::Refuse(part.belongs_to_integration_message(name)),
     }
 }
 
 /// Decides about an object that the data does not mention.
-fn decide_undeclared(part: &RefusalContext<'_>, standing: Ownership<'_>) -> Verdict {
-    let why = match (standing, part.live.controller()) {
+fn decide_undeclared(part: &RefusalContext<'_>, ownership: Ownership<'_>) -> Verdict {
+    let why = match (ownership, part.live.controller()) {
         _ if refusal::is_managed_by_argo(part.live.body()) => "it belongs to Argo CD".to_owned(),
         // Controllers copy our marks to the objects that they create.
         (_, Some(Controller { kind, name })) => format!("it is controlled by {kind} `{name}`"),

@@ -1,6 +1,6 @@
 //! Immutable fields of objects, and the kinds that may be replaced to change them.
 
-use qontract_kinds::{ImmutableField, SEALED_FIELDS, can_be_sealed, immutable_fields};
+use qontract_kinds::{ImmutableField, SEALED_FIELDS, can_be_sealed, dotted_path, immutable_fields};
 use serde_json::Value;
 
 use crate::compare::holds;
@@ -36,7 +36,7 @@ pub fn immutable_changes(group: &str, desired: &Value, live: &Value) -> Vec<Stri
 
 /// The fields that the desired object would change.
 fn violations(field: ImmutableField, desired: &Value, live: &Value) -> Vec<String> {
-    let broken = |field: &str, is_broken: bool| if is_broken { vec![dotted(field)] } else { Vec::new() };
+    let broken = |field: &str, is_broken: bool| if is_broken { vec![dotted_path(field)] } else { Vec::new() };
     match field {
         ImmutableField::Fixed(field) => broken(field, !is_preserved(desired, live, field)),
         ImmutableField::FixedOnceSet(field) => {
@@ -64,16 +64,12 @@ pub fn is_replaceable(kind: &str, group: &str) -> bool {
 fn sealed_changes(desired: &Value, live: &Value) -> Vec<String> {
     let same = |field: &str| is_preserved(desired, live, field) && is_preserved(live, desired, field);
     let fields = SEALED_FIELDS.map(|field| format!("/{field}"));
-    fields.iter().filter(|field| !same(field)).map(|field| dotted(field)).collect()
+    fields.iter().filter(|field| !same(field)).map(|field| dotted_path(field)).collect()
 }
 
 /// Whether the value at a pointer of one object holds in the other.
 fn is_preserved(one: &Value, other: &Value, field: &str) -> bool {
     one.pointer(field).is_none_or(|value| holds(value, other.pointer(field)))
-}
-
-fn dotted(pointer: &str) -> String {
-    pointer.trim_start_matches('/').replace('/', ".")
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 //! values out.
 //!
 //! [`canonical`] computes the form that is hashed; [`Owner`], [`OwnerMark`] and [`stamp`] are the ownership
-//! annotations (marks); [`compare`] finds differences; [`decide`] decides about one object; [`ApplyPhase`] and
-//! [`ApplyOrder`] order the steps; [`uses`] finds the workloads to restart. Marks and hashes are the same as
-//! in qontract-reconcile, so taking over a live cluster needs no writes. The README lists every rule in a
+//! annotations (marks); [`compare`] finds differences; [`decide`] decides about one object; [`ApplyPhase`]
+//! and [`ApplyOrder`] order the steps; [`uses`] finds the workloads to restart. Marks and hashes are the same
+//! as in qontract-reconcile, so taking over a live cluster needs no writes. The README lists every rule in a
 //! table.
 
 mod canonical;
@@ -24,6 +24,7 @@ mod quantity;
 mod recycle;
 mod refusal;
 mod restart;
+mod rollout;
 
 pub use canonical::{CanonicalForm, NotAnObject, canonical};
 pub use compare::{ObjectComparison, compare};
@@ -40,3 +41,4 @@ pub use order::{ApplyOrder, ApplyPhase};
 pub use ownership::Callers;
 pub use recycle::{uses, wants_recycle};
 pub use restart::{preserve_restarts, to_write};
+pub use rollout::{RolloutStatus, rollout_status};

@@ -100,27 +100,27 @@ impl DesiredBody {
         &self.body
     }
 
-    /// Its kind.
+    /// The kind.
     pub fn kind(&self) -> &str {
         &self.kind
     }
 
-    /// Its name; for a `PipelineRun` without one, the prefix of its generated name.
+    /// The name; for a `PipelineRun` without one, the prefix of its generated name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its group and version.
+    /// The group and version.
     pub fn api_version(&self) -> &str {
         &self.api_version
     }
 
-    /// Its group; empty for the core group.
+    /// The group; empty for the core group.
     pub fn group(&self) -> &str {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
     }
 
-    /// Its canonical form and hash.
+    /// The canonical form and hash.
     pub fn canonical(&self) -> CanonicalForm {
         canonical(&self.body).expect("the body was validated by `new`")
     }
@@ -129,9 +129,9 @@ impl DesiredBody {
 /// The controller of an object, from its owner references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Controller<'a> {
-    /// Its kind.
+    /// The kind.
     pub kind: &'a str,
-    /// Its name.
+    /// The name.
     pub name: &'a str,
 }
 
@@ -179,7 +179,7 @@ impl LiveBody {
         !self.body["metadata"]["deletionTimestamp"].is_null()
     }
 
-    /// Its controller, if any.
+    /// The controller, if any.
     pub fn controller(&self) -> Option<Controller<'_>> {
         let owners = self.body["metadata"]["ownerReferences"].as_array()?;
         let owner = owners.iter().find(|owner| owner["controller"] == true)?;

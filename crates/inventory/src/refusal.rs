@@ -48,7 +48,7 @@ impl RefusalContext<'_> {
     }
 
     /// Message: the object belongs to another integration.
-    pub fn belongs_to_integration(&self, name: &str) -> String {
+    pub fn belongs_to_integration_message(&self, name: &str) -> String {
         format!(
             "{} belongs to `{name}` and is in the data of {}: keep it in one of the two",
             self.live.title(),
@@ -90,7 +90,7 @@ impl RefusalContext<'_> {
     }
 
     /// Message: immutable fields would change, and an unmarked object is not replaced.
-    pub fn immutable_fields_of_unmarked(&self, fields: &[String]) -> String {
+    pub fn unmarked_immutable_fields(&self, fields: &[String]) -> String {
         format!(
             "{} is unmarked and has immutable fields that differ from the declaration of {} ({}): delete it manually, or declare the live values",
             self.live.title(),

@@ -56,7 +56,7 @@ struct FormatVersion {
 /// The reason why the index of a journal cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IndexError {
-    /// It is not an index.
+    /// The blob is not an index.
     #[error("has a damaged index")]
     Damaged,
     /// Another version of this program wrote it.

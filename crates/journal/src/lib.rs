@@ -34,8 +34,8 @@ const LEDGER_PREFIX: &str = "ledger/";
 
 /// The meaning of a missing journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Absence {
-    /// It was lost, or the operator has not initialised it yet: nothing is removed without approval.
+pub enum MissingJournal {
+    /// The journal was lost, or the operator has not initialised it yet: nothing is removed without approval.
     Lost,
     /// The target itself is new: the journal is created with the first write.
     New,
@@ -54,7 +54,7 @@ pub struct JournalLocation {
 pub struct Journal {
     blobs: Arc<dyn Blobs>,
     location: JournalLocation,
-    absence: Absence,
+    absence: MissingJournal,
     /// Whether this process has seen the journal: from then on its absence is a loss.
     seen: AtomicBool,
     /// Caches the ledgers that this process has seen in the index. Entries are never invalidated.
@@ -79,7 +79,7 @@ impl fmt::Debug for Journal {
 pub enum InitResult {
     /// The journal was created.
     Created,
-    /// It existed and was intact.
+    /// The journal existed and was intact.
     Unchanged,
     /// These parts were lost or damaged, and were created again.
     Repaired(Vec<String>),
@@ -99,7 +99,7 @@ pub enum JournalStatus {
 
 impl Journal {
     /// The journal in a store.
-    pub fn new(blobs: Arc<dyn Blobs>, location: JournalLocation, absence: Absence) -> Self {
+    pub fn new(blobs: Arc<dyn Blobs>, location: JournalLocation, absence: MissingJournal) -> Self {
         Self { blobs, location, absence, seen: AtomicBool::new(false), registered: Mutex::default() }
     }
 
@@ -175,7 +175,7 @@ impl Journal {
     ) -> Result<(Option<JournalIndex>, Option<Etag>), LedgerError> {
         let (bytes, etag) = self.read_blob(read, &index_key()).await?;
         let Some(bytes) = bytes else {
-            if self.absence == Absence::New && !self.seen.load(Ordering::Acquire) {
+            if self.absence == MissingJournal::New && !self.seen.load(Ordering::Acquire) {
                 return Ok((None, None));
             }
             let JournalLocation { place, init } = self.location.clone();

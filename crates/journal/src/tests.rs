@@ -8,7 +8,7 @@ use qontract_testkit::{Scratch, permits};
 
 use super::*;
 
-fn journal(scratch: &Scratch, absence: Absence) -> Journal {
+fn journal(scratch: &Scratch, absence: MissingJournal) -> Journal {
     let location = JournalLocation { place: "here".to_owned(), init: "init".to_owned() };
     Journal::new(Arc::new(Directory::new(scratch.path())), location, absence)
 }
@@ -20,7 +20,8 @@ fn real() -> Permits {
 fn state(name: &str) -> LedgerState {
     let object = ObjectRef { target: "t".to_owned(), kind: "k".to_owned(), name: name.to_owned() };
     let (run, shard) = ("run".to_owned(), "all".to_owned());
-    let entry = LedgerEntry { at: jiff::Timestamp::UNIX_EPOCH, run, shard, caller: None, object };
+    let entry =
+        LedgerEntry { at: jiff::Timestamp::UNIX_EPOCH, run, shard, caller: None, object, incarnation: None };
     LedgerState { removals: vec![entry], ..LedgerState::default() }
 }
 
@@ -40,7 +41,7 @@ async fn init(journal: &Journal) -> InitResult {
 #[tokio::test]
 async fn a_journal_that_was_never_initialised_cannot_be_used() {
     let scratch = Scratch::new();
-    let lost = journal(&scratch, Absence::Lost);
+    let lost = journal(&scratch, MissingJournal::Lost);
     assert!(matches!(load(&lost).await, Err(LedgerError::NotInitialised { .. })));
     assert_eq!(init(&lost).await, InitResult::Created);
     assert_eq!(load(&lost).await.unwrap().version, None);
@@ -52,10 +53,10 @@ async fn a_journal_that_was_never_initialised_cannot_be_used() {
 #[tokio::test]
 async fn the_journal_of_a_new_target_is_created_with_the_first_write() {
     let scratch = Scratch::new();
-    let new = journal(&scratch, Absence::New);
+    let new = journal(&scratch, MissingJournal::New);
     assert_eq!(load(&new).await.unwrap().state, LedgerState::default());
     assert_eq!(store(&new, None, "a").await, Ok(StoreResult::Done));
-    assert_eq!(load(&journal(&scratch, Absence::Lost)).await.unwrap().state, state("a"));
+    assert_eq!(load(&journal(&scratch, MissingJournal::Lost)).await.unwrap().state, state("a"));
     std::fs::remove_dir_all(scratch.path()).unwrap();
     assert!(matches!(load(&new).await, Err(LedgerError::NotInitialised { .. })), "it was there before");
 }
@@ -63,7 +64,7 @@ async fn the_journal_of_a_new_target_is_created_with_the_first_write() {
 #[tokio::test]
 async fn a_lost_or_manually_changed_ledger_is_an_error_until_it_is_initialised_again() {
     let scratch = Scratch::new();
-    let journal = journal(&scratch, Absence::New);
+    let journal = journal(&scratch, MissingJournal::New);
     store(&journal, None, "a").await.unwrap();
     let file = scratch.path().join("ledger/x.blob");
     let text = std::fs::read_to_string(&file).unwrap();
@@ -87,7 +88,7 @@ async fn a_lost_or_manually_changed_ledger_is_an_error_until_it_is_initialised_a
 async fn a_newer_format_is_refused_and_not_initialised_again() {
     let scratch = Scratch::new();
     scratch.write("format.blob", r#"{"format": 2, "ledgers": []}"#);
-    let journal = journal(&scratch, Absence::Lost);
+    let journal = journal(&scratch, MissingJournal::Lost);
     let error = load(&journal).await.unwrap_err().to_string();
     assert!(error.contains("has format 2"), "{error}");
 }
@@ -95,7 +96,7 @@ async fn a_newer_format_is_refused_and_not_initialised_again() {
 #[tokio::test]
 async fn of_two_writers_over_one_version_the_second_gets_a_conflict() {
     let scratch = Scratch::new();
-    let journal = journal(&scratch, Absence::New);
+    let journal = journal(&scratch, MissingJournal::New);
     assert_eq!(store(&journal, None, "a").await, Ok(StoreResult::Done));
     assert_eq!(store(&journal, None, "b").await, Ok(StoreResult::Conflict));
     let version = load(&journal).await.unwrap().version;

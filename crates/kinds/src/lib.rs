@@ -48,12 +48,12 @@ impl GroupKind {
     }
 }
 
-/// A field that an API server does not allow to change once the object exists.
+/// A field that the API server does not allow to be changed after the object is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImmutableField {
     /// The value at this JSON pointer; an object that omits it keeps its value.
     Fixed(&'static str),
-    /// The value at this JSON pointer, once it is set.
+    /// The value at this JSON pointer, after it is set.
     FixedOnceSet(&'static str),
     /// The value at this JSON pointer as a whole: adding or omitting a part of it is also a change.
     FixedWhole(&'static str),
@@ -130,6 +130,15 @@ const IMMUTABLE_FIELDS: [(&str, &str, &[ImmutableField]); 20] = [
 /// ```
 pub fn immutable_fields(kind: &str, group: &str) -> &'static [ImmutableField] {
     IMMUTABLE_FIELDS.iter().find(|row| (row.0, row.1) == (kind, group)).map_or(&[], |row| row.2)
+}
+
+/// The JSON pointer of a field as a dotted path, for messages.
+///
+/// ```
+/// assert_eq!(qontract_kinds::dotted_path("/spec/scope"), "spec.scope");
+/// ```
+pub fn dotted_path(pointer: &str) -> String {
+    pointer.trim_start_matches('/').replace('/', ".")
 }
 
 /// Whether objects of a kind can be made immutable with `immutable: true`.

@@ -16,7 +16,7 @@ use crate::scope::{DesiredObject, ManagedKind, ManagedScope, Sensitivity};
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DeclaredObjects {
     /// The managed kinds, as the data names them.
-    pub kinds: BTreeSet<String>,
+    pub kinds: BTreeSet<Kind>,
     /// The managed names; by default, all objects of the managed kinds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub names: Option<BTreeSet<String>>,
@@ -32,15 +32,15 @@ pub struct DeclaredObjects {
 
 impl DeclaredObjects {
     /// Declares these objects, and manages all objects of their kind.
-    pub fn of(kind: &str, objects: Vec<Value>) -> Self {
-        Self { kinds: BTreeSet::from([kind.to_owned()]), objects, ..Self::default() }
+    pub fn of(kind: Kind, objects: Vec<Value>) -> Self {
+        Self { kinds: BTreeSet::from([kind]), objects, ..Self::default() }
     }
 }
 
 impl ObjectState for DeclaredObjects {
-    fn scope(shard: ObjectShardView<'_, Self>) -> ScopeSpec {
+    fn scope_spec(shard: ObjectShardView<'_, Self>) -> ScopeSpec {
         let Self { kinds, names, adopts_unmarked, .. } = &shard.shard.state;
-        let kinds = kinds.iter().filter_map(|kind| kind.parse::<Kind>().ok());
+        let kinds = kinds.iter().cloned();
         ScopeSpec {
             namespace: shard.key.get("namespace").map(str::to_owned),
             kinds: kinds.map(|kind| ManagedKind { kind, names: names.clone() }).collect(),

@@ -6,13 +6,14 @@
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use qontract_client_kubernetes::{Cluster, Kubernetes};
 use qontract_inventory::{Callers, Owner};
 use qontract_runtime::guard::Date;
 use qontract_runtime::{
     ApplyResult, CurrentState, Data, DeclaredShardView, DeclaredStateOf, DesiredItem, Fault, IntegrationMeta,
-    Options, Plan, ReadContext, RehearsalResult, SecretLookup, StagedIntegration, WriteContext,
+    Options, Patience, Plan, ReadContext, RehearsalResult, SecretLookup, StagedIntegration, WriteContext,
 };
 use serde::Serialize;
 
@@ -24,12 +25,16 @@ use crate::templates::ExternalLookups;
 /// The version in the annotations of an integration that qontract-reconcile does not have.
 const FIRST_VERSION: &str = "0.1.0";
 
+/// How long a run waits for objects that are being deleted, unless the integration sets it.
+const PATIENCE: Patience = Patience { every: Duration::from_secs(2), total: Duration::from_secs(10) };
+
 /// A declared shard and its key.
 pub type ObjectShardView<'d, S> = DeclaredShardView<'d, (), Cluster, S>;
 
 /// The integration-specific part of a Kubernetes integration.
 pub trait ObjectIntegration: Send + Sync + 'static {
-    /// The declared state of a shard: [`DeclaredObjects`](crate::DeclaredObjects) if its objects follow from the data alone.
+    /// The declared state of a shard: [`DeclaredObjects`](crate::DeclaredObjects) if its objects follow from
+    /// the data alone.
     type State: ObjectState;
 
     /// Metadata of the integration: name, queries, flags and guarantees.
@@ -41,6 +46,12 @@ pub trait ObjectIntegration: Send + Sync + 'static {
     /// The secrets that the data names for a shard; see [`StagedIntegration::secret_lookups`].
     fn secret_lookups(&self, _: ObjectShardView<'_, Self::State>) -> BTreeSet<SecretLookup> {
         BTreeSet::new()
+    }
+
+    /// All callers of the integration in the whole bundle. An object of another caller is taken over only if
+    /// that caller is not among them. Called once per round; by default, no caller is known to be gone.
+    fn callers(&self, _: &Data) -> Result<Callers, Fault> {
+        Ok(Callers::Unknown)
     }
 
     /// Strings that follow from the data alone; see [`StagedIntegration::public_texts`].
@@ -55,14 +66,14 @@ pub trait ObjectIntegration: Send + Sync + 'static {
         context: ResolveContext<'_>,
         shard: ObjectShardView<'_, Self::State>,
     ) -> impl Future<Output = Result<Vec<DesiredItem<DesiredObject>>, Fault>> + Send {
-        std::future::ready(Self::State::desired(shard, context.scope, context.read.today))
+        std::future::ready(Self::State::desired(shard, context.scope, context.read.today()))
     }
 }
 
 /// The declared state of one shard.
 pub trait ObjectState: Serialize + Send + Sync + Sized + 'static {
     /// The objects that the shard manages.
-    fn scope(shard: ObjectShardView<'_, Self>) -> ScopeSpec;
+    fn scope_spec(shard: ObjectShardView<'_, Self>) -> ScopeSpec;
 
     /// The objects that follow from the state alone. An integration that needs look-ups overrides
     /// [`ObjectIntegration::resolve`] instead.
@@ -104,7 +115,7 @@ pub struct ResolveContext<'r> {
 /// # use qontract_access::Mode;
 /// # use qontract_client_kubernetes::Sandbox;
 /// # use qontract_objects::templates::ExternalLookups;
-/// # use qontract_objects::{Cluster, Declared, DeclaredObjects, ManagedObjects, ObjectIntegration};
+/// # use qontract_objects::{Cluster, Declared, DeclaredObjects, Kind, ManagedObjects, ObjectIntegration};
 /// # use qontract_runtime::state::Shard;
 /// # use qontract_runtime::*;
 /// # use serde_json::json;
@@ -119,8 +130,9 @@ pub struct ResolveContext<'r> {
 ///         let server = "https://c1.example.com".to_owned();
 ///         let cluster = Cluster { name: "c1".to_owned(), server, token: None };
 ///         let key = ShardKey::new([("cluster", "c1"), ("namespace", "shop")]);
+///         let kind = Kind::named("ConfigMap");
 ///         let mut declared = Declared::new(());
-///         declared.add(key, Shard::new(cluster, DeclaredObjects::of("ConfigMap", vec![body]), None));
+///         declared.add(key, Shard::new(cluster, DeclaredObjects::of(kind, vec![body]), None));
 ///         Ok(declared)
 ///     }
 /// }
@@ -161,23 +173,50 @@ pub struct ManagedObjects<I> {
 impl<I: ObjectIntegration> ManagedObjects<I> {
     /// Binds the integration to clusters and look-ups.
     pub fn new(integration: I, kubernetes: Arc<dyn Kubernetes>, lookups: Arc<ExternalLookups>) -> Self {
-        let meta = integration.meta();
-        let first = || Owner::new(&*meta.name, FIRST_VERSION, None).expect("a version");
-        let owner = Arc::new(Owner::of(&meta.name, None).unwrap_or_else(first));
+        let mut meta = integration.meta();
+        if meta.patience == Patience::NONE {
+            meta.patience = PATIENCE;
+        }
+        let owner = owner_of(&meta, None);
         Self { integration, meta, owner, reconciler: ObjectReconciler::new(kubernetes), lookups }
     }
 
-    fn scope(&self, shard: ObjectShardView<'_, I::State>) -> Arc<ManagedScope> {
-        let ScopeSpec { namespace, kinds, adopts_unmarked } = I::State::scope(shard);
-        Arc::new(ManagedScope {
-            cluster: shard.shard.target.clone(),
-            namespace,
-            kinds,
-            owner: Arc::clone(&self.owner),
-            callers: Arc::new(Callers::Unknown),
-            adopts_unmarked,
-        })
+    /// The objects that the shard manages. `resolve` and `observe` each build it, because an orphaned shard
+    /// is observed without being resolved.
+    async fn managed_scope(
+        &self,
+        read: &ReadContext,
+        shard: ObjectShardView<'_, I::State>,
+    ) -> Result<Arc<ManagedScope>, Fault> {
+        let ScopeSpec { namespace, kinds, adopts_unmarked } = I::State::scope_spec(shard);
+        let (owner, callers) = match shard.key.get(CALLER_DIMENSION) {
+            Some(caller) => (owner_of(&self.meta, Some(caller)), self.callers(read).await?),
+            None => (Arc::clone(&self.owner), Arc::new(Callers::Unknown)),
+        };
+        let cluster = shard.shard.target.clone();
+        Ok(Arc::new(ManagedScope { cluster, namespace, kinds, owner, callers, adopts_unmarked }))
     }
+
+    /// The callers of the integration, read once per round.
+    async fn callers(&self, read: &ReadContext) -> Result<Arc<Callers>, Fault> {
+        let query = async { self.integration.callers(&read.data).map(Arc::new) };
+        Result::clone(&*read.cache.get_or_read(CallersKey, query).await)
+    }
+}
+
+/// The dimension of a shard key that names the caller: the instance of the integration that owns the objects
+/// of the shard, such as a saas file.
+pub const CALLER_DIMENSION: &str = "caller";
+
+/// The key of the callers in the cache of a round.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct CallersKey;
+
+/// The owner that an integration writes into the annotations of its objects.
+fn owner_of(meta: &IntegrationMeta, caller: Option<&str>) -> Arc<Owner> {
+    let caller = || caller.map(str::to_owned);
+    let first = || Owner::new(&*meta.name, FIRST_VERSION, caller()).expect("a version");
+    Arc::new(Owner::of(&meta.name, caller()).unwrap_or_else(first))
 }
 
 impl<I: ObjectIntegration> StagedIntegration for ManagedObjects<I> {
@@ -209,7 +248,7 @@ impl<I: ObjectIntegration> StagedIntegration for ManagedObjects<I> {
         read: &ReadContext,
         shard: ObjectShardView<'_, I::State>,
     ) -> Result<Vec<DesiredItem<DesiredObject>>, Fault> {
-        let scope = self.scope(shard);
+        let scope = self.managed_scope(read, shard).await?;
         let context = ResolveContext { read, lookups: &self.lookups, scope: &scope };
         self.integration.resolve(context, shard).await
     }
@@ -220,7 +259,8 @@ impl<I: ObjectIntegration> StagedIntegration for ManagedObjects<I> {
         shard: ObjectShardView<'_, I::State>,
         wanted: &[DesiredItem<DesiredObject>],
     ) -> Result<CurrentState<LiveObject>, Fault> {
-        Ok(self.reconciler.observe(read, &self.scope(shard), wanted).await)
+        let scope = self.managed_scope(read, shard).await?;
+        Ok(self.reconciler.observe(read, &scope, wanted).await)
     }
 
     fn plan(

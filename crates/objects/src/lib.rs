@@ -14,8 +14,10 @@ mod declared;
 mod flags;
 pub mod fragments;
 mod integration;
+mod label;
 mod namespaces;
 mod object_set;
+mod program;
 mod reconcile;
 pub mod resources;
 mod role_members;
@@ -30,13 +32,15 @@ pub use fragments::{ClusterAccess, NamespaceTarget};
 pub use integration::{
     ManagedObjects, ObjectIntegration, ObjectShardView, ObjectState, ResolveContext, ScopeSpec,
 };
-pub use namespaces::{LocatedNamespace, ShardBuilder, WithProvenance, in_namespaces};
+pub use label::check_label;
+pub use namespaces::{LocatedNamespace, LocatedState, ShardBuilder, in_namespaces};
 pub use object_set::{ObjectSet, without_nulls};
-pub use qontract_client_kubernetes::{Cluster, TokenRef};
+pub use program::ObjectProgram;
+pub use qontract_client_kubernetes::{Cluster, Kind, TokenRef};
 pub use reconcile::{
     LiveObject, ObjectAction, ObjectReconciler, apply_result, cluster_fault, rehearsal_result,
 };
-pub use role_members::Grant;
+pub use role_members::{Grant, expiration_date};
 pub use scope::{DesiredObject, ManagedKind, ManagedScope, Sensitivity};
 
 /// The declared state of an integration whose shards are reached through their cluster.

@@ -1,11 +1,11 @@
-//! Builds the shards of integrations that work in namespaces or on whole clusters, including the reason why a
-//! shard is disabled.
+//! Builds shards (namespace → shard, cluster → shard) for integrations that work in namespaces or on whole
+//! clusters, with the reason if a shard is disabled.
 
 use std::collections::BTreeMap;
 
 use qontract_client_kubernetes::Cluster;
 use qontract_runtime::state::{DeclaredState, DisabledReason, Shard};
-use qontract_runtime::{Fault, IndependentList, ShardKey, SourceLocation, SourceLocations};
+use qontract_runtime::{Fault, ShardKey, SourceLocation, SourceLocations, normalize_key};
 
 use crate::flags::INTERNAL;
 use crate::fragments::{ClusterAccess, NamespaceTarget};
@@ -29,6 +29,18 @@ impl LocatedNamespace {
     }
 }
 
+impl LocatedNamespace {
+    /// The reason why the data disables an integration in this namespace, if it does.
+    pub(crate) fn disabled(&self, integration: &str) -> Option<DisabledReason> {
+        let Self { target, place, cluster_place } = self;
+        target.cluster.disabled(integration, cluster_place.clone()).or_else(|| {
+            let by = format!("namespace `{}` (managedByExternal)", target.name);
+            let is_external = target.managed_by_external == Some(true);
+            is_external.then(|| DisabledReason { by, place: place.clone() })
+        })
+    }
+}
+
 impl NamespaceTarget {
     /// The shard key of the namespace.
     pub fn key(&self) -> ShardKey {
@@ -41,7 +53,7 @@ impl NamespaceTarget {
     }
 
     /// The cluster, with the token that the namespace's objects require.
-    fn cluster(&self) -> Result<Cluster, String> {
+    pub(crate) fn cluster(&self) -> Result<Cluster, String> {
         match self.cluster_admin {
             Some(true) => self.cluster.admin_cluster(),
             Some(false) | None => Ok(self.cluster.cluster()),
@@ -49,8 +61,23 @@ impl NamespaceTarget {
     }
 }
 
-/// A declared state, and the provenance of its parts by JSON pointer.
-pub type WithProvenance<S> = (S, BTreeMap<String, SourceLocation>);
+/// A declared state with its provenance.
+#[derive(Clone, Debug, Default)]
+pub struct LocatedState<S> {
+    /// The declared state.
+    pub state: S,
+    /// Provenance of its parts, by JSON pointer.
+    pub places: BTreeMap<String, SourceLocation>,
+}
+
+impl<S> LocatedState<S> {
+    /// The shard with this state. `place` is the provenance of the shard itself.
+    fn shard(self, target: Cluster, place: Option<SourceLocation>) -> Shard<Cluster, S> {
+        let mut shard = Shard::new(target, self.state, place);
+        shard.places.extend(self.places);
+        shard
+    }
+}
 
 /// A server, or one of its namespaces. The address is normalized, so that different spellings compare equal.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -73,26 +100,23 @@ impl<S> ShardBuilder<S> {
     }
 
     /// Adds a namespace with its declared state, or with the fault that prevented declaring it.
-    pub fn add(&mut self, namespace: LocatedNamespace, state: Result<WithProvenance<S>, Fault>) {
-        let LocatedNamespace { target, place, cluster_place } = namespace;
+    pub fn add(&mut self, namespace: LocatedNamespace, state: Result<LocatedState<S>, Fault>) {
+        let disabled = namespace.disabled(self.integration);
+        let LocatedNamespace { target, place, .. } = namespace;
         let key = target.key();
         self.label(&target.cluster, &key);
-        let disabled = target.cluster.disabled(self.integration, cluster_place).or_else(|| {
-            let by = format!("namespace `{}` (managedByExternal)", target.name);
-            let is_external = target.managed_by_external == Some(true);
-            is_external.then(|| DisabledReason { by, place: place.clone() })
-        });
         if !is_name(&target.name) {
             let why = format!("`{}` is not a valid namespace name", target.name);
             return self.declared.add_fault(key, Fault::author(why).at(place));
         }
-        let address = IndependentList::normalize_key(&target.cluster.server_url);
+        let address = normalize_key(&target.cluster.server_url);
         let server = ServerTarget { address, namespace: Some(target.name.clone()) };
         if self.is_duplicate(server, &key, place.as_ref()) {
             return;
         }
-        let state = target.cluster().map_err(Fault::author).and_then(|target| Ok((target, state?)));
-        self.insert(key, place, disabled, state);
+        let cluster = target.cluster().map_err(Fault::author);
+        let shard = cluster.and_then(|cluster| Ok(state?.shard(cluster, place.clone())));
+        self.insert(key, place, disabled, shard);
     }
 
     /// Adds a namespace that is skipped, with the reason.
@@ -105,8 +129,8 @@ impl<S> ShardBuilder<S> {
         self.label(&target.cluster, &key);
         let by = format!("namespace `{}` ({why})", target.name);
         let disabled = Some(DisabledReason { by, place: place.clone() });
-        let state = Ok((target.cluster.cluster(), (S::default(), BTreeMap::new())));
-        self.insert(key, place, disabled, state);
+        let shard = LocatedState::<S>::default().shard(target.cluster.cluster(), place.clone());
+        self.insert(key, place, disabled, Ok(shard));
     }
 
     /// Adds a whole cluster, for cluster-scoped objects.
@@ -114,18 +138,17 @@ impl<S> ShardBuilder<S> {
         &mut self,
         cluster: &ClusterAccess,
         place: Option<SourceLocation>,
-        state: Result<WithProvenance<S>, Fault>,
+        state: Result<LocatedState<S>, Fault>,
     ) {
         let key = ShardKey::new([("cluster", cluster.name.as_str())]);
         self.label(cluster, &key);
         let disabled = cluster.disabled(self.integration, place.clone());
-        let server =
-            ServerTarget { address: IndependentList::normalize_key(&cluster.server_url), namespace: None };
+        let server = ServerTarget { address: normalize_key(&cluster.server_url), namespace: None };
         if self.is_duplicate(server, &key, place.as_ref()) {
             return;
         }
-        let state = state.map(|state| (cluster.cluster(), state));
-        self.insert(key, place, disabled, state);
+        let shard = state.map(|state| state.shard(cluster.cluster(), place.clone()));
+        self.insert(key, place, disabled, shard);
     }
 
     fn label(&mut self, cluster: &ClusterAccess, key: &ShardKey) {
@@ -156,14 +179,10 @@ impl<S> ShardBuilder<S> {
         key: ShardKey,
         place: Option<SourceLocation>,
         disabled: Option<DisabledReason>,
-        state: Result<(Cluster, WithProvenance<S>), Fault>,
+        shard: Result<Shard<Cluster, S>, Fault>,
     ) {
-        match state {
-            Ok((target, (state, places))) => {
-                let mut shard = Shard { disabled, ..Shard::new(target, state, place) };
-                shard.places.extend(places);
-                self.declared.add(key, shard);
-            }
+        match shard {
+            Ok(shard) => self.declared.add(key, Shard { disabled, ..shard }),
             // A disabled shard is not checked for duplicates.
             Err(_) if disabled.is_some() => {}
             Err(fault) if fault.places.is_empty() => self.declared.add_fault(key, fault.at(place)),
@@ -185,7 +204,7 @@ pub fn in_namespaces<N, S: Default>(
     namespaces: Option<Vec<N>>,
     places: &SourceLocations,
     target: fn(&N) -> &NamespaceTarget,
-    declare: impl Fn(&N, &str) -> Result<WithProvenance<S>, Fault>,
+    declare: impl Fn(&N, &str) -> Result<LocatedState<S>, Fault>,
 ) -> DeclaredState<(), Cluster, S> {
     let mut shards = ShardBuilder::new(integration);
     for (index, namespace) in namespaces.into_iter().flatten().enumerate() {

@@ -4,19 +4,20 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use jiff::civil::Date;
+use qontract_client_kubernetes::Kind;
 use qontract_runtime::{Fault, SourceLocation};
 use serde_json::Value;
 
 use crate::declared::DeclaredObjects;
-use crate::namespaces::WithProvenance;
+use crate::namespaces::LocatedState;
 
 /// A set of objects for a shard, keyed by kind and name.
 ///
 /// ```
-/// use qontract_objects::ObjectSet;
+/// use qontract_objects::{Kind, ObjectSet};
 /// use serde_json::json;
 ///
-/// let mut objects = ObjectSet::of("ConfigMap");
+/// let mut objects = ObjectSet::of(Kind::named("ConfigMap"));
 /// let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}});
 /// objects.add(body.clone(), None)?;
 /// objects.add(body, None)?;
@@ -24,7 +25,7 @@ use crate::namespaces::WithProvenance;
 /// let fault = objects.add(other, None).unwrap_err();
 /// assert_eq!(fault.text, "ConfigMap `settings` is declared twice with different content");
 ///
-/// let (declared, _places) = objects.finish();
+/// let declared = objects.finish().state;
 /// assert_eq!((declared.objects.len(), declared.adopts_unmarked), (1, false));
 /// # Ok::<_, qontract_runtime::Fault>(())
 /// ```
@@ -43,7 +44,7 @@ struct ObjectEntry {
 
 impl ObjectSet {
     /// An empty set for one kind, of which every object with our mark is managed.
-    pub fn of(kind: &str) -> Self {
+    pub fn of(kind: Kind) -> Self {
         Self { declared: DeclaredObjects::of(kind, Vec::new()), entries: BTreeMap::new() }
     }
 
@@ -87,14 +88,14 @@ impl ObjectSet {
     }
 
     /// The declared state of the shard, and the provenance of its parts.
-    pub fn finish(self) -> WithProvenance<DeclaredObjects> {
-        let (mut objects, mut places) = (self.declared, BTreeMap::new());
+    pub fn finish(self) -> LocatedState<DeclaredObjects> {
+        let (mut state, mut places) = (self.declared, BTreeMap::new());
         for (index, ((_, name), found)) in self.entries.into_iter().enumerate() {
-            objects.objects.push(found.body);
-            objects.until.extend(found.until.map(|day| (name, day.to_string())));
+            state.objects.push(found.body);
+            state.until.extend(found.until.map(|day| (name, day.to_string())));
             places.extend(found.place.map(|place| (format!("/objects/{index}"), place)));
         }
-        (objects, places)
+        LocatedState { state, places }
     }
 }
 
@@ -120,17 +121,17 @@ mod tests {
     use jiff::civil::date;
     use serde_json::json;
 
-    use super::ObjectSet;
+    use super::{Kind, ObjectSet};
 
     #[test]
     fn the_same_object_twice_holds_for_as_long_as_either() {
         let body = json!({"kind": "K", "metadata": {"name": "a"}});
         let until = |days: &[Option<jiff::civil::Date>]| {
-            let mut all = ObjectSet::of("K");
+            let mut all = ObjectSet::of(Kind::named("K"));
             for day in days {
                 all.add_until(body.clone(), *day, None).expect("the same");
             }
-            all.finish().0.until.remove("a")
+            all.finish().state.until.remove("a")
         };
         let (early, late) = (Some(date(2026, 1, 1)), Some(date(2026, 2, 1)));
         assert_eq!(until(&[late, early]).as_deref(), Some("2026-02-01"));
@@ -140,7 +141,7 @@ mod tests {
 
     #[test]
     fn two_different_objects_of_one_name_are_a_fault() {
-        let mut all = ObjectSet::of("K");
+        let mut all = ObjectSet::of(Kind::named("K"));
         all.add(json!({"kind": "K", "metadata": {"name": "a"}}), None).expect("the first");
         let other = all.add(json!({"kind": "K", "metadata": {"name": "a"}, "data": {}}), None);
         assert!(other.is_err_and(|fault| fault.to_string().contains("declared twice")));

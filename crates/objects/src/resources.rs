@@ -9,14 +9,15 @@
 
 pub mod check;
 mod declare;
-pub(crate) mod entry;
-pub(crate) mod parse;
+mod entry;
 mod provider_group;
-pub(crate) mod query;
-pub(crate) mod resolve;
+mod query;
+mod resolve;
 mod route;
-pub(crate) mod rule;
+mod rule;
 mod secret;
+mod variables;
 
-pub use entry::{DeclaredResources, ResourceEntry};
+pub use entry::{DeclaredResources, ResourceEntry, entries};
 pub use provider_group::{NamespaceResources, ProviderGroup, ResourceProviders};
+pub use rule::with_source_urls;

@@ -53,9 +53,7 @@ impl RoleMembers {
     }
 
     fn expiry(&self) -> Result<Option<Date>, String> {
-        let Some(day) = &self.expiration_date else { return Ok(None) };
-        let wrong = |_| format!("`expirationDate` is not a date: `{day}` instead of YYYY-MM-DD");
-        Date::strptime("%Y-%m-%d", day).map(Some).map_err(wrong)
+        self.expiration_date.as_deref().map(expiration_date).transpose()
     }
 
     /// The user names on a cluster. GitHub is the default authentication service.
@@ -74,6 +72,12 @@ impl RoleMembers {
     }
 }
 
+/// Parses the day on which a role expires.
+pub fn expiration_date(day: &str) -> Result<Date, String> {
+    let wrong = |_| format!("`expirationDate` is not a date of the form YYYY-MM-DD: `{day}`");
+    Date::strptime("%Y-%m-%d", day).map_err(wrong)
+}
+
 /// A binding with one subject, so that members are added and removed independently.
 fn binding(Grant { binding, role_kind, role }: Grant<'_>, name: &str, subject: &Value) -> Value {
     json!({
@@ -87,6 +91,8 @@ fn binding(Grant { binding, role_kind, role }: Grant<'_>, name: &str, subject: &
 
 #[cfg(test)]
 mod tests {
+    use qontract_client_kubernetes::Kind;
+
     use super::Grant;
     use crate::fragments::{Bot, RoleMembers, User};
     use crate::object_set::ObjectSet;
@@ -95,10 +101,10 @@ mod tests {
         let ann = User { org_username: "ann".to_owned(), github_username: "ann-hub".to_owned() };
         let bot = Bot { openshift_serviceaccount: Some("ci/bot".to_owned()) };
         let members = RoleMembers { users: vec![ann], bots: vec![bot], expiration_date: None };
-        let mut all = ObjectSet::of("RoleBinding");
+        let mut all = ObjectSet::of(Kind::named("RoleBinding"));
         let granted = Grant { binding: "RoleBinding", role_kind: "ClusterRole", role: "view" };
         let bound = members.bind(&mut all, granted, services, None);
-        let objects = all.finish().0.objects;
+        let objects = all.finish().state.objects;
         let names = objects.iter().filter_map(|body| body["metadata"]["name"].as_str()).collect::<Vec<_>>();
         let actual = bound.map(|()| &*names).map_err(|fault| fault.text);
         assert_eq!(actual, expect.map_err(str::to_owned));

@@ -8,6 +8,8 @@ use qontract_inventory::{Callers, DesiredBody, Disclosure, Owner};
 use qontract_runtime::{DesiredItem, DesiredState, Fault, ObjectKey, Scope, SourceLocation};
 use serde_json::Value;
 
+use crate::integration::CALLER_DIMENSION;
+
 /// The objects that one shard manages: kinds of objects in a namespace, or cluster-scoped kinds.
 #[derive(Clone, Debug)]
 pub struct ManagedScope {
@@ -45,11 +47,11 @@ impl From<Kind> for ManagedKind {
 pub struct DesiredObject {
     /// The scope in which it is managed.
     pub managed_scope: Arc<ManagedScope>,
-    /// Its kind, as the scope names it.
+    /// The kind, as the scope names it.
     pub kind: Kind,
     /// The declared object.
     pub desired: DesiredBody,
-    /// Its sensitivity, which limits the parts that may be shown.
+    /// The sensitivity, which limits the parts that may be shown.
     pub sensitivity: Sensitivity,
     /// Names (as in annotations) of integrations from which the data moved it.
     pub moved_from: BTreeSet<String>,
@@ -99,22 +101,23 @@ impl Sensitivity {
 }
 
 impl ManagedScope {
-    /// The scope of listing a kind. For namespaces, the scope is the whole cluster.
-    pub fn scope(&self, kind: &Kind) -> Scope {
-        let cluster = ("cluster", self.cluster.name.as_str());
+    /// The scope of listing a kind. For namespaces, the scope is the whole cluster. Objects of different
+    /// callers are in different scopes, so that each caller has its own counts, and an unresolved object of
+    /// one caller does not block the removals of another.
+    pub fn kind_scope(&self, kind: &Kind) -> Scope {
         let label = kind.to_string();
-        match &self.namespace {
-            Some(namespace) => {
-                Scope::new([cluster, ("namespace", namespace.as_str()), ("kind", label.as_str())])
-            }
-            None if *kind == Kind::namespace() => Scope::new([cluster]),
-            None => Scope::new([cluster, ("kind", label.as_str())]),
+        let mut parts = vec![("cluster", self.cluster.name.as_str())];
+        parts.extend(self.namespace.as_deref().map(|namespace| ("namespace", namespace)));
+        if self.namespace.is_some() || *kind != Kind::namespace() {
+            parts.push(("kind", &label));
         }
+        parts.extend(self.owner.caller().map(|caller| (CALLER_DIMENSION, caller)));
+        Scope::new(parts)
     }
 
     /// The identity of an object in plans.
     pub fn object_key(&self, kind: &Kind, name: impl Into<String>) -> ObjectKey {
-        ObjectKey { scope: self.scope(kind), kind: kind.to_string(), name: name.into() }
+        ObjectKey { scope: self.kind_scope(kind), kind: kind.to_string(), name: name.into() }
     }
 
     /// The address of an object.
@@ -157,6 +160,14 @@ impl ManagedScope {
         let object = self.object_key(&kind, name);
         if !is_listed {
             let fault = Fault::author("the name is not in `managedResourceNames`");
+            return DesiredItem { object, place, state: DesiredState::Unresolved(fault) };
+        }
+        if let (Some(own), Some(other)) = (&self.namespace, body["metadata"]["namespace"].as_str())
+            && own != other
+        {
+            let text =
+                format!("`metadata.namespace` is `{other}`, but the object is declared in namespace `{own}`");
+            let fault = Fault::author(text).hint("remove `metadata.namespace`");
             return DesiredItem { object, place, state: DesiredState::Unresolved(fault) };
         }
         let wanted = match DesiredBody::new(body) {

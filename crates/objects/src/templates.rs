@@ -1,6 +1,9 @@
 //! Renders templates: from the data alone where possible, with look-ups where needed.
 
+pub(crate) mod deferred;
+pub(crate) mod entry_error;
 pub(crate) mod lookups;
+pub(crate) mod parse;
 pub mod preview;
 pub(crate) mod query_scan;
 pub(crate) mod render;

@@ -73,7 +73,7 @@ fn restarted_once(target: &dyn TestTarget) {
     let wanted = [settings("settings", "2")];
     let dry = run(target, &namespace, &wanted, Mode::DryRun);
     let wait = format!(
-        "Deployment.apps `user` in `{namespace}` is restarted once ConfigMap `settings` in `{namespace}` has changed"
+        "Deployment.apps `user` in `{namespace}` will be restarted after ConfigMap `settings` in `{namespace}` changes"
     );
     assert_eq!(shown(&dry), ["change ConfigMap settings".to_owned(), wait]);
     assert_eq!(cause(target, &namespace, "user"), None);

@@ -134,12 +134,12 @@ async fn results_for_one_token_are_not_used_for_another() {
     for order in [["creds/good", "creds/bad"], ["creds/bad", "creds/good"]] {
         let data =
             Data::new(source(), QueryPolicy::of(&IntegrationMeta::new("test-objects", "Manages objects")));
-        let today = jiff::civil::date(2026, 1, 1);
         let read = ReadContext {
             permit: permits(Mode::DryRun).read,
             data,
             cache: RoundCache::default(),
-            today,
+            base: None,
+            now: jiff::Timestamp::UNIX_EPOCH,
             secrets: ShardSecrets::default(),
         };
         for token in order {

@@ -29,20 +29,20 @@ mod up;
 mod validate;
 
 use qontract_cli::printer::Printer;
-use qontract_cli::{Cli, Command, CommandLine, ConfigAction, PeerTool, SchemaAction};
+use qontract_cli::{Cli, CliFlavor, Command, ConfigAction, PeerTool, SchemaAction};
 use qontract_daemon::exit::Exit;
 
 /// Runs the command.
 pub fn run(cli: Cli, printer: &Printer) -> anyhow::Result<Exit> {
     match cli.command {
         Command::Up(arguments) => up::run(arguments),
-        Command::Plan(arguments) => plan::run(arguments, printer),
+        Command::Plan(arguments) => plan::run(&arguments, printer),
         Command::Bundle(arguments) => bundle::run(arguments, printer),
         Command::Diff(arguments) => Ok(diff::run(arguments, printer)),
         Command::Get(arguments) => get::run(arguments, printer),
         Command::Query(arguments) => query::run(arguments, printer),
         Command::Serve(arguments) => data_server::run(*arguments),
-        Command::Reconcile(arguments) => reconcile::run(*arguments, CommandLine::Own, printer),
+        Command::Reconcile(arguments) => reconcile::run(*arguments, CliFlavor::Qontract, printer),
         Command::Affected(arguments) => affected::run(arguments, printer),
         Command::Integrations(arguments) => integrations::run(arguments, printer),
         Command::Shards(arguments) => shards::run(arguments, printer),
@@ -58,7 +58,9 @@ pub fn run(cli: Cli, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Journal(arguments) => journal::run(arguments, printer),
         Command::Peer(peer) => match peer.tool {
             PeerTool::Bundler(arguments) => peer_bundler::run(arguments, printer),
-            PeerTool::Reconcile(arguments) => reconcile::run(*arguments, CommandLine::Peer, printer),
+            PeerTool::Reconcile(arguments) => {
+                reconcile::run(*arguments, CliFlavor::QontractReconcile, printer)
+            }
             PeerTool::RunIntegration => peer_run_integration::run(),
             PeerTool::Server(arguments) => peer_server::run(&arguments),
             PeerTool::Validator(arguments) => peer_validator::run(&arguments, printer),

@@ -1,4 +1,5 @@
-//! The list of integrations in this binary. `cargo xtask new-integration` adds new ones here.
+//! The list of integrations in this binary. For adding an integration, run `cargo xtask new-integration`,
+//! which adds it here; see `docs/how-to/add-an-integration.md`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use qontract_daemon::registry::{IntegrationEntry as Entry, Registry};
 use qontract_daemon::targets::Targets;
 use qontract_integration_openshift_namespace_labels as openshift_namespace_labels;
 use qontract_integration_prometheus_rules_tester as prometheus_rules_tester;
-use qontract_runtime::process::Process;
+use qontract_runtime::process::ProcessIntegration;
 use qontract_runtime::{Integration, IntegrationMeta};
 
 /// All integrations that are compiled in, by name.
@@ -53,7 +54,8 @@ pub fn metas(arguments: &[OsString]) -> Vec<IntegrationMeta> {
     let mut metas: Vec<IntegrationMeta> = ALL.iter().map(|entry| (entry.meta)()).collect();
     for (name, registered) in &config.integrations {
         metas.retain(|meta| meta.name != *name);
-        let process = words.contains(&name.as_str()).then(|| Process::describe(name, registered.program()));
+        let process =
+            words.contains(&name.as_str()).then(|| ProcessIntegration::describe(name, registered.program()));
         metas.push(match process {
             Some(Ok(process)) => Integration::process(process).meta().clone(),
             // Not needed, or an error that is reported when the integration is created.

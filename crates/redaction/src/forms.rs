@@ -29,7 +29,7 @@ pub fn forms_of(secret: &str, min_bytes: usize) -> Vec<Box<[u8]>> {
     for text in [secret.to_lowercase(), secret.to_uppercase(), hexadecimal, capitals] {
         forms.push(text.into_bytes().into());
     }
-    forms.extend(normalization::composed(secret.as_bytes()).map(Into::into));
+    forms.extend(normalization::to_nfkc(secret.as_bytes()).map(Into::into));
     forms.extend(normalization::without_white_space(secret.as_bytes()).map(Into::into));
     forms.retain(|form| form.len() >= min_bytes);
     forms

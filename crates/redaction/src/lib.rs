@@ -1,5 +1,5 @@
-//! Redacts secrets in text. This is the last line of defence, after the types that keep secrets out of
-//! output. Pure.
+//! Redaction: replaces secrets in text. This is the last line of defence, after the types that keep secrets
+//! out of output. Pure.
 //!
 //! **Invariant:** a field that contains a held secret, in one of the known encodings, is never returned
 //! (`tests::a_field_that_contains_a_secret_is_replaced_as_a_whole`).
@@ -159,7 +159,7 @@ impl Redactor {
             return;
         }
         for decoded in decoding::decoded_texts(text) {
-            let composed = normalization::composed(&decoded);
+            let composed = normalization::to_nfkc(&decoded);
             for bytes in std::iter::once(&*decoded).chain(composed.as_deref()) {
                 if matches!(self.scan(bytes, 0, on), SearchFlow::Stop) {
                     return;

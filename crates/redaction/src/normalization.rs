@@ -3,7 +3,7 @@
 use icu_normalizer::ComposingNormalizerBorrowed;
 
 /// The string in Unicode normalization form NFKC, if it differs.
-pub fn composed(text: &[u8]) -> Option<Vec<u8>> {
+pub fn to_nfkc(text: &[u8]) -> Option<Vec<u8>> {
     if text.is_ascii() {
         return None;
     }
@@ -20,18 +20,18 @@ pub fn without_white_space(text: &[u8]) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{composed, without_white_space};
+    use super::{to_nfkc, without_white_space};
 
     #[test]
     fn characters_are_composed() {
         let check = |text: &str, expect: Option<&str>| {
-            assert_eq!(composed(text.as_bytes()).as_deref(), expect.map(str::as_bytes), "{text}");
+            assert_eq!(to_nfkc(text.as_bytes()).as_deref(), expect.map(str::as_bytes), "{text}");
         };
         check("plain", None);
         check("ä", None);
         check("a\u{308}", Some("ä"));
         check("ﬁn", Some("fin"));
-        assert_eq!(composed(b"\xff"), None);
+        assert_eq!(to_nfkc(b"\xff"), None);
     }
 
     #[test]

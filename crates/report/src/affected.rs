@@ -12,7 +12,7 @@ pub struct AffectedRow {
     pub integration: String,
     /// Whether it is affected.
     pub affected: bool,
-    /// Whether the data declares it; left out if it does. An undeclared integration cannot be checked.
+    /// Whether the data declares it; omitted if it does. An undeclared integration cannot be checked.
     #[serde(skip_serializing_if = "is_true")]
     pub declared: bool,
     /// The rule that decided whether it is affected.
@@ -27,7 +27,7 @@ pub struct AffectedRow {
 /// A shard that is affected.
 #[derive(Clone, Debug, Serialize)]
 pub struct AffectedShard {
-    /// Its key.
+    /// The key.
     pub shard: String,
     /// The locations that differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -17,8 +17,8 @@ impl DataUse {
         match (self, bundle) {
             (Self::Reconcile, Some(sha)) => format!("reconciling bundle {}", human::short_sha(sha)),
             (Self::Serve, Some(sha)) => format!("serving bundle {}", human::short_sha(sha)),
-            (Self::Reconcile, None) => "there is no valid bundle to reconcile yet".to_owned(),
-            (Self::Serve, None) => "there is no valid bundle to serve yet".to_owned(),
+            (Self::Reconcile, None) => "no valid bundle to reconcile yet".to_owned(),
+            (Self::Serve, None) => "no valid bundle to serve yet".to_owned(),
         }
     }
 }

@@ -26,7 +26,8 @@ pub struct InvalidData {
     pub errors: usize,
     /// Number of warnings, including those that are not listed.
     pub warnings: usize,
-    /// At most [`MAX_FINDINGS`] findings in the order of files and lines. If there are more, errors take precedence over warnings.
+    /// At most [`MAX_FINDINGS`] findings in the order of files and lines. If there are more, errors take
+    /// precedence over warnings.
     pub findings: Vec<FindingReport>,
     /// Number of findings that are not listed.
     #[serde(default)]
@@ -36,7 +37,7 @@ pub struct InvalidData {
 /// A finding about the data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FindingReport {
-    /// Its code, for `qontract explain CODE`.
+    /// The code, for `qontract explain CODE`.
     pub code: String,
     /// `error` or `warning`.
     pub severity: String,
@@ -84,13 +85,13 @@ impl InvalidData {
         }
     }
 
-    /// A summary in one sentence: `the data of head does not validate: 1 error, 2 warnings`.
+    /// A summary in one sentence: `the data of head is invalid: 1 error, 2 warnings`.
     pub fn summary(&self) -> String {
         let mut counts = pluralize(self.errors, "error");
         if self.warnings > 0 {
             counts.push_str(&format!(", {}", pluralize(self.warnings, "warning")));
         }
-        format!("the data of {} does not validate: {counts}", self.side.as_str())
+        format!("the data of {} is invalid: {counts}", self.side.as_str())
     }
 }
 
@@ -157,6 +158,6 @@ mod tests {
         let report = Report::new(vec![Diagnostic::new(code::YAML_SYNTAX, "x")]);
         let invalid = InvalidData::new(DataSide::Head, &report, &NoSources);
         assert_eq!(invalid.findings[0].file, None);
-        assert_eq!(invalid.summary(), "the data of head does not validate: 1 error");
+        assert_eq!(invalid.summary(), "the data of head is invalid: 1 error");
     }
 }

@@ -1,8 +1,9 @@
 //! Renders plans, data diffs, listings and the status table for people and programs.
 //!
 //! A [`PlanReport`] contains the changes that the runs of one or more integrations would make, or made. It is
-//! plain data, and is rendered as [text](text::render), [Markdown](markdown::render) or [JSON](PlanReport::to_json).
-//! The JSON form is documented by `docs/reference/plan.schema.json` and versioned by [`SCHEMA_VERSION`].
+//! plain data, and is rendered as [text](text::render), [Markdown](markdown::render) or
+//! [JSON](PlanReport::to_json). The JSON form is documented by `docs/reference/plan.schema.json` and
+//! versioned by [`SCHEMA_VERSION`].
 //!
 //! This crate is pure: no clock, no network, no files. The caller collects the runs.
 
@@ -25,6 +26,6 @@ pub use data_use::DataUse;
 pub use invalid::{DataSide, FindingReport, InvalidData, MAX_FINDINGS};
 pub use model::{
     ChangeAction, DisabledShards, FieldAction, IntegrationReport, Location, PlanReport, ReportStatus,
-    ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo, SCHEMA_VERSION, StepResult,
-    Totals, UnaffectedIntegration, UncheckedIntegration,
+    ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo, RunMode, SCHEMA_VERSION,
+    StepResult, Totals, UnaffectedIntegration, UncheckedIntegration,
 };

@@ -1,7 +1,7 @@
 //! Renders a plan as Markdown for a comment on a merge request.
 //!
-//! **Invariant:** strings from the data occur only in code spans, code blocks or escaped HTML. They can neither
-//! start a line nor become a link, a mention, HTML or a table cell. Unsafe characters are escaped.
+//! **Invariant:** strings from the data occur only in code spans, code blocks or escaped HTML. They can
+//! neither start a line nor become a link, a mention, HTML or a table cell. Unsafe characters are escaped.
 
 use qontract_diagnostics::{pluralize, sanitize, sanitize_lines};
 
@@ -10,7 +10,7 @@ use crate::model::{
     FieldAction, IntegrationReport, PlanReport, ReportedChange, ReportedFault, ReportedField, Totals,
     UncheckedIntegration,
 };
-use crate::text::{PlanDetail, shortened};
+use crate::text::{self, PlanDetail, shortened};
 
 /// The size limit for a comment. GitHub accepts 65,536 characters, GitLab more.
 pub const MAX_BYTES: usize = 60_000;
@@ -21,8 +21,8 @@ const MAX_NOTES: usize = 10;
 /// Bytes reserved for the end of the comment: closing tags and the count of omitted entries.
 const RESERVED_BYTES: usize = 2_000;
 
-/// Renders the plan as Markdown of at most `max_bytes`, 2,000 of which are reserved for the end. Entries that do
-/// not fit are counted.
+/// Renders the plan as Markdown of at most `max_bytes`, 2,000 of which are reserved for the end. Entries that
+/// do not fit are counted.
 pub fn render(report: &PlanReport, detail: PlanDetail, max_bytes: usize) -> String {
     let mut out = LimitedText { text: String::new(), max: max_bytes.saturating_sub(RESERVED_BYTES) };
     heading(report, &mut out);
@@ -88,15 +88,25 @@ fn heading(report: &PlanReport, out: &mut LimitedText) {
     if rows.is_empty() {
         return;
     }
-    let table = "\n| integration | add | change | replace | remove | fields removed | held | errors |\n|---|---|---|---|---|---|---|---|\n";
+    let table = "\n| integration | add | change | replace | remove | fields removed | held | not done | not planned | errors |\n|---|---|---|---|---|---|---|---|---|---|\n";
     out.push(table, 0);
     let mut left = rows.len();
     for integration in rows {
-        let Totals { add, change, replace, remove, fields_removed, held, not_done: _, errors, applied: _ } =
-            integration.totals;
+        let Totals {
+            add,
+            change,
+            replace,
+            remove,
+            fields_removed,
+            held,
+            not_done,
+            not_planned,
+            errors,
+            applied: _,
+        } = integration.totals;
         let name = cell(&integration.integration);
         let row = format!(
-            "| {name} | {add} | {change} | {replace} | {remove} | {fields_removed} | {held} | {errors} |\n"
+            "| {name} | {add} | {change} | {replace} | {remove} | {fields_removed} | {held} | {not_done} | {not_planned} | {errors} |\n"
         );
         // The table uses at most half of the space, which leaves the rest for the changes.
         if !out.push(&row, out.max / 2) {
@@ -132,8 +142,7 @@ fn one_finding(finding: &FindingReport, detail: PlanDetail) -> String {
 }
 
 fn is_listed(integration: &IntegrationReport) -> bool {
-    let Totals { held, not_done, errors, .. } = integration.totals;
-    integration.totals.changes() + held + not_done + errors > 0 || !integration.waits.is_empty()
+    !integration.totals.is_empty() || text::target_states(integration).next().is_some()
 }
 
 /// Adds errors and held changes, which a reviewer must see first; returns the number of omitted entries.
@@ -167,7 +176,8 @@ fn errors_and_held(integration: &IntegrationReport, detail: PlanDetail, out: &mu
 /// entries.
 fn details(integration: &IntegrationReport, detail: PlanDetail, out: &mut LimitedText) -> usize {
     let changes = integration.changes.iter().filter(|one| one.held.is_none());
-    let waits = integration.waits.iter().map(|wait| format!("- waits: {}\n", code(&wait.message)));
+    let waits =
+        text::target_states(integration).map(|(word, one)| format!("- {word}: {}\n", code(&one.message)));
     let notes = integration.notes.iter().map(|note| format!("- note: {}\n", code(note)));
     let mut entries = changes.map(|change| one_change(change, detail)).chain(waits).chain(notes);
     let Some(first) = entries.next() else { return 0 };
@@ -227,6 +237,9 @@ fn one_change(change: &ReportedChange, detail: PlanDetail) -> String {
         let noun = if fields.is_empty() { "field" } else { "more field" };
         out.push_str(&format!("  - … {}\n", pluralize(folded, noun)));
     }
+    for note in &change.trailing_notes {
+        out.push_str(&format!("  - {}\n", code(note)));
+    }
     out
 }
 
@@ -238,7 +251,7 @@ fn one_field(field: &ReportedField, max_value: usize) -> String {
         FieldAction::Removed => "removed",
     };
     let max = field.max_value(max_value);
-    let show = |value: &serde_json::Value| code(&shortened(&value.to_string(), max));
+    let show = |value: &serde_json::Value| code(&text::value_text(value, max));
     let values = match (before, after) {
         (None, None) => String::new(),
         (Some(value), None) | (None, Some(value)) => format!(": {}", show(value)),
@@ -267,7 +280,18 @@ fn error_text(error: &ReportedFault, detail: PlanDetail) -> String {
 
 /// `1 to add, 2 to change`; counts of 0 are omitted.
 fn totals_text(totals: &Totals) -> String {
-    let Totals { add, change, replace, remove, fields_removed, held, not_done, errors, applied: _ } = *totals;
+    let Totals {
+        add,
+        change,
+        replace,
+        remove,
+        fields_removed,
+        held,
+        not_done,
+        not_planned,
+        errors,
+        applied: _,
+    } = *totals;
     let parts = [
         (add, "to add"),
         (change, "to change"),
@@ -276,6 +300,7 @@ fn totals_text(totals: &Totals) -> String {
         (fields_removed, if fields_removed == 1 { "field removed" } else { "fields removed" }),
         (held, "held"),
         (not_done, "not done"),
+        (not_planned, "not planned"),
         (errors, if errors == 1 { "error" } else { "errors" }),
     ];
     let parts: Vec<String> =

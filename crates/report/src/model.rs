@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use crate::invalid::InvalidData;
 
-/// The version of the JSON form. It is incremented when a field is renamed, removed or changes its meaning, but not when an optional field is added.
+/// The version of the JSON form. It is incremented when a field is renamed, removed or changes its meaning,
+/// but not when an optional field is added.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// The changes that one or more integrations would make, or made.
@@ -16,8 +17,8 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub struct PlanReport {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// The mode: `dry run` or `real run`.
-    pub mode: String,
+    /// The mode.
+    pub mode: RunMode,
     /// The worst status of all integrations; `invalid` if the data is invalid.
     #[serde(default)]
     pub status: ReportStatus,
@@ -40,6 +41,28 @@ pub struct PlanReport {
     pub invalid: Option<InvalidData>,
     /// Remarks about the plan as a whole.
     pub notes: Vec<String>,
+}
+
+/// Whether changes are only planned, or made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RunMode {
+    /// Changes are only planned.
+    #[default]
+    #[serde(rename = "dry run")]
+    DryRun,
+    /// Changes are made.
+    #[serde(rename = "real run")]
+    Real,
+}
+
+impl RunMode {
+    /// The name of the mode.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::DryRun => "dry run",
+            Self::Real => "real run",
+        }
+    }
 }
 
 /// The revision of a bundle.
@@ -74,6 +97,9 @@ pub struct Totals {
     /// Number of changes that are not made because the desired state of their scope is unknown.
     #[serde(default)]
     pub not_done: usize,
+    /// Number of objects that are not planned, because an input of theirs is not approved yet.
+    #[serde(default)]
+    pub not_planned: usize,
     /// Number of errors.
     pub errors: usize,
     /// Number of steps that were executed; absent in a dry run.
@@ -84,7 +110,7 @@ pub struct Totals {
 /// An integration that the change does not affect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnaffectedIntegration {
-    /// Its name.
+    /// The name.
     pub integration: String,
     /// The reason why it is not affected.
     pub reason: String,
@@ -93,7 +119,7 @@ pub struct UnaffectedIntegration {
 /// An integration that could not run on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UncheckedIntegration {
-    /// Its name.
+    /// The name.
     pub integration: String,
     /// The requirement that this machine does not meet.
     pub reason: String,
@@ -111,21 +137,27 @@ pub struct DisabledShards {
 /// The report of one integration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IntegrationReport {
-    /// Its name.
+    /// The name.
     pub integration: String,
     /// The id of its run, for `qontract explain run ID`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
     /// The status of its run.
     pub status: ReportStatus,
-    /// Its counts.
+    /// The counts.
     pub totals: Totals,
     /// The changed lines of the data that caused the run.
     pub causes: Vec<Location>,
-    /// Its changes, including held ones.
+    /// The changes, including held ones.
     pub changes: Vec<ReportedChange>,
-    /// Operations in progress in the target, such as a roll-out.
+    /// Operations in progress in the target that the run waits for.
     pub waits: Vec<ReportedWait>,
+    /// Rollouts in progress that the run does not wait for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rollouts: Vec<ReportedWait>,
+    /// Objects that do not work as declared, although nothing failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub degraded: Vec<ReportedWait>,
     /// The errors.
     pub errors: Vec<ReportedFault>,
     /// Remarks about the run.
@@ -147,11 +179,15 @@ pub enum ReportStatus {
     Unchanged,
     /// One or more changes, none of them held.
     Changes,
+    /// Nothing failed, but an object does not work as declared.
+    Degraded,
+    /// Nothing failed, but an operation in the target is still in progress after a real run.
+    Waiting,
     /// One or more changes are held, and nothing failed.
     Held,
     /// Something failed.
     Failed,
-    /// Nothing was planned, because the data does not validate; only for a whole report.
+    /// Nothing was planned, because the data is invalid; only for a whole report.
     Invalid,
 }
 
@@ -180,9 +216,9 @@ pub struct ReportedChange {
     pub scope: BTreeMap<String, String>,
     /// The kind of the object, such as `ConfigMap`.
     pub kind: String,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its namespace, if it has one.
+    /// The namespace, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// The change in words, without its sign.
@@ -191,6 +227,9 @@ pub struct ReportedChange {
     pub fields: Vec<ReportedField>,
     /// Remarks about the change.
     pub notes: Vec<String>,
+    /// Remarks that follow the fields, such as the number of omitted ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trailing_notes: Vec<String>,
     /// The provenance of the change in the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<Location>,
@@ -259,14 +298,14 @@ pub struct Location {
     pub renamed_from: Option<String>,
 }
 
-/// An operation that is in progress in the target.
+/// The state of an operation or an object in the target: a wait, a rollout or a degradation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportedWait {
-    /// The shard that waits.
+    /// The shard that observed it.
     pub shard: String,
-    /// A description of the operation that the shard waits for.
+    /// A description.
     pub message: String,
-    /// Its provenance in the data.
+    /// The provenance in the data.
     pub locations: Vec<Location>,
 }
 
@@ -282,7 +321,7 @@ pub struct ReportedFault {
     /// How to fix it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// Its provenance in the data.
+    /// The provenance in the data.
     pub locations: Vec<Location>,
 }
 
@@ -402,6 +441,11 @@ impl Totals {
         self.add + self.change + self.replace + self.remove
     }
 
+    /// Whether all counts are 0.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.changes() + self.held + self.not_done + self.not_planned + self.errors == 0
+    }
+
     fn plus(self, other: Self) -> Self {
         Self {
             add: self.add + other.add,
@@ -411,6 +455,7 @@ impl Totals {
             fields_removed: self.fields_removed + other.fields_removed,
             held: self.held + other.held,
             not_done: self.not_done + other.not_done,
+            not_planned: self.not_planned + other.not_planned,
             errors: self.errors + other.errors,
             applied: match (self.applied, other.applied) {
                 (None, None) => None,
@@ -423,9 +468,10 @@ impl Totals {
 impl IntegrationReport {
     /// Renames all files, for output outside of the data repo.
     pub fn rename_files(&mut self, name: &dyn Fn(&str) -> String) {
-        let Self { causes, changes, waits, errors, .. } = self;
+        let Self { causes, changes, waits, rollouts, degraded, errors, .. } = self;
         let locations = changes.iter_mut().filter_map(|change| change.location.as_mut());
-        let locations = locations.chain(waits.iter_mut().flat_map(|wait| &mut wait.locations));
+        let observed = waits.iter_mut().chain(rollouts).chain(degraded);
+        let locations = locations.chain(observed.flat_map(|one| &mut one.locations));
         let locations = locations.chain(errors.iter_mut().flat_map(|error| &mut error.locations));
         for location in locations.chain(causes) {
             location.file = name(&location.file);
@@ -436,10 +482,10 @@ impl IntegrationReport {
 
 impl PlanReport {
     /// Creates a report without integrations.
-    pub fn new(mode: &str, base: Option<RevisionInfo>, head: RevisionInfo) -> Self {
+    pub fn new(mode: RunMode, base: Option<RevisionInfo>, head: RevisionInfo) -> Self {
         Self {
             schema_version: SCHEMA_VERSION,
-            mode: mode.to_owned(),
+            mode,
             status: ReportStatus::Unchanged,
             base,
             head,
@@ -456,6 +502,7 @@ impl PlanReport {
     #[must_use]
     pub fn with_invalid(mut self, invalid: InvalidData) -> Self {
         self.status = ReportStatus::Invalid;
+        self.totals.errors += invalid.errors;
         self.invalid = Some(invalid);
         self
     }

@@ -1,4 +1,4 @@
-//! Renders the status table of `up`: a pure function of the state of the loops and the size of the terminal.
+//! Renders the `up` table (status table): a pure function of the state of the loops and the size of the terminal.
 //!
 //! **Invariant:** the table has at most (terminal rows − 2) lines, and no line is wider than the terminal
 //! (`a_table_fits_its_terminal`).
@@ -13,7 +13,7 @@ use qontract_diagnostics::{pluralize, sanitize};
 pub use line::StatusLine;
 use line::{LinePart, LineStyle, cut, width_of};
 
-use crate::DataUse;
+use crate::{DataUse, RunMode};
 
 /// Number of terminal rows that remain free for the log and the cursor.
 const MARGIN: usize = 2;
@@ -41,8 +41,8 @@ pub struct StatusTitle {
     pub data: String,
     /// The commit of the data.
     pub commit: Option<String>,
-    /// The mode: `real run` or `dry run`.
-    pub mode: &'static str,
+    /// The mode.
+    pub mode: RunMode,
     /// The abbreviated sha of the bundle in use.
     pub bundle: String,
     /// The targets: `sandbox DIR` or `real targets`.
@@ -60,8 +60,12 @@ pub enum LoopState {
     Failed,
     /// A change needs approval.
     Held,
+    /// An object does not work as declared.
+    Degraded,
     /// The last run failed temporarily; the next one may succeed.
     Retrying,
+    /// An operation in the target is in progress.
+    Waiting,
     /// The loop has not run yet.
     Starting,
     /// The last run succeeded.
@@ -69,13 +73,16 @@ pub enum LoopState {
 }
 
 impl LoopState {
-    const ALL: [Self; 5] = [Self::Failed, Self::Held, Self::Retrying, Self::Starting, Self::Ok];
+    const ALL: [Self; 7] =
+        [Self::Failed, Self::Held, Self::Degraded, Self::Retrying, Self::Waiting, Self::Starting, Self::Ok];
 
     fn as_str(self) -> &'static str {
         match self {
             Self::Failed => "failed",
             Self::Held => "held",
+            Self::Degraded => "degraded",
             Self::Retrying => "retrying",
+            Self::Waiting => "waiting",
             Self::Starting => "starting",
             Self::Ok => "ok",
         }
@@ -84,7 +91,7 @@ impl LoopState {
     fn style(self) -> LineStyle {
         match self {
             Self::Failed => LineStyle::Red,
-            Self::Held | Self::Retrying => LineStyle::Yellow,
+            Self::Held | Self::Degraded | Self::Retrying | Self::Waiting => LineStyle::Yellow,
             Self::Starting => LineStyle::Dim,
             Self::Ok => LineStyle::Green,
         }
@@ -96,7 +103,7 @@ impl LoopState {
 pub struct LoopView {
     /// The integration.
     pub name: String,
-    /// Its state after the last run.
+    /// The state after the last run.
     pub state: LoopState,
     /// Number of shards, if known.
     pub shards: Option<usize>,
@@ -106,7 +113,7 @@ pub struct LoopView {
     pub held: usize,
     /// The duration of the last run.
     pub took: Option<Duration>,
-    /// Its current activity.
+    /// The current activity.
     pub now: LoopActivity,
     /// Shards that failed or are held.
     pub attention_shards: Vec<ShardView>,
@@ -126,7 +133,7 @@ pub enum LoopActivity {
 /// A shard that failed or is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardView {
-    /// Its key.
+    /// The key.
     pub key: String,
     /// Whether the shard failed.
     pub failed: bool,
@@ -241,12 +248,15 @@ fn title(title: &StatusTitle, width: usize) -> StatusLine {
         Some(commit) => format!("{} @ {}", sanitize(data), short(commit)),
         None => sanitize(data).into_owned(),
     };
-    let mode_style = if *mode == "dry run" { LineStyle::Plain } else { LineStyle::Bold };
+    let mode_style = match mode {
+        RunMode::DryRun => LineStyle::Plain,
+        RunMode::Real => LineStyle::Bold,
+    };
     fit_parts(
         vec![
             (3, LinePart::new("qontract up", LineStyle::Bold)),
             (0, LinePart::plain(data)),
-            (1, LinePart::new(*mode, mode_style)),
+            (1, LinePart::new(mode.as_str(), mode_style)),
             (2, LinePart::plain(sanitize(targets).into_owned())),
         ],
         width,
@@ -268,8 +278,8 @@ fn totals(view: &StatusView, width: usize) -> StatusLine {
     let mut parts = vec![(2, LinePart::plain(pluralize(view.loops.len(), "integration")))];
     for state in LoopState::ALL.into_iter().rev() {
         let rank = match state {
-            LoopState::Failed | LoopState::Held => 0,
-            LoopState::Retrying | LoopState::Starting | LoopState::Ok => 1,
+            LoopState::Failed | LoopState::Held | LoopState::Degraded => 0,
+            LoopState::Retrying | LoopState::Waiting | LoopState::Starting | LoopState::Ok => 1,
         };
         if count(state) > 0 {
             parts.push((rank, LinePart::new(format!("{} {}", count(state), state.as_str()), state.style())));

@@ -1,5 +1,5 @@
-//! Renders text tables with aligned columns, separated by two spaces. Unsafe characters in cells are escaped, so
-//! each row is one line.
+//! Renders text tables with aligned columns, separated by two spaces. Unsafe characters in cells are escaped,
+//! so each row is one line.
 
 use std::borrow::Cow;
 

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+pub use qontract_diagnostics::human::shortened;
 use qontract_diagnostics::{StyledText, TextStyle, pluralize, sanitize};
 use serde_json::Value;
 
 use crate::model::{
     ChangeAction, FieldAction, IntegrationReport, Location, PlanReport, ReportedChange, ReportedFault,
-    ReportedField, StepResult, Totals, UncheckedIntegration,
+    ReportedField, ReportedWait, StepResult, Totals, UncheckedIntegration,
 };
 
 /// The level of detail of a rendered plan.
@@ -78,13 +79,11 @@ pub fn render(report: &PlanReport, detail: PlanDetail) -> StyledText {
     if let Some(invalid) = &report.invalid {
         out.push(TextStyle::Error, &invalid.summary());
         out.push(TextStyle::Plain, "; nothing was planned");
-    } else if report.totals.changes() + report.totals.held + report.totals.not_done + report.totals.errors
-        == 0
-    {
+    } else if report.totals.is_empty() {
         out.push(TextStyle::Plain, "no changes");
     } else {
         summary(&report.totals, &mut out);
-        let concerned = report.integrations.iter().filter(|one| has_content(&one.totals)).count();
+        let concerned = report.integrations.iter().filter(|one| !one.totals.is_empty()).count();
         out.push(TextStyle::Plain, &format!(", in {}", pluralize(concerned, "integration")));
     }
     if !report.unaffected.is_empty() {
@@ -108,17 +107,13 @@ pub fn render(report: &PlanReport, detail: PlanDetail) -> StyledText {
 /// Renders the plan of one integration, without its name; empty if there is nothing to report.
 pub fn render_integration(integration: &IntegrationReport, detail: PlanDetail) -> StyledText {
     let mut out = body(integration, detail, "");
-    if out.is_empty() {
+    if out.is_empty() && integration.totals.is_empty() {
         return out;
     }
     summary(&integration.totals, &mut out);
     out.push(TextStyle::Plain, "\n");
     approval(integration, &mut out);
     out
-}
-
-fn has_content(totals: &Totals) -> bool {
-    totals.changes() + totals.held + totals.not_done + totals.errors > 0
 }
 
 /// Adds the datafile that would approve the held changes.
@@ -131,6 +126,16 @@ fn approval(integration: &IntegrationReport, out: &mut StyledText) {
     }
 }
 
+/// The waits, rollouts and degradations of an integration, each with its label.
+pub(crate) fn target_states(
+    integration: &IntegrationReport,
+) -> impl Iterator<Item = (&'static str, &ReportedWait)> {
+    let IntegrationReport { waits, rollouts, degraded, .. } = integration;
+    let waits = waits.iter().map(|one| ("waits", one));
+    let rollouts = rollouts.iter().map(|one| ("rolling out", one));
+    waits.chain(rollouts).chain(degraded.iter().map(|one| ("degraded", one)))
+}
+
 /// Changes, waits and errors, sorted by shard; those without a shard come last.
 fn body(integration: &IntegrationReport, detail: PlanDetail, indent: &str) -> StyledText {
     let mut shards: BTreeMap<&str, StyledText> = BTreeMap::new();
@@ -138,12 +143,12 @@ fn body(integration: &IntegrationReport, detail: PlanDetail, indent: &str) -> St
     for change in &integration.changes {
         one_change(change, detail, indent, shards.entry(&change.shard).or_default());
     }
-    for wait in &integration.waits {
-        let out = shards.entry(&wait.shard).or_default();
+    for (word, one) in target_states(integration) {
+        let out = shards.entry(&one.shard).or_default();
         out.push(TextStyle::Plain, indent);
-        out.push(TextStyle::Warning, "waits");
-        out.push(TextStyle::Plain, &format!(": {}\n", sanitize(&wait.message)));
-        locations(&wait.locations, indent, out);
+        out.push(TextStyle::Warning, word);
+        out.push(TextStyle::Plain, &format!(": {}\n", sanitize(&one.message)));
+        locations(&one.locations, indent, out);
     }
     for error in &integration.errors {
         let out = match error.shards.first() {
@@ -202,6 +207,9 @@ fn one_change(change: &ReportedChange, detail: PlanDetail, indent: &str, out: &m
         let text = format!("{indent}    … {} (--full shows them)\n", pluralize(folded, noun));
         out.push(TextStyle::Dim, &text);
     }
+    for note in &change.trailing_notes {
+        out.push(TextStyle::Plain, &format!("{indent}    {}\n", sanitize(note)));
+    }
     if let Some(location) = &change.location {
         out.push(TextStyle::Dim, &format!("{indent}    --> {}\n", sanitize(&location.to_string())));
     }
@@ -211,8 +219,8 @@ fn one_change(change: &ReportedChange, detail: PlanDetail, indent: &str, out: &m
 }
 
 impl ReportedField {
-    /// Maximum number of characters shown of the value. The limit is higher for removed values, which cannot be
-    /// looked up afterwards.
+    /// Maximum number of characters shown of the value. The limit is higher for removed values, which cannot
+    /// be looked up afterwards.
     pub(crate) fn max_value(&self, usual: usize) -> usize {
         match self.action {
             FieldAction::Removed => usual.saturating_mul(3),
@@ -225,7 +233,7 @@ impl ReportedField {
 fn field_line(field: &ReportedField, max_value: usize) -> String {
     let ReportedField { action, path, before, after } = field;
     let max = field.max_value(max_value);
-    let show = |value: &Value| shortened(&value.to_string(), max);
+    let show = |value: &Value| value_text(value, max);
     let values = match (before, after) {
         (None, None) => String::new(),
         (Some(value), None) | (None, Some(value)) => format!(": {}", show(value)),
@@ -234,14 +242,18 @@ fn field_line(field: &ReportedField, max_value: usize) -> String {
     sanitize(&format!("{} {path}{values}", action.sign())).into_owned()
 }
 
-/// The first `max` characters of a string, followed by the number of omitted ones.
-pub fn shortened(text: &str, max: usize) -> String {
-    match text.char_indices().nth(max) {
-        Some((end, _)) => {
-            let more = pluralize(text[end..].chars().count(), "more character");
-            format!("{}… ({more})", &text[..end])
+/// A value as JSON, with at most `max` characters. A string ends with the number of omitted characters; of a
+/// map or list, the number is unknown, because its values are truncated too.
+pub(crate) fn value_text(value: &Value, max: usize) -> String {
+    match value {
+        Value::String(text) => Value::String(shortened(text, max)).to_string(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            let text = value.to_string();
+            match text.char_indices().nth(max) {
+                Some((end, _)) => format!("{}…", &text[..end]),
+                None => text,
+            }
         }
-        None => text.to_owned(),
     }
 }
 
@@ -273,7 +285,18 @@ fn locations(locations: &[Location], indent: &str, out: &mut StyledText) {
 
 /// Adds `1 to add, 0 to change, 2 to remove` and other counts, without a line break.
 fn summary(totals: &Totals, out: &mut StyledText) {
-    let Totals { add, change, replace, remove, fields_removed: _, held, not_done, errors, applied } = *totals;
+    let Totals {
+        add,
+        change,
+        replace,
+        remove,
+        fields_removed: _,
+        held,
+        not_done,
+        not_planned,
+        errors,
+        applied,
+    } = *totals;
     let mut count = |style: TextStyle, count: usize, text: String| {
         out.push(if count > 0 { style } else { TextStyle::Plain }, &text);
     };
@@ -293,6 +316,10 @@ fn summary(totals: &Totals, out: &mut StyledText) {
     if not_done > 0 {
         count(TextStyle::Plain, 0, ", ".to_owned());
         count(TextStyle::Warning, not_done, format!("{not_done} not done"));
+    }
+    if not_planned > 0 {
+        count(TextStyle::Plain, 0, ", ".to_owned());
+        count(TextStyle::Warning, not_planned, format!("{not_planned} not planned"));
     }
     if let Some(applied) = applied {
         count(TextStyle::Plain, applied, format!("; {} done", pluralize(applied, "step")));

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use qontract_report::text::{PlanDetail, render_integration};
 use qontract_report::{
     ChangeAction, DataSide, FieldAction, FindingReport, IntegrationReport, InvalidData, Location, PlanReport,
-    ReportStatus, ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo, StepResult,
-    Totals, UnaffectedIntegration, markdown, text,
+    ReportStatus, ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo, RunMode,
+    StepResult, Totals, UnaffectedIntegration, markdown, text,
 };
 use serde_json::{Value, json};
 
@@ -27,6 +27,7 @@ fn change(action: ChangeAction, kind: &str, name: &str, fields: Vec<ReportedFiel
         summary: format!("{} {kind} `{name}` (cluster=c1, namespace=n1)", action.as_str()),
         fields,
         notes: Vec::new(),
+        trailing_notes: Vec::new(),
         location: Some(Location::parse("data/n1.yml:7")),
         held: None,
         approvable: false,
@@ -48,6 +49,8 @@ fn integration(
         causes: vec![Location::parse("data/n1.yml:9")],
         changes,
         waits: Vec::new(),
+        rollouts: Vec::new(),
+        degraded: Vec::new(),
         errors,
         notes: Vec::new(),
         disabled: Vec::new(),
@@ -59,7 +62,7 @@ fn integration(
 fn report() -> PlanReport {
     let base = RevisionInfo { sha256: "0".repeat(64), commit: Some("1".repeat(40)), modified: false };
     let head = RevisionInfo { sha256: "f".repeat(64), commit: None, modified: true };
-    let mut report = PlanReport::new("dry run", Some(base), head);
+    let mut report = PlanReport::new(RunMode::DryRun, Some(base), head);
     let fields = vec![
         field(FieldAction::Removed, "spec.hard.limits.memory", Some(json!("8Gi")), None),
         field(FieldAction::Changed, "spec.hard.pods", Some(json!(1)), Some(json!(2))),
@@ -86,7 +89,7 @@ fn report() -> PlanReport {
     first.notes = vec!["`cluster=c3` is skipped: disabled".to_owned()];
     first.waits = vec![ReportedWait {
         shard: "cluster=c1, namespace=n1".to_owned(),
-        message: "a roll-out".to_owned(),
+        message: "a rollout".to_owned(),
         locations: Vec::new(),
     }];
     report.add(first);
@@ -128,7 +131,7 @@ openshift-resources
   held: - remove Secret `db` (cluster=c1, namespace=n1)
       --> data/n1.yml:7
       it would empty the scope
-  waits: a roll-out
+  waits: a rollout
   note: `cluster=c3` is skipped: disabled
 
 note: something to know
@@ -144,7 +147,7 @@ to approve the held changes, add this to the data:
 
 #[test]
 fn a_plan_without_changes_is_reported_as_such() {
-    let mut report = PlanReport::new("dry run", None, RevisionInfo::default());
+    let mut report = PlanReport::new(RunMode::DryRun, None, RevisionInfo::default());
     assert_eq!(text::render(&report, PlanDetail::default()).plain(), "no changes\n");
     report.add(integration("a", ReportStatus::Unchanged, Vec::new(), Vec::new()));
     report.add_unaffected(UnaffectedIntegration { integration: "b".to_owned(), reason: String::new() });
@@ -235,10 +238,10 @@ fn long_diffs_are_folded_with_counts() {
 fn a_plan_as_markdown() {
     let expect = r#"### Plan: 1 to add, 1 to change, 1 field removed, 1 held, 1 error
 
-| integration | add | change | replace | remove | fields removed | held | errors |
-|---|---|---|---|---|---|---|---|
-| `openshift-namespaces` | 0 | 0 | 0 | 0 | 0 | 0 | 1 |
-| `openshift-resources` | 1 | 1 | 0 | 0 | 1 | 1 | 0 |
+| integration | add | change | replace | remove | fields removed | held | not done | not planned | errors |
+|---|---|---|---|---|---|---|---|---|---|
+| `openshift-namespaces` | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 1 |
+| `openshift-resources` | 1 | 1 | 0 | 0 | 1 | 1 | 0 | 0 | 0 |
 
 **error** in `openshift-namespaces`: ``cluster `c2` cannot be reached``, `data/c2.yml`
 - `no connection`
@@ -266,7 +269,7 @@ because of `data/n1.yml:9`
   - added `data.password`
 - **add** `ConfigMap` `new` in `cluster=c1, namespace=n1`, `data/n1.yml:7`
   - … 2 fields
-- waits: `a roll-out`
+- waits: `a rollout`
 - note: `` `cluster=c3` is skipped: disabled ``
 
 </details>
@@ -283,7 +286,7 @@ fn a_comment_stays_within_its_size_and_counts_omitted_entries() {
     let fields = vec![field(FieldAction::Changed, "a", Some(json!("x".repeat(100))), Some(json!(2)))];
     let changes: Vec<ReportedChange> =
         (0..500).map(|n| change(ChangeAction::Change, "Thing", &format!("t{n}"), fields.clone())).collect();
-    let mut report = PlanReport::new("dry run", None, RevisionInfo::default());
+    let mut report = PlanReport::new(RunMode::DryRun, None, RevisionInfo::default());
     for name in ["a", "b"] {
         report.add(integration(name, ReportStatus::Changes, changes.clone(), Vec::new()));
     }
@@ -301,7 +304,7 @@ fn a_comment_stays_within_its_size_and_counts_omitted_entries() {
 
 #[test]
 fn many_integrations_leave_space_for_their_changes() {
-    let mut report = PlanReport::new("dry run", None, RevisionInfo::default());
+    let mut report = PlanReport::new(RunMode::DryRun, None, RevisionInfo::default());
     for number in 0..1_000 {
         let one = vec![change(ChangeAction::Add, "Thing", "x", Vec::new())];
         report.add(integration(&format!("i{number:04}"), ReportStatus::Changes, one, Vec::new()));
@@ -319,7 +322,7 @@ const HOSTILE: &str = "a|b`c``d\n/close\n- **x** <script>alert(1)</script> @all 
 fn hostile_report() -> PlanReport {
     let text = || HOSTILE.to_owned();
     let head = RevisionInfo { sha256: text(), commit: Some(text()), modified: true };
-    let mut report = PlanReport::new("dry run", None, head);
+    let mut report = PlanReport::new(RunMode::DryRun, None, head);
     let mut one = change(
         ChangeAction::Change,
         HOSTILE,
@@ -328,6 +331,7 @@ fn hostile_report() -> PlanReport {
     );
     one.scope = BTreeMap::from([(text(), text())]);
     one.notes = vec![text()];
+    one.trailing_notes = vec![text()];
     one.location = Some(Location::parse(HOSTILE));
     let held = ReportedChange {
         held: Some(text()),
@@ -367,7 +371,7 @@ fn invalid_report(text: &str, count: usize) -> PlanReport {
     };
     let (side, errors, warnings, omitted) = (DataSide::Head, count + 5, 1, 6);
     let findings = vec![finding; count];
-    PlanReport::new("dry run", None, RevisionInfo::default()).with_invalid(InvalidData {
+    PlanReport::new(RunMode::DryRun, None, RevisionInfo::default()).with_invalid(InvalidData {
         side,
         errors,
         warnings,
@@ -381,13 +385,13 @@ fn a_report_of_invalid_data_lists_the_findings_and_counts_the_rest() {
     let report = invalid_report("x", 1);
     assert_eq!(report.status, ReportStatus::Invalid);
     let json: Value = serde_json::from_slice(&report.to_json()).unwrap();
-    assert_eq!(json["status"], "invalid");
-    let expect = "### Plan: the data of head does not validate: 6 errors, 1 warning; nothing was planned\n\n\
+    assert_eq!((&json["status"], &json["totals"]["errors"]), (&json!("invalid"), &json!(6)));
+    let expect = "### Plan: the data of head is invalid: 6 errors, 1 warning; nothing was planned\n\n\
         - **error** `Q2001`: `x:3:7`: `x`\n  - hint: `x`\n\n\
         **and 6 more**, omitted to keep this comment short\n";
     assert_eq!(markdown::render(&report, PlanDetail::default(), markdown::MAX_BYTES), expect);
     let plain = text::render(&report, PlanDetail::default()).plain();
-    assert_eq!(plain, "the data of head does not validate: 6 errors, 1 warning; nothing was planned\n");
+    assert_eq!(plain, "the data of head is invalid: 6 errors, 1 warning; nothing was planned\n");
     // Long strings do not exceed the size limit of the comment.
     let long = markdown::render(&invalid_report(&"`x".repeat(5_000), 50), PlanDetail::default(), 10_000);
     assert!(long.len() <= 10_000 && long.contains(" more**, omitted"), "{long}");
@@ -453,7 +457,7 @@ fn strings_from_the_data_are_never_markup() {
     assert_eq!(outside.matches("</details>").count(), 1, "{outside}");
     assert_eq!(outside.matches('<').count(), 4, "details and summary, opened and closed: {outside}");
     let row = markdown.lines().find(|line| line.starts_with("| `")).unwrap();
-    assert_eq!(row.replace("\\|", "").matches('|').count(), 9, "{row}");
+    assert_eq!(row.replace("\\|", "").matches('|').count(), 11, "{row}");
 }
 
 #[test]
@@ -470,10 +474,10 @@ fn json_follows_its_published_schema() {
     let schema: Value = serde_json::from_str(schema).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let mut real = report();
-    real.mode = "real run".to_owned();
+    real.mode = RunMode::Real;
     real.totals.applied = Some(3);
     real.integrations[1].changes[0].result = Some(StepResult::NotTried);
-    let empty = PlanReport::new("dry run", None, RevisionInfo::default());
+    let empty = PlanReport::new(RunMode::DryRun, None, RevisionInfo::default());
     for report in [report(), real, empty, hostile_report(), invalid_report(HOSTILE, 2)] {
         let json: Value = serde_json::from_slice(&report.to_json()).unwrap();
         let errors: Vec<String> = validator.iter_errors(&json).map(|error| error.to_string()).collect();

@@ -42,7 +42,7 @@ pub enum Rule {
     /// The integration's own datafile or its approvals differ.
     OwnFile,
     /// The integration makes ad-hoc reads at run time, which cannot be predicted.
-    LooksUp,
+    AdHocReads,
 }
 
 impl Rule {
@@ -54,7 +54,7 @@ impl Rule {
             Rule::Declared => "desired state",
             Rule::NoState => "query results; it has no desired state to compare",
             Rule::OwnFile => "its datafile or an approval",
-            Rule::LooksUp => "it reads data at run time",
+            Rule::AdHocReads => "it reads data at run time",
         }
     }
 }
@@ -158,7 +158,7 @@ fn decide(integration: &Integration, pair: &BundlePair, options: &Options) -> Re
     let all = reads_ad_hoc || !own.is_empty() || comparison.common;
     let rule = match (comparison.is_empty(), reads_ad_hoc) {
         (false, _) => Rule::Declared,
-        (true, true) => Rule::LooksUp,
+        (true, true) => Rule::AdHocReads,
         (true, false) if own.is_empty() => return Ok(AffectedVerdict::Unaffected(Rule::Declared)),
         (true, false) => Rule::OwnFile,
     };

@@ -23,7 +23,7 @@ pub struct Violation {
     pub schema: String,
     /// The query.
     pub query: String,
-    /// The GraphQL field through which the query reaches it.
+    /// The GraphQL field through which the query reaches the schema.
     pub field: String,
 }
 

@@ -5,6 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use qontract_access::{ReadPermit, WritePermit};
 use serde::Serialize;
 
@@ -102,12 +104,21 @@ pub struct ReadContext {
     pub permit: ReadPermit,
     /// The data, for ad-hoc queries and resources.
     pub data: Data,
+    /// The data before a proposed change, if the run compares two bundles.
+    pub base: Option<Data>,
     /// Caches the reads of this round. All shards share it.
     pub cache: RoundCache,
-    /// The date of the run.
-    pub today: Date,
+    /// The time of this round. Integrations use it instead of a clock, so that a run can be replayed.
+    pub now: Timestamp,
     /// The secrets that this shard may read. Values that the shard reads are recorded there for redaction.
     pub secrets: ShardSecrets,
+}
+
+impl ReadContext {
+    /// The date of this round, in UTC.
+    pub fn today(&self) -> Date {
+        self.now.to_zoned(TimeZone::UTC).date()
+    }
 }
 
 /// The context of the write phase. It exists only in a real run.
@@ -119,6 +130,8 @@ pub struct WriteContext<'r> {
     pub read: &'r ReadPermit,
     /// The name of the run, for annotations on target objects.
     pub run: &'r str,
+    /// The time of this round, as in [`ReadContext::now`].
+    pub now: Timestamp,
 }
 
 /// One shard of a declared state, as passed to `resolve` and `observe`.

@@ -5,6 +5,7 @@
 
 mod batch;
 mod engine;
+mod query_name;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -22,6 +23,7 @@ use crate::state::digest;
 
 pub use batch::ResourceBatch;
 pub use engine::LoadedBundle;
+use query_name::{abbreviate, quoted};
 
 /// A GraphQL request to a bundle.
 #[derive(Clone, Copy, Debug)]
@@ -90,9 +92,9 @@ pub trait BundleReader: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum DataError {
     /// The request or the data does not match the GraphQL types.
-    #[error("the query {query} cannot be answered: {why}")]
+    #[error("cannot execute query {query}: {why}")]
     Refused {
-        /// Its name.
+        /// The name of the query.
         query: String,
         /// The reason.
         why: String,
@@ -106,7 +108,7 @@ pub enum DataError {
     /// The query read schemas that are not on the integration's allow-list.
     #[error("the query {query} reads {}, which the integration may not read", .schemas.iter().map(|schema| format!("`{schema}`")).collect::<Vec<_>>().join(", "))]
     Forbidden {
-        /// Its name.
+        /// The name of the query.
         query: String,
         /// The schemas that are not on the allow-list.
         schemas: BTreeSet<String>,
@@ -114,7 +116,7 @@ pub enum DataError {
     /// The integration made a request that it did not declare.
     #[error("the query {query} is not declared")]
     Undeclared {
-        /// Its name.
+        /// The name of the query.
         query: String,
     },
 }
@@ -199,7 +201,7 @@ pub struct Data {
 /// The requests that an integration may make.
 #[derive(Clone, Debug, Default)]
 pub struct QueryPolicy {
-    /// Its declared queries.
+    /// The declared queries.
     pub queries: Vec<DeclaredQuery>,
     /// Whether the integration may make ad-hoc queries and read resources by path.
     pub allow_ad_hoc: bool,
@@ -227,6 +229,21 @@ impl Data {
     /// The name of the bundle.
     pub fn sha(&self) -> &str {
         self.source.sha()
+    }
+
+    /// The commit that the bundle was built from, if known.
+    pub fn commit(&self) -> Option<&str> {
+        self.source.commit()
+    }
+
+    /// The time of that commit, in seconds since 1970.
+    pub fn commit_time(&self) -> Option<i64> {
+        self.source.commit_time()
+    }
+
+    /// A handle to another bundle that allows the same requests. Its log is empty.
+    pub(crate) fn of_bundle(&self, source: Arc<dyn BundleReader>) -> Self {
+        Self { source, policy: Arc::clone(&self.policy), query_log: Arc::default(), subset: None }
     }
 
     /// The source of the bundle.
@@ -365,19 +382,5 @@ impl Data {
         }
         log.forbidden.entry(name.to_owned()).or_default().extend(schemas.iter().cloned());
         Err(DataError::Forbidden { query: name.to_owned(), schemas })
-    }
-}
-
-fn quoted(name: &str) -> String {
-    format!("`{name}`")
-}
-
-/// The beginning of a string, on one line.
-fn abbreviate(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let line = words.join(" ");
-    match line.char_indices().nth(60) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
     }
 }

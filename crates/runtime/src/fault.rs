@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::key::Scope;
 use crate::source_location::SourceLocation;
 
 /// The party that has to act on a fault. It determines the exit code and the metric label.
@@ -47,6 +48,9 @@ pub struct Fault {
     /// A hint on how to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// The cause, without the scope that could not be read: faults of several scopes have the same cause.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Box<str>>,
     /// The source locations, as far as they are known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<SourceLocation>,
@@ -65,6 +69,7 @@ impl Fault {
             text: text.into(),
             details: Vec::new(),
             hint: None,
+            cause: None,
             places: Vec::new(),
             is_undone: false,
             is_interrupted: false,
@@ -127,6 +132,13 @@ impl Fault {
     pub fn while_doing(mut self, what: &str) -> Self {
         self.text = format!("{what}: {}", self.text);
         self
+    }
+
+    /// Prefixes the message with the scope that could not be read.
+    #[must_use]
+    pub fn while_reading(mut self, scope: &Scope) -> Self {
+        self.cause = Some(self.text.as_str().into());
+        self.while_doing(&format!("cannot read `{scope}`"))
     }
 
     /// Marks that the failed operation had no effect.

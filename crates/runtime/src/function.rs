@@ -6,6 +6,7 @@ use std::future::Future;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use qontract_access::{Permits, ReadPermit};
 use tokio::sync::RwLock;
@@ -126,6 +127,10 @@ pub struct FunctionReport {
 pub struct FunctionContext<'r> {
     /// The data.
     pub data: &'r Data,
+    /// The data before a proposed change, if the run compares two bundles.
+    pub base: Option<&'r Data>,
+    /// The time of the run. Functions use it instead of a clock, so that a run can be replayed.
+    pub now: Timestamp,
     /// The values of the integration's flags.
     pub options: &'r Options,
     permits: &'r Permits,
@@ -140,13 +145,14 @@ pub struct FunctionContext<'r> {
 impl<'r> FunctionContext<'r> {
     pub(crate) fn new(
         data: &'r Data,
+        base: Option<&'r Data>,
         request: &'r RunRequest,
         permits: &'r Permits,
         guard: &'r RemovalGuard,
     ) -> Self {
         let reservations = Reservations::new(guard, request, permits);
         let (options, report, acting) = (&request.options, Mutex::default(), RwLock::default());
-        Self { data, options, permits, guard, reservations, request, report, acting }
+        Self { data, base, now: request.now, options, permits, guard, reservations, request, report, acting }
     }
 
     /// The refusal of a change that is held. In a real run, a removal that is not held is reserved in the
@@ -159,7 +165,7 @@ impl<'r> FunctionContext<'r> {
         let facts = ShardFacts { counts: [(change.object.scope.clone(), 0)].into(), ..ShardFacts::default() };
         let (key, steps, groups) = (&ShardKey::default(), vec![std::slice::from_ref(change)], vec![1]);
         let proposal = Proposal { key, facts: &facts, steps, groups };
-        self.reservations.judge(&[proposal]).await.into_iter().flatten().next().flatten()
+        self.reservations.judge_and_reserve(&[proposal]).await.into_iter().flatten().next().flatten()
     }
 
     /// The read permit.
@@ -242,7 +248,11 @@ impl<'r> FunctionContext<'r> {
         let shard = ShardKey::default();
         let attempt = StepAttempt { shard: &shard, changes: std::slice::from_ref(&change) };
         audit.begin(&attempt);
-        let done = until_forced(stop, effect(&WriteContext { permit, read: &self.permits.read, run })).await;
+        let done = until_forced(
+            stop,
+            effect(&WriteContext { permit, read: &self.permits.read, run, now: self.now }),
+        )
+        .await;
         let failed = done.as_ref().err();
         audit.record_write(&WriteRecord { run, shard: &shard, changes: attempt.changes, fault: failed });
         audit.end(&attempt);

@@ -1,4 +1,5 @@
-//! Guards, which prevent accidental removals.
+//! Guards, which prevent accidental removals: removal budgets (a removal budget per shard, caller and
+//! integration), protected kinds and approvals.
 //!
 //! Guards check every plan, also in a dry run. Removals that they refuse are held; additions and changes
 //! proceed. Guards are pure: they decide from the planned removals, the observed object counts, the approvals
@@ -54,6 +55,9 @@ pub struct ShardFacts {
     pub blocked: BTreeMap<Scope, String>,
     /// Number of objects in each scope.
     pub counts: BTreeMap<Scope, usize>,
+    /// The objects that a caller declares, without the caller. An object that moves from one caller to another
+    /// is not removed by the former.
+    pub declared: BTreeSet<ObjectKey>,
 }
 
 /// The planned steps of a shard, each as its changes.
@@ -76,7 +80,8 @@ pub type Verdicts = Vec<Option<Refusal>>;
 /// within the budgets, unless the kind is protected.
 const MIN_PROTECTED_SCOPE: usize = 2;
 
-/// Removing every object of an integration that manages at least this many needs an approval, even if each scope has only one.
+/// Removing every object of an integration that manages at least this many needs an approval, even if each
+/// scope has only one.
 const MIN_PROTECTED_INTEGRATION: usize = 5;
 
 /// Judges the removals of one run.
@@ -108,7 +113,7 @@ const MIN_PROTECTED_INTEGRATION: usize = 5;
 /// };
 /// assert_eq!(held(&["ConfigMap"]), [""; 0], "the removal is within the budget");
 /// assert_eq!(held(&["Namespace"]), ["removing a Namespace always needs an approval"]);
-/// let why = "2 removals are more than the 1 that a shard may make without approval";
+/// let why = "2 removals exceed the limit of 1 for a shard without approval";
 /// assert_eq!(held(&["ConfigMap", "Secret"]), [why, why]);
 /// ```
 #[derive(Clone, Debug)]
@@ -184,6 +189,12 @@ impl RemovalGuard {
             if let Some(why) = whole.blocked.get(scope).filter(|_| is_whole) {
                 return Some(Refusal::Blocked(why.clone()));
             }
+            if change.kind == ChangeKind::Remove
+                && scope.caller().is_some()
+                && whole.declared.contains(&change.object.without_caller())
+            {
+                return Some(Refusal::Blocked("another caller declares it".to_owned()));
+            }
             if is_whole && !whole.counts.contains_key(scope) {
                 return Some(Refusal::Blocked(format!("`{scope}` was not read")));
             }
@@ -251,8 +262,8 @@ impl RemovalGuard {
         }
     }
 
-    /// Holds removals without an approval if nothing would be left of what the integration manages. The rule
-    /// does not apply while another process has not counted its objects: some of them may be left.
+    /// Holds removals without an approval if they would remove every object that the integration manages. The
+    /// rule does not apply while another process has not counted its objects: some of them may be left.
     fn hold_emptied_integration(&self, context: &LimitContext<'_>, verdicts: &mut [Verdicts]) {
         let LimitContext { proposals, whole, .. } = *context;
         let Some(total) = self.integration_objects(context) else { return };
@@ -307,11 +318,13 @@ impl RemovalGuard {
         for (one, verdict) in proposals.iter().zip(&*verdicts) {
             let steps = one.steps.iter().zip(verdict).filter(|(_, held)| held.is_none());
             let changes = steps.flat_map(|(step, _)| step.iter()).filter(|change| counts(one, change));
-            open.extend(changes.map(|change| ObjectRef::from(&change.object)));
+            open.extend(
+                changes.map(|change| (ObjectRef::from(&change.object), change.incarnation.as_deref())),
+            );
         }
         let start = self.budgets.window_start(self.now);
         let reserved = ledger.reserved(start, |entry| level.has_entry(entry));
-        let added = open.iter().filter(|object| !reserved.contains(object)).count();
+        let added = open.iter().filter(|(object, which)| !reserved.contains(&(object, *which))).count();
         let allowed = self.max_removals(whole, ledger, level);
         if added == 0 || reserved.len() + added <= allowed {
             return;
@@ -339,7 +352,7 @@ impl RemovalGuard {
         match level {
             BudgetLevel::Shard(_, facts) => self.budgets.shard.max_removals(facts.counts.values().sum()),
             BudgetLevel::Caller(caller) => {
-                let own = whole.counts.iter().filter(|(scope, _)| caller_of(scope) == Some(caller));
+                let own = whole.counts.iter().filter(|(scope, _)| scope.caller() == Some(caller));
                 let others = others(&|count| count.callers.get(caller).copied().unwrap_or_default());
                 self.budgets.caller.max_removals(share(own.map(|(_, count)| count).sum(), others))
             }
@@ -370,7 +383,7 @@ impl BudgetLevel<'_> {
     fn has(self, shard: &ShardKey, change: &Change) -> bool {
         match self {
             BudgetLevel::Shard(key, _) => key == shard,
-            BudgetLevel::Caller(caller) => caller_of(&change.object.scope) == Some(caller),
+            BudgetLevel::Caller(caller) => change.object.scope.caller() == Some(caller),
             BudgetLevel::Integration => true,
         }
     }
@@ -382,11 +395,6 @@ impl BudgetLevel<'_> {
             BudgetLevel::Integration => true,
         }
     }
-}
-
-/// The caller of a scope, if the integration has callers.
-fn caller_of(scope: &Scope) -> Option<&str> {
-    scope.get("caller")
 }
 
 /// The planned changes in a scope.
@@ -416,16 +424,18 @@ struct CombinedFacts {
     deletes: BTreeSet<ObjectKey>,
     blocked: BTreeMap<Scope, String>,
     counts: BTreeMap<Scope, usize>,
+    declared: BTreeSet<ObjectKey>,
 }
 
 impl CombinedFacts {
     fn callers(&self) -> BTreeSet<&str> {
-        self.counts.keys().filter_map(caller_of).collect()
+        self.counts.keys().filter_map(Scope::caller).collect()
     }
 
     fn of(proposals: &[Proposal<'_>]) -> Self {
         let mut whole = Self::default();
-        for ShardFacts { deletes, blocked, counts } in proposals.iter().map(|one| one.facts) {
+        for ShardFacts { deletes, blocked, counts, declared } in proposals.iter().map(|one| one.facts) {
+            whole.declared.extend(declared.iter().cloned());
             whole.deletes.extend(deletes.iter().cloned());
             whole.blocked.extend(blocked.iter().map(|(scope, why)| (scope.clone(), why.clone())));
             for (scope, count) in counts {
@@ -472,7 +482,8 @@ fn budget_exceeded(
         BudgetLevel::Caller(caller) => format!("the caller `{caller}`"),
         BudgetLevel::Integration => "the integration".to_owned(),
     };
-    format!("{added} removals{before} are more than the {allowed} that {what} may make without approval")
+    let (removals, exceed) = if added == 1 { ("removal", "exceeds") } else { ("removals", "exceed") };
+    format!("{added} {removals}{before} {exceed} the limit of {allowed} for {what} without approval")
 }
 
 #[cfg(test)]

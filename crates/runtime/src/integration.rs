@@ -10,7 +10,7 @@ use crate::fault::{Fault, panic_fault};
 use crate::function::{DynFunction, Function};
 use crate::meta::IntegrationMeta;
 use crate::options::Options;
-use crate::process::Process;
+use crate::process::ProcessIntegration;
 use crate::type_erasure::{AnyDeclaredState, DynIntegration, StagedAdapter};
 use qontract_telemetry::activity;
 
@@ -44,16 +44,16 @@ impl Integration {
     }
 
     /// An integration of the process form.
-    pub fn process(process: Process) -> Self {
+    pub fn process(process: ProcessIntegration) -> Self {
         Self::new(IntegrationForm::Staged(Box::new(process)))
     }
 
-    /// Its form.
+    /// The form.
     pub(crate) fn form(&self) -> &IntegrationForm {
         &self.form
     }
 
-    /// Its metadata.
+    /// The metadata.
     pub fn meta(&self) -> &IntegrationMeta {
         match &self.form {
             IntegrationForm::Staged(integration) => integration.meta(),
@@ -69,8 +69,8 @@ impl Integration {
         }
     }
 
-    /// Its declared state, if it has one. Concurrent callers with the same data and options share one state:
-    /// it is declared once and cached while a caller holds it.
+    /// The declared state of the integration, if it has one. Concurrent callers with the same data and
+    /// options share one state: it is declared once and cached while a caller holds it.
     pub fn declare(&self, data: &Data, options: &Options) -> Result<Option<SharedDeclaredState>, Fault> {
         let _activity = activity::phase("declare", "declare");
         let declare = |data: &Data| match &self.form {

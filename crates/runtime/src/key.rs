@@ -119,9 +119,12 @@ impl Scope {
     pub fn get(&self, dimension: &str) -> Option<&str> {
         self.0.get(dimension)
     }
-}
 
-impl Scope {
+    /// The caller, if the integration has callers.
+    pub fn caller(&self) -> Option<&str> {
+        self.get("caller")
+    }
+
     /// Writes ` (cluster=a)`; nothing if the scope has no dimensions.
     pub(crate) fn write_in_parentheses(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.parts().next().is_none() { Ok(()) } else { write!(f, " ({self})") }

@@ -46,9 +46,10 @@ pub use declared_cache::SharedDeclaredState;
 pub use fault::{Fault, Responsible};
 pub use field_diff::{DiffEntry, FieldChange, FieldDiff};
 pub use meta::{
-    AdHocReads, DeclaredQuery, Flag, FlagKind, IndependentList, IntegrationMeta, MAX_ROUNDS, Switch,
+    AdHocReads, DeclaredQuery, Flag, FlagKind, IndependentList, IntegrationLimits, IntegrationMeta,
+    MAX_ROUNDS, Patience, Resolution, Switch,
 };
-pub use qontract_graphql::{Operation, QuerySource};
+pub use qontract_graphql::{Operation, QuerySource, normalize_key};
 pub use type_erasure::{
     AnyCurrentState, AnyDeclaredState, AnyDesiredState, DesiredFact, DesiredKind, DynIntegration,
     OpaqueValue, texts,
@@ -58,9 +59,12 @@ pub use function::{Function, FunctionContext, FunctionState};
 pub use integration::Integration;
 pub use key::{Scope, ShardKey};
 pub use options::{Options, UnmatchedSelector};
-pub use outcome::{Decision, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipReason};
+pub use outcome::{
+    Decision, NextRun, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipReason,
+};
 pub use plan::{
-    Change, ChangeKind, HeldPlanChange, Hold, ObjectKey, Plan, PlanStage, Step, StepGroup, StepResult, Wait,
+    Change, ChangeKind, Degradation, HeldPlanChange, Hold, ObjectKey, Plan, PlanStage, Rollout,
+    RolloutProgress, Step, StepGroup, StepResult, Wait,
 };
 pub use record::{LineResolvers, RunRecord, RunTiming};
 pub use round_cache::RoundCache;

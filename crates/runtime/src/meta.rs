@@ -1,6 +1,8 @@
 //! Integration metadata: name, declared queries, flags, and the properties that incremental comparison relies
 //! on.
 
+use std::time::Duration;
+
 use qontract_graphql::{NamedOperation, Operation};
 
 /// A GraphQL query that an integration declares.
@@ -61,11 +63,11 @@ impl FlagKind {
 /// A flag of an integration on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flag {
-    /// Its name, without the dashes.
+    /// The flag's name, without the leading dashes.
     pub name: &'static str,
-    /// Its help text.
+    /// The help text.
     pub help: &'static str,
-    /// Its effect.
+    /// The effect.
     pub kind: FlagKind,
     /// The switch that this one turns off; the last one on the command line wins.
     pub opposite: Option<&'static str>,
@@ -74,11 +76,11 @@ pub struct Flag {
 /// One of two switches that turn each other off.
 #[derive(Clone, Copy, Debug)]
 pub struct Switch {
-    /// Its name, without the dashes.
+    /// The switch's name, without the leading dashes.
     pub name: &'static str,
-    /// Its help text.
+    /// The help text.
     pub help: &'static str,
-    /// Its effect.
+    /// The effect.
     pub kind: FlagKind,
 }
 
@@ -96,26 +98,79 @@ pub struct Switch {
 /// ```
 #[derive(Clone, Debug)]
 pub struct IntegrationMeta {
-    /// Its name in the data, on the command line and in metrics.
+    /// The name in the data, on the command line and in metrics.
     pub name: String,
     /// A one-sentence description.
     pub description: String,
-    /// Its declared queries.
+    /// The declared queries.
     pub queries: Vec<DeclaredQuery>,
-    /// Its flags.
+    /// The flags.
     pub flags: Vec<Flag>,
     /// Number of rounds of a real run, 1 to [`MAX_ROUNDS`].
     pub rounds: u32,
+    /// How long a real run waits for operations in progress in the target.
+    pub patience: Patience,
+    /// When `resolve` is called.
+    pub resolution: Resolution,
+    /// Its own limits; those that it does not set have a default.
+    pub limits: IntegrationLimits,
     /// When it makes ad-hoc reads: queries that it does not declare, and resources by path.
     pub ad_hoc_reads: AdHocReads,
-    /// Whether other integrations depend on the objects it creates. Where many run concurrently, the others
-    /// start after its first run.
+    /// Whether other integrations depend on the objects it creates. If many integrations run concurrently,
+    /// the others start after its first run.
     pub runs_first: bool,
     /// The list in its query results whose elements it declares independently of each other, if any.
     pub independent_list: Option<IndependentList>,
     /// Whether a resource with this content, named by an element of that list, may cause further ad-hoc reads
     /// for the element.
     pub triggers_ad_hoc_reads: fn(&str) -> bool,
+}
+
+/// How long a run waits for operations that are in progress in the target, such as rollouts.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use qontract_runtime::{IntegrationMeta, Patience};
+///
+/// let meta = IntegrationMeta::new("deploy", "Deploys applications");
+/// assert_eq!(meta.patience, Patience::NONE);
+/// let meta = meta.patience(Duration::from_secs(5), Duration::from_mins(10));
+/// assert_eq!(meta.patience.total, Duration::from_mins(10));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// The interval between two observations of the target.
+    pub every: Duration,
+    /// Maximum time that one run spends waiting. If it is zero, the run does not wait.
+    pub total: Duration,
+}
+
+impl Patience {
+    /// No waiting: a run whose plan has waits ends as waiting.
+    pub const NONE: Self = Self { every: Duration::from_secs(5), total: Duration::ZERO };
+}
+
+/// When the desired state of a shard is resolved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Resolution {
+    /// Once per run: its inputs do not depend on the steps of the run.
+    #[default]
+    Once,
+    /// In each round, because the steps of a round change its inputs: the outputs of Terraform, records of
+    /// deployments.
+    EachRound,
+}
+
+/// Limits that an integration sets for its own runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IntegrationLimits {
+    /// Timeout of applying one step.
+    pub step_timeout: Option<Duration>,
+    /// Maximum number of shards that are processed concurrently. A flag may lower it, never raise it.
+    pub max_shards: Option<usize>,
+    /// Time for a step in progress to end after a shutdown request, before it is abandoned.
+    pub shutdown_timeout: Option<Duration>,
 }
 
 /// A list whose elements are declared independently: the declared state of an element depends on other
@@ -125,21 +180,14 @@ pub struct IntegrationMeta {
 pub struct IndependentList {
     /// The key of the list in the query result.
     pub list: &'static str,
-    /// Two elements can conflict only if their datafiles have the same value for one of these keys (compared
-    /// case-insensitively, trailing slashes ignored).
+    /// Two elements can conflict only if their datafiles have the same value for one of these keys. Values
+    /// are compared after [`normalize_key`](crate::normalize_key); integrations that detect conflicts must do
+    /// so, too.
     pub conflict_keys: &'static [&'static str],
     /// Other lists in the query result. An element of such a list affects an element of this list only if its
     /// part of the result is read, through references, from the datafile of that element or of one that can
     /// conflict with it.
     pub joined_lists: &'static [&'static str],
-}
-
-impl IndependentList {
-    /// Normalizes a conflict key: values that differ only in case, trailing slashes or a URL's default port
-    /// are equal. Integrations that detect conflicts between elements must compare normalized values.
-    pub fn normalize_key(text: &str) -> String {
-        qontract_graphql::normalize_key(text)
-    }
 }
 
 /// When an integration makes ad-hoc reads: queries that it does not declare, and resources by path.
@@ -169,6 +217,9 @@ impl IntegrationMeta {
             queries: Vec::new(),
             flags: Vec::new(),
             rounds: 1,
+            patience: Patience::NONE,
+            resolution: Resolution::default(),
+            limits: IntegrationLimits::default(),
             ad_hoc_reads: AdHocReads::Never,
             runs_first: false,
             independent_list: None,
@@ -229,8 +280,8 @@ impl IntegrationMeta {
         self
     }
 
-    /// Adds lists whose elements affect elements of the [independent list](Self::independent_list), which must be
-    /// set before.
+    /// Adds lists whose elements affect elements of the [independent list](Self::independent_list), which
+    /// must be set before.
     #[must_use]
     pub fn joined_lists(mut self, joined: &'static [&'static str]) -> Self {
         let independent = self.independent_list.as_mut().expect("the independent list is set first");
@@ -249,6 +300,27 @@ impl IntegrationMeta {
     #[must_use]
     pub fn rounds(mut self, rounds: u32) -> Self {
         self.rounds = rounds.clamp(1, MAX_ROUNDS);
+        self
+    }
+
+    /// Sets how long a real run waits for operations in progress, and how often it observes them.
+    #[must_use]
+    pub fn patience(mut self, every: Duration, total: Duration) -> Self {
+        self.patience = Patience { every, total };
+        self
+    }
+
+    /// Requests that `resolve` is called in each round, not only once per run.
+    #[must_use]
+    pub fn resolves_each_round(mut self) -> Self {
+        self.resolution = Resolution::EachRound;
+        self
+    }
+
+    /// Sets limits for its own runs.
+    #[must_use]
+    pub fn limits(mut self, limits: IntegrationLimits) -> Self {
+        self.limits = limits;
         self
     }
 

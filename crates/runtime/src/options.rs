@@ -13,7 +13,7 @@ use crate::meta::{Flag, FlagKind};
 pub struct UnmatchedSelector {
     /// The flag, without dashes.
     pub flag: &'static str,
-    /// Its value.
+    /// The value of the flag.
     pub value: String,
     /// Whether the flag excludes shards. Excluding a shard that does not exist is harmless.
     pub excludes: bool,

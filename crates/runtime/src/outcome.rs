@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use jiff::Timestamp;
 use qontract_access::Mode;
 use serde::{Deserialize, Serialize};
 
@@ -11,15 +12,15 @@ use crate::data::QueryLog;
 use crate::fault::Fault;
 use crate::key::ShardKey;
 use crate::options::Options;
-use crate::plan::{Change, HeldPlanChange, StepResult, Wait};
-use crate::reconcile_loop::Interruption;
+use crate::plan::{Change, Degradation, HeldPlanChange, Rollout, StepResult, Wait};
+use crate::reconcile_loop::TerminationSignal;
 use crate::slot::Slot;
 use crate::source_location::SourceLocation;
 
 /// A bundle that a run is pinned to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinnedBundle {
-    /// Its name.
+    /// The SHA-256 of the bundle.
     pub sha: String,
     /// The commit that it was built from, if known.
     pub commit: Option<String>,
@@ -46,6 +47,13 @@ pub enum RunEnd {
     /// No step failed, but a guard holds a removal until it is approved.
     #[serde(rename = "held")]
     Held,
+    /// No step failed, but an operation in the target is still in progress. The exit code is 75
+    /// (`EX_TEMPFAIL`): a later run observes it again.
+    #[serde(rename = "waiting")]
+    Waiting,
+    /// The target matches the data, but an object does not work as declared.
+    #[serde(rename = "degraded")]
+    Degraded,
     /// A step or a phase failed.
     #[serde(rename = "failed")]
     Failed,
@@ -58,7 +66,7 @@ pub enum RunEnd {
     /// The integration reads schemas that are not on its allow-list.
     #[serde(rename = "forbidden")]
     Forbidden,
-    /// All failures are transient: a retry may succeed.
+    /// All failures are transient: a retry may succeed. Exit code 75 (`EX_TEMPFAIL`).
     #[serde(rename = "failed for now")]
     Transient,
     /// A shutdown interrupted the run.
@@ -70,13 +78,13 @@ impl RunEnd {
     /// The exit code.
     pub fn code(self) -> u8 {
         match self {
-            RunEnd::Ok | RunEnd::EarlyExit => 0,
+            RunEnd::Ok | RunEnd::EarlyExit | RunEnd::Degraded => 0,
             RunEnd::Held | RunEnd::Failed => 1,
             RunEnd::Usage => 2,
             RunEnd::NotDefined => 4,
             RunEnd::Forbidden => 5,
-            RunEnd::Transient => 75,
-            RunEnd::Interrupted => Interruption::Interrupt.exit_code(),
+            RunEnd::Transient | RunEnd::Waiting => 75,
+            RunEnd::Interrupted => TerminationSignal::Interrupt.exit_code(),
         }
     }
 
@@ -86,6 +94,8 @@ impl RunEnd {
             RunEnd::Ok => "ok",
             RunEnd::EarlyExit => "early exit",
             RunEnd::Held => "held",
+            RunEnd::Waiting => "waiting",
+            RunEnd::Degraded => "degraded",
             RunEnd::Failed => "failed",
             RunEnd::Usage => "usage error",
             RunEnd::NotDefined => "not defined",
@@ -95,46 +105,59 @@ impl RunEnd {
         }
     }
 
-    /// Whether an early retry may succeed. A held run needs new data, which wakes the loop anyway.
-    pub fn is_retried(self) -> bool {
+    /// When a loop runs again after this end.
+    pub fn next_run(self) -> NextRun {
         match self {
-            RunEnd::Ok | RunEnd::EarlyExit | RunEnd::Held => false,
+            // A held run needs new data, which wakes the loop anyway.
+            RunEnd::Ok | RunEnd::EarlyExit | RunEnd::Held | RunEnd::Degraded => NextRun::OnSchedule,
+            RunEnd::Waiting => NextRun::Soon,
             RunEnd::Failed
             | RunEnd::Usage
             | RunEnd::NotDefined
             | RunEnd::Forbidden
             | RunEnd::Transient
-            | RunEnd::Interrupted => true,
+            | RunEnd::Interrupted => NextRun::AfterBackoff,
         }
     }
+}
+
+/// When a loop runs again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NextRun {
+    /// After the interval of the loop.
+    OnSchedule,
+    /// After the first back-off, however often it happens: an operation in the target is in progress.
+    Soon,
+    /// After a back-off that grows with each failure.
+    AfterBackoff,
 }
 
 /// Whether a shard ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShardState {
-    /// It ran.
+    /// The shard ran.
     Ran,
-    /// It ran with an empty desired state, because it exists only in base.
+    /// The shard ran with an empty desired state, because it exists only in base.
     Orphaned,
-    /// It did not run, for this reason.
+    /// The shard did not run, for this reason.
     Skipped(SkipReason),
 }
 
 /// The reason why a shard did not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SkipReason {
-    /// Its declaration is invalid.
+    /// The shard's declaration is invalid.
     Invalid,
     /// The data disables the integration for this object.
     Disabled(String),
-    /// Its target address is new or changed in head, and is not trusted before the change is merged.
+    /// The shard's target address is new or changed in head, and is not trusted before the change is merged.
     UntrustedTarget,
-    /// It exists only in base, and base disables the integration for this object.
+    /// The shard exists only in base, and base disables the integration for this object.
     DisabledInBase(String),
 }
 
 impl SkipReason {
-    /// Its label in metrics.
+    /// The label of the reason in metrics.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Invalid => "wrong",
@@ -168,10 +191,19 @@ pub struct ShardOutcome {
     pub changes: Vec<Change>,
     /// The changes that were held in the last round.
     pub held: Vec<HeldPlanChange>,
+    /// Number of observations while the run waited.
+    pub observations: u32,
     /// Operations in progress in the target.
     pub waits: Vec<Wait>,
+    /// Rollouts in progress that the run does not wait for.
+    pub rollouts: Vec<Rollout>,
+    /// Objects that do not work as declared.
+    pub degraded: Vec<Degradation>,
     /// Notes; none of them is a failure.
     pub notes: Vec<String>,
+    /// Number of objects that were not planned in the last round, because an input of theirs is not approved
+    /// yet.
+    pub not_planned: usize,
     /// The faults of the shard.
     pub faults: Vec<Fault>,
     /// Number of applied steps.
@@ -188,8 +220,12 @@ impl ShardOutcome {
             rounds: 0,
             changes: Vec::new(),
             held: Vec::new(),
+            observations: 0,
             waits: Vec::new(),
+            rollouts: Vec::new(),
+            degraded: Vec::new(),
             notes: Vec::new(),
+            not_planned: 0,
             faults: Vec::new(),
             applied: 0,
             removed: 0,
@@ -200,17 +236,19 @@ impl ShardOutcome {
 /// The outcome of a run.
 #[derive(Clone, Debug)]
 pub struct RunOutcome {
-    /// Its name.
+    /// The name.
     pub run: String,
     /// The integration.
     pub integration: String,
     /// Whether the run could write to targets.
     pub mode: Mode,
+    /// The time at which it started.
+    pub now: Timestamp,
     /// The bundle that it ran on.
     pub head: PinnedBundle,
     /// The bundle that it was compared with.
     pub base: Option<PinnedBundle>,
-    /// Its flags.
+    /// The flags.
     pub options: Options,
     /// The shard slot of its process.
     pub slot: Slot,
@@ -230,10 +268,13 @@ pub struct RunOutcome {
     pub query_log: QueryLog,
     /// The datafile that would approve the removals that guards hold.
     pub approval: Option<String>,
-    /// Its end state.
+    /// Number of removals that earlier runs held, and that no run plans because the data no longer declares
+    /// their shards.
+    pub unplanned_holds: usize,
+    /// The end state.
     pub ended: RunEnd,
     /// The signal that interrupted it.
-    pub interruption: Option<Interruption>,
+    pub interruption: Option<TerminationSignal>,
 }
 
 impl RunOutcome {
@@ -256,8 +297,11 @@ impl RunOutcome {
     }
 
     /// Sets the end state from faults, holds and the shutdown signal.
-    pub(crate) fn conclude(&mut self, interruption: Option<Interruption>) {
+    pub(crate) fn conclude(&mut self, interruption: Option<TerminationSignal>) {
         let held = self.approval.is_some();
+        // A dry run reports operations in progress, but nothing that it did depends on them.
+        let waits = self.mode == Mode::Real && self.shards.values().any(|shard| !shard.waits.is_empty());
+        let degraded = self.shards.values().any(|shard| !shard.degraded.is_empty());
         let failed = self.all_faults().next().is_some();
         let transient = self.all_faults().all(Fault::is_transient);
         self.ended = match self.ended {
@@ -265,11 +309,24 @@ impl RunOutcome {
             RunEnd::Ok | RunEnd::EarlyExit if failed && (held || !transient) => RunEnd::Failed,
             RunEnd::Ok | RunEnd::EarlyExit if failed => RunEnd::Transient,
             RunEnd::Ok | RunEnd::EarlyExit if held => RunEnd::Held,
+            RunEnd::Ok | RunEnd::EarlyExit if waits => RunEnd::Waiting,
+            RunEnd::Ok | RunEnd::EarlyExit if degraded => RunEnd::Degraded,
             other => other,
         };
-        if let (Some(_), RunEnd::Ok | RunEnd::Held | RunEnd::Failed | RunEnd::Transient) =
-            (interruption, self.ended)
-        {
+        let is_interruptible = match self.ended {
+            RunEnd::Ok
+            | RunEnd::Held
+            | RunEnd::Waiting
+            | RunEnd::Degraded
+            | RunEnd::Failed
+            | RunEnd::Transient => true,
+            RunEnd::EarlyExit
+            | RunEnd::Usage
+            | RunEnd::NotDefined
+            | RunEnd::Forbidden
+            | RunEnd::Interrupted => false,
+        };
+        if interruption.is_some() && is_interruptible {
             (self.ended, self.interruption) = (RunEnd::Interrupted, interruption);
             let mut changes = self.shards.values().flat_map(|shard| &shard.changes);
             let text = if changes.all(|change| change.result.is_planned()) {
@@ -299,15 +356,16 @@ impl RunOutcome {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
+    use jiff::Timestamp;
     use qontract_access::Mode;
 
-    use super::{PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState};
+    use super::{NextRun, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState};
     use crate::data::QueryLog;
     use crate::fault::Fault;
     use crate::key::{Scope, ShardKey};
     use crate::options::Options;
     use crate::plan::{Change, ChangeKind, ObjectKey, StepResult};
-    use crate::reconcile_loop::Interruption;
+    use crate::reconcile_loop::TerminationSignal;
     use crate::slot::Slot;
 
     fn outcome(ended: RunEnd) -> RunOutcome {
@@ -315,6 +373,7 @@ mod tests {
             run: "run".to_owned(),
             integration: "x".to_owned(),
             mode: Mode::DryRun,
+            now: Timestamp::UNIX_EPOCH,
             head: PinnedBundle { sha: "sha".to_owned(), commit: None },
             base: None,
             options: Options::default(),
@@ -327,6 +386,7 @@ mod tests {
             warnings: Vec::new(),
             query_log: QueryLog::default(),
             approval: None,
+            unplanned_holds: 0,
             ended,
             interruption: None,
         }
@@ -343,7 +403,7 @@ mod tests {
         for decided in [RunEnd::NotDefined, RunEnd::Forbidden, RunEnd::Usage] {
             let mut outcome = outcome(decided);
             change(&mut outcome);
-            outcome.conclude(Some(Interruption::Interrupt));
+            outcome.conclude(Some(TerminationSignal::Interrupt));
             assert_eq!(outcome.ended, decided, "an earlier decision stays");
         }
     }
@@ -351,36 +411,38 @@ mod tests {
     #[test]
     fn an_end_state_survives_a_round_trip_through_a_record() {
         let all = [
-            (RunEnd::Ok, 0, false),
-            (RunEnd::EarlyExit, 0, false),
-            (RunEnd::Held, 1, false),
-            (RunEnd::Failed, 1, true),
-            (RunEnd::Usage, 2, true),
-            (RunEnd::NotDefined, 4, true),
-            (RunEnd::Forbidden, 5, true),
-            (RunEnd::Transient, 75, true),
-            (RunEnd::Interrupted, 130, true),
+            (RunEnd::Ok, 0, NextRun::OnSchedule),
+            (RunEnd::EarlyExit, 0, NextRun::OnSchedule),
+            (RunEnd::Held, 1, NextRun::OnSchedule),
+            (RunEnd::Waiting, 75, NextRun::Soon),
+            (RunEnd::Degraded, 0, NextRun::OnSchedule),
+            (RunEnd::Failed, 1, NextRun::AfterBackoff),
+            (RunEnd::Usage, 2, NextRun::AfterBackoff),
+            (RunEnd::NotDefined, 4, NextRun::AfterBackoff),
+            (RunEnd::Forbidden, 5, NextRun::AfterBackoff),
+            (RunEnd::Transient, 75, NextRun::AfterBackoff),
+            (RunEnd::Interrupted, 130, NextRun::AfterBackoff),
         ];
-        for (ended, code, is_retried) in all {
+        for (ended, code, next_run) in all {
             let written = serde_json::to_value(ended).unwrap();
             assert_eq!(written, ended.as_str());
             assert_eq!(serde_json::from_value::<RunEnd>(written).unwrap(), ended);
-            assert_eq!((ended.code(), ended.is_retried()), (code, is_retried), "{ended:?}");
+            assert_eq!((ended.code(), ended.next_run()), (code, next_run), "{ended:?}");
         }
     }
 
     #[test]
     fn a_shutdown_ends_a_run_that_had_something_to_do() {
-        let check = |ended, by: Interruption, expect, code| {
+        let check = |ended, by: TerminationSignal, expect, code| {
             let mut outcome = outcome(ended);
             outcome.conclude(Some(by));
             assert_eq!((outcome.ended, outcome.exit_code()), (expect, code));
             assert_eq!(outcome.warnings.len(), usize::from(ended != expect));
         };
-        check(RunEnd::Ok, Interruption::Terminate, RunEnd::Interrupted, 143);
-        check(RunEnd::Failed, Interruption::Terminate, RunEnd::Interrupted, 143);
-        check(RunEnd::Transient, Interruption::Interrupt, RunEnd::Interrupted, 130);
-        check(RunEnd::EarlyExit, Interruption::Interrupt, RunEnd::EarlyExit, 0);
+        check(RunEnd::Ok, TerminationSignal::Terminate, RunEnd::Interrupted, 143);
+        check(RunEnd::Failed, TerminationSignal::Terminate, RunEnd::Interrupted, 143);
+        check(RunEnd::Transient, TerminationSignal::Interrupt, RunEnd::Interrupted, 130);
+        check(RunEnd::EarlyExit, TerminationSignal::Interrupt, RunEnd::EarlyExit, 0);
         assert_eq!((RunEnd::Interrupted.code(), RunEnd::Interrupted.as_str()), (130, "interrupted"));
     }
 

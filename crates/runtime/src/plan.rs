@@ -16,10 +16,18 @@ use crate::source_location::SourceLocation;
 pub struct ObjectKey {
     /// The scope of the object.
     pub scope: Scope,
-    /// Its kind.
+    /// The kind.
     pub kind: String,
-    /// Its name, unique by kind in the scope.
+    /// The name, unique by kind in the scope.
     pub name: String,
+}
+
+impl ObjectKey {
+    /// The identity of the object in the target, whichever caller declares it.
+    pub(crate) fn without_caller(&self) -> Self {
+        let parts = self.scope.parts().filter(|(name, _)| *name != "caller");
+        Self { scope: Scope::new(parts), kind: self.kind.clone(), name: self.name.clone() }
+    }
 }
 
 impl fmt::Display for ObjectKey {
@@ -33,13 +41,13 @@ impl fmt::Display for ObjectKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeKind {
-    /// It is created.
+    /// The object is created.
     Add,
-    /// It is updated in place.
+    /// The object is updated in place.
     Change,
-    /// It is removed and created again.
+    /// The object is removed and created again.
     Replace,
-    /// It is removed.
+    /// The object is removed.
     Remove,
 }
 
@@ -140,10 +148,14 @@ pub struct Change {
     /// The fields that the object loses if it is not removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<FieldLoss>,
+    /// Identifies the object that is removed among objects that have had the same name, such as its uid. The
+    /// removal ledger counts the removal of an object that was created again as another removal.
+    #[serde(skip)]
+    pub incarnation: Option<String>,
     /// Provenance: the source location that declares it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<SourceLocation>,
-    /// Its result in a real run.
+    /// The result in a real run.
     #[serde(skip_serializing_if = "StepResult::is_planned")]
     pub result: StepResult,
 }
@@ -159,6 +171,7 @@ impl Change {
             diff_by_name: Vec::new(),
             body: Vec::new(),
             loss: None,
+            incarnation: None,
             place: None,
             result: StepResult::Planned,
         }
@@ -166,7 +179,8 @@ impl Change {
 
     /// Whether two changes are equal, ignoring their results.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let Self { kind, object, what, diff, diff_by_name, body, loss, place, result: _ } = self;
+        let Self { kind, object, what, diff, diff_by_name, body, loss, incarnation: _, place, result: _ } =
+            self;
         other.does_same(*kind, object, what)
             && (diff, diff_by_name, place) == (&other.diff, &other.diff_by_name, &other.place)
             && (body, loss) == (&other.body, &other.loss)
@@ -267,13 +281,55 @@ pub struct StepGroup<A> {
     pub steps: Vec<Step<A>>,
 }
 
-/// An operation in progress in the target, such as a roll-out. Dependent steps are planned once it is
+/// An operation in progress in the target, such as a rollout. Dependent steps are planned once it is
 /// observed to be complete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Wait {
     /// A description of the operation.
     pub text: String,
     /// Provenance: the source location that declares it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<SourceLocation>,
+}
+
+/// A rollout that is not complete: the target has accepted the declared state of an object and has not made it
+/// effective yet. A run reports rollouts, and waits for them only on request (`--wait`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Rollout {
+    /// The object that is rolled out.
+    pub object: ObjectKey,
+    /// Its progress.
+    pub progress: RolloutProgress,
+    /// The progress in words: `1 of 3 replicas are updated`.
+    pub text: String,
+    /// Provenance: the source location that declares it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<SourceLocation>,
+}
+
+/// The progress of a rollout that is not complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RolloutProgress {
+    /// The target is working on it.
+    InProgress,
+    /// The target has given up.
+    Failed,
+}
+
+impl fmt::Display for Rollout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.object, self.text)
+    }
+}
+
+/// An object that works, but not as declared, although no step failed: a rollout that the target gave up, an
+/// old image that stays in use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Degradation {
+    /// A description.
+    pub text: String,
+    /// Provenance: the source location that declares the object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<SourceLocation>,
 }
@@ -339,8 +395,12 @@ impl Hold {
 pub struct Plan<A> {
     /// Steps in groups.
     pub groups: Vec<StepGroup<A>>,
-    /// Operations in progress in the target.
+    /// Operations in progress in the target that the run waits for.
     pub waits: Vec<Wait>,
+    /// Rollouts that are not complete.
+    pub rollouts: Vec<Rollout>,
+    /// Objects that do not work as declared.
+    pub degraded: Vec<Degradation>,
     /// Changes that the integration itself holds.
     pub held: Vec<HeldPlanChange>,
     /// Faults of single objects; the rest of the plan does not depend on them.
@@ -349,7 +409,14 @@ pub struct Plan<A> {
 
 impl<A> Default for Plan<A> {
     fn default() -> Self {
-        Self { groups: Vec::new(), waits: Vec::new(), held: Vec::new(), faults: Vec::new() }
+        Self {
+            groups: Vec::new(),
+            waits: Vec::new(),
+            rollouts: Vec::new(),
+            degraded: Vec::new(),
+            held: Vec::new(),
+            faults: Vec::new(),
+        }
     }
 }
 
@@ -385,14 +452,15 @@ impl<A> Plan<A> {
 
     /// Converts the actions of the plan.
     pub fn map<B>(self, with: impl Fn(A) -> B) -> Plan<B> {
-        let Self { groups, waits, held, faults } = self;
+        let Self { groups, waits, rollouts, degraded, held, faults } = self;
         let step = |step: Step<A>| Step { changes: step.changes, action: with(step.action) };
         let group = |StepGroup { name, stage, steps }: StepGroup<A>| StepGroup {
             name,
             stage,
             steps: steps.into_iter().map(&step).collect(),
         };
-        Plan { groups: groups.into_iter().map(group).collect(), waits, held, faults }
+        let groups = groups.into_iter().map(group).collect();
+        Plan { groups, waits, rollouts, degraded, held, faults }
     }
 }
 

@@ -24,10 +24,10 @@ use crate::contract::{ApplyResult, ReadContext, RehearsalResult, WriteContext};
 use crate::data::Data;
 use crate::fault::Fault;
 use crate::key::ShardKey;
-use crate::meta::{DeclaredQuery, Flag, FlagKind, IntegrationMeta};
+use crate::meta::{DeclaredQuery, Flag, FlagKind, IntegrationMeta, Patience};
 use crate::options::Options;
 use crate::plan::Plan;
-use crate::source_location::SourceLocations;
+use crate::source_location::{SourceLocation, SourceLocations};
 use crate::state::DeclaredState;
 use crate::type_erasure::{
     AnyCurrentState, AnyDeclaredState, AnyDesiredState, DynIntegration, OpaqueValue, downcast, no_shard,
@@ -44,6 +44,9 @@ const MIN_SECRET_BYTES: usize = 4;
 /// Maximum length of the reason that is reported for an invalid response.
 const MAX_COMPLAINT_CHARS: usize = 400;
 
+/// Time that the runner waits beyond the deadline of a program, so that the error names the program.
+const DEADLINE_MARGIN: Duration = Duration::from_secs(30);
+
 /// The environment variable that passes the sandbox directory to programs that support it.
 pub const SANDBOX_VARIABLE: &str = "QONTRACT_SANDBOX";
 
@@ -57,7 +60,7 @@ pub struct Program {
     pub integration: String,
     /// The executable and its arguments.
     pub command: Vec<String>,
-    /// Its environment variables.
+    /// The environment variables.
     pub environment: BTreeMap<String, String>,
     /// Secret variables that are set only for `plan` and `apply`.
     pub secret_environment: BTreeMap<String, String>,
@@ -94,7 +97,7 @@ pub trait StderrLog: fmt::Debug + Send + Sync {
 }
 
 /// Flag names that are reserved for the runner.
-const RESERVED_FLAGS: [&str; 34] = [
+const RESERVED_FLAGS: [&str; 35] = [
     "all-shards",
     "base",
     "check-only-affected-shards",
@@ -129,6 +132,7 @@ const RESERVED_FLAGS: [&str; 34] = [
     "validate-schemas",
     "verbose",
     "version",
+    "wait",
 ];
 
 /// Whether a flag name is reserved for the runner.
@@ -184,10 +188,37 @@ fn is_secret_name(name: &str) -> bool {
     SECRET_NAMES.iter().any(|part| name.contains(part))
 }
 
+/// The Kubernetes objects that a program declares.
+#[derive(Debug)]
+pub struct ObjectDeclaration {
+    /// The objects, by namespace and caller.
+    pub shards: Vec<ObjectShardDeclaration>,
+    /// Faults of single shards.
+    pub faults: Vec<(ShardKey, Fault)>,
+}
+
+/// The objects that a program declares in a namespace, for one caller.
+#[derive(Debug)]
+pub struct ObjectShardDeclaration {
+    /// The cluster, which the data must declare.
+    pub cluster: String,
+    /// The namespace, which the data must declare.
+    pub namespace: String,
+    /// The instance of the integration that owns the objects, if it has several.
+    pub caller: Option<String>,
+    /// The kinds that are managed: undeclared objects of these kinds are removed.
+    pub kinds: Vec<String>,
+    /// The objects.
+    pub objects: Vec<Value>,
+    /// The source location.
+    pub place: Option<SourceLocation>,
+}
+
 /// An integration of the process form.
-pub struct Process {
+pub struct ProcessIntegration {
     meta: IntegrationMeta,
     supports_sandbox: bool,
+    form: wire::ProgramForm,
     client: Arc<ProgramClient>,
 }
 
@@ -199,7 +230,7 @@ struct ProgramClient {
 
 type ProcessState = DeclaredState<Value, Value, Value>;
 
-impl Process {
+impl ProcessIntegration {
     /// Starts the executable and requests its description. The name in the description must be the registered
     /// name.
     pub fn describe(name: &str, program: Program) -> Result<Self, Fault> {
@@ -217,6 +248,9 @@ impl Process {
             }
         }
         let mut meta = IntegrationMeta::new(response.name, response.about);
+        meta.patience = response.patience.map_or(meta.patience, Patience::from);
+        // The program itself enforces its deadline, and says so in its error.
+        meta.limits.step_timeout = Some(client.program.deadline + DEADLINE_MARGIN);
         meta.queries = response
             .queries
             .into_iter()
@@ -233,21 +267,33 @@ impl Process {
                 opposite: None,
             })
             .collect();
-        Ok(Self { meta, supports_sandbox: response.sandbox, client: Arc::new(client) })
+        let supports_sandbox = response.sandbox || response.form == wire::ProgramForm::Objects;
+        Ok(Self { meta, supports_sandbox, form: response.form, client: Arc::new(client) })
     }
 
-    /// Whether the program supports a sandbox directory.
-    pub fn supports_sandbox(&self) -> bool {
-        self.supports_sandbox
+    /// Whether the program only declares Kubernetes objects, so that it has to be run as such: it responds
+    /// neither to `plan` nor to `apply`.
+    pub fn declares_objects(&self) -> bool {
+        self.form == wire::ProgramForm::Objects
     }
-}
 
-impl DynIntegration for Process {
-    fn meta(&self) -> &IntegrationMeta {
+    /// The integration's metadata.
+    pub fn meta(&self) -> &IntegrationMeta {
         &self.meta
     }
 
-    fn declare(&self, data: &Data, options: &Options) -> Result<Box<dyn AnyDeclaredState>, Fault> {
+    /// Requests the objects that the program declares for this data.
+    pub fn declare_objects(&self, data: &Data, options: &Options) -> Result<ObjectDeclaration, Fault> {
+        let QueryResults { request, places } = self.query_results(data, options)?;
+        let response: ParsedResponse<wire::DeclareObjectsResponse> =
+            self.client.request_blocking("declare", &request, WriteAccess::No, &Cancellation::default())?;
+        let declaration =
+            response.value.redacted(|text| self.client.program.redacted(text, "declare", &request));
+        Ok(declaration.into_declaration(&places))
+    }
+
+    /// Executes the program's queries.
+    fn query_results(&self, data: &Data, options: &Options) -> Result<QueryResults, Fault> {
         let mut results = serde_json::Map::new();
         let mut places: BTreeMap<String, SourceLocations> = BTreeMap::new();
         for query in &self.meta.queries {
@@ -258,7 +304,22 @@ impl DynIntegration for Process {
             places.insert(query.name.clone(), result.places);
         }
         let options: BTreeMap<&str, &[String]> = options.iter().collect();
-        let request = json!({"answers": results, "options": options});
+        Ok(QueryResults { request: json!({"answers": results, "options": options}), places })
+    }
+
+    /// Whether the program supports a sandbox directory.
+    pub fn supports_sandbox(&self) -> bool {
+        self.supports_sandbox
+    }
+}
+
+impl DynIntegration for ProcessIntegration {
+    fn meta(&self) -> &IntegrationMeta {
+        &self.meta
+    }
+
+    fn declare(&self, data: &Data, options: &Options) -> Result<Box<dyn AnyDeclaredState>, Fault> {
+        let QueryResults { request, places } = self.query_results(data, options)?;
         let response: ParsedResponse<wire::DeclareResponse> =
             self.client.request_blocking("declare", &request, WriteAccess::No, &Cancellation::default())?;
         let declaration =
@@ -347,6 +408,12 @@ impl DynIntegration for Process {
     }
 }
 
+/// The results of a program's queries, as the request for `declare`, and their source locations.
+struct QueryResults {
+    request: Value,
+    places: BTreeMap<String, SourceLocations>,
+}
+
 /// The response to `plan`, with its memory reservation.
 struct PlanObservation {
     response: wire::PlanResponse,
@@ -368,7 +435,7 @@ enum WriteAccess {
     No,
 }
 
-impl Process {
+impl ProcessIntegration {
     async fn request<T: DeserializeOwned + wire::ShownTexts + Send + 'static>(
         &self,
         phase: &'static str,

@@ -21,11 +21,11 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::fault::panic_fault;
-use crate::outcome::RunEnd;
+use crate::outcome::{NextRun, RunEnd};
 
 pub use qontract_concurrency::Limiter;
 pub use schedule::Schedule;
-pub use shutdown::{Interruption, ShutdownSignal, ShutdownTrigger, StepInProgress};
+pub use shutdown::{ShutdownSignal, ShutdownTrigger, StepInProgress, TerminationSignal};
 pub use watchdog::{Stall, WatchdogLimits};
 
 /// The job that a loop runs repeatedly.
@@ -106,7 +106,7 @@ pub enum LoopExit {
 /// # let interval = Duration::from_mins(10);
 /// # let schedule = Schedule { interval, initial_backoff: Duration::from_secs(10), jitter: 0.1 };
 /// let (limits, limiter) = (WatchdogLimits::default(), Limiter::new(4));
-/// let settings = Loop { schedule, limits, isolation: Isolation::Task, limiter, once: true };
+/// let settings = LoopSettings { schedule, limits, isolation: Isolation::Task, limiter, once: true };
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 /// let (_sender, data) = tokio::sync::watch::channel(0);
 /// let context = LoopContext { data, shutdown: ShutdownSignal::never(), random: || 0.5, observer: &Silent };
@@ -115,7 +115,7 @@ pub enum LoopExit {
 /// # Ok::<_, std::io::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Loop {
+pub struct LoopSettings {
     /// Decides when the next run is due.
     pub schedule: Schedule,
     /// The limits that the watchdog enforces.
@@ -142,7 +142,7 @@ pub struct LoopContext<'a, R> {
     pub observer: &'a dyn LoopObserver,
 }
 
-impl Loop {
+impl LoopSettings {
     /// Runs the job, sleeps, and repeats. The first run starts immediately, further runs on schedule or as
     /// soon as the data changes.
     pub async fn run(&self, job: Arc<dyn LoopJob>, context: LoopContext<'_, impl Fn() -> f64>) -> LoopExit {
@@ -176,8 +176,14 @@ impl Loop {
             if stop.is_requested() {
                 return LoopExit::Stopped;
             }
-            failures = if ended.is_retried() { failures.saturating_add(1) } else { 0 };
-            let pause = self.schedule.pause(failures, random());
+            failures = match ended.next_run() {
+                NextRun::OnSchedule | NextRun::Soon => 0,
+                NextRun::AfterBackoff => failures.saturating_add(1),
+            };
+            let pause = match ended.next_run() {
+                NextRun::Soon => self.schedule.pause(1, random()),
+                NextRun::OnSchedule | NextRun::AfterBackoff => self.schedule.pause(failures, random()),
+            };
             observer.observe(LoopEvent::Sleeping(pause));
             tokio::select! {
                 () = sleep(pause) => {}

@@ -5,18 +5,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use qontract_access::Mode;
 use serde::{Deserialize, Serialize};
 
 use crate::fault::{Fault, Responsible};
 use crate::field_diff::DiffEntry;
+use crate::key::Scope;
 use crate::outcome::{PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState};
-use crate::plan::{Change, ChangeKind, Hold, StepResult};
+use crate::plan::{Change, ChangeKind, Hold, Rollout, StepResult};
 use crate::source_location::SourceLocation;
 
 /// The version of the record format. Records without a version have version 1: in that version, a held run
-/// ended as `failed`.
-pub const RECORD_VERSION: u32 = 2;
+/// ended as `failed`. Before version 3, a run with operations in progress ended as `ok`.
+pub const RECORD_VERSION: u32 = 3;
 
 fn first_version() -> u32 {
     1
@@ -30,9 +32,12 @@ pub struct RunRecord {
     pub version: u32,
     /// The name of the run.
     pub run: String,
-    /// Its start time, in seconds since 1970.
+    /// The start time, in seconds since 1970.
     pub began: i64,
-    /// Its duration, in milliseconds.
+    /// Its start time with fractions of a second: the time that integrations use instead of a clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub now: Option<Timestamp>,
+    /// The duration, in milliseconds.
     pub milliseconds: u64,
     /// The integration.
     pub integration: String,
@@ -43,7 +48,7 @@ pub struct RunRecord {
     pub head: BundleRecord,
     /// The bundle that it was compared with.
     pub base: Option<BundleRecord>,
-    /// Its flags.
+    /// The flags.
     pub options: BTreeMap<String, Vec<String>>,
     /// The shard slot of its process, as `0 of 1`.
     pub slot: String,
@@ -63,7 +68,11 @@ pub struct RunRecord {
     pub warnings: Vec<String>,
     /// The datafile that would approve the removals that guards hold.
     pub approval: Option<String>,
-    /// Its end state.
+    /// Number of removals that earlier runs held, and that no run plans because the data no longer declares
+    /// their shards.
+    #[serde(default, skip_serializing_if = "is_zero_objects")]
+    pub unplanned_holds: usize,
+    /// The end state.
     pub ended: RunEnd,
     /// The exit code.
     pub exit: u8,
@@ -90,7 +99,7 @@ mod mode_text {
 /// A bundle that a run is pinned to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BundleRecord {
-    /// Its name.
+    /// The SHA-256 of the bundle.
     pub sha: String,
     /// The commit that it was built from.
     pub commit: Option<String>,
@@ -110,6 +119,9 @@ pub struct LocatedText {
     /// A hint on how to fix it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// For faults of scopes that could not be read: the cause, without the scope.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
     /// For faults: the party that has to act.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whose: Option<Responsible>,
@@ -136,17 +148,46 @@ pub struct ShardRecord {
     /// Changes that are not applied: those that guards hold, and those that cannot be decided
     /// ([`ChangeRecord::hold`] distinguishes them).
     pub held: Vec<ChangeRecord>,
+    /// Number of observations while the run waited.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub observations: u32,
     /// Operations in progress in the target.
     pub waits: Vec<LocatedText>,
+    /// Rollouts in progress that the run did not wait for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rollouts: Vec<RolloutRecord>,
+    /// Objects that do not work as declared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub degraded: Vec<LocatedText>,
     /// Notes; none of them is a failure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Number of objects that were not planned, because an input of theirs is not approved yet. The notes name
+    /// them.
+    #[serde(default, skip_serializing_if = "is_zero_objects")]
+    pub not_planned: usize,
     /// The faults of the shard.
     pub faults: Vec<LocatedText>,
     /// Number of applied steps.
     pub applied: usize,
     /// Number of objects that were removed without an approval.
     pub removed: usize,
+}
+
+/// A rollout in progress.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RolloutRecord {
+    /// The scope of the object, by dimension.
+    pub scope: BTreeMap<String, String>,
+    /// The kind of the object.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// The progress in words.
+    pub text: String,
+    /// `file:line`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
 }
 
 /// One change of a plan.
@@ -162,7 +203,7 @@ pub struct ChangeRecord {
     /// The kind of the object.
     #[serde(default)]
     pub kind: String,
-    /// Its name.
+    /// The name.
     #[serde(default)]
     pub name: String,
     /// The fields that differ.
@@ -175,13 +216,13 @@ pub struct ChangeRecord {
     /// not `hold`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approvable: bool,
-    /// The condition under which a change that is not applied now will be.
+    /// The condition under which a change that is not applied now will be applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold>,
     /// `file:line`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// Its result in a real run.
+    /// The result in a real run.
     #[serde(default, skip_serializing_if = "StepResult::is_planned")]
     pub result: StepResult,
 }
@@ -220,6 +261,7 @@ impl RunRecord {
             text: decision.text.clone(),
             details: Vec::new(),
             hint: None,
+            cause: None,
             whose: None,
             places: deduplicated(decision.places.iter().map(line)),
         });
@@ -229,6 +271,7 @@ impl RunRecord {
             version: RECORD_VERSION,
             run: outcome.run.clone(),
             began: clock.began,
+            now: Some(outcome.now),
             milliseconds: clock.milliseconds,
             integration: outcome.integration.clone(),
             mode: outcome.mode,
@@ -247,6 +290,7 @@ impl RunRecord {
             faults: outcome.faults.iter().map(|fault| fault_record(fault, lines.faults)).collect(),
             warnings: outcome.warnings.clone(),
             approval: outcome.approval.clone(),
+            unplanned_holds: outcome.unplanned_holds,
             ended: outcome.ended,
             exit: outcome.exit_code(),
         }
@@ -257,8 +301,12 @@ impl RunRecord {
     /// Whether the run has no changes, holds, waits or faults to report, only the selection of shards.
     pub fn is_quiet(&self) -> bool {
         let is_quiet = |shard: &ShardRecord| {
-            let ShardRecord { changes, held, waits, faults, .. } = shard;
-            changes.is_empty() && held.is_empty() && waits.is_empty() && faults.is_empty()
+            let ShardRecord { changes, held, waits, degraded, faults, .. } = shard;
+            changes.is_empty()
+                && held.is_empty()
+                && waits.is_empty()
+                && degraded.is_empty()
+                && faults.is_empty()
         };
         self.faults.is_empty() && self.shards.values().all(is_quiet)
     }
@@ -290,13 +338,24 @@ impl ShardRecord {
             hold: Some(held.hold),
             ..change_record(&held.change, Some(held.why.clone()), line)
         });
-        let waits = shard.waits.iter().map(|wait| LocatedText {
-            text: wait.text.clone(),
+        let located = |text: &str, place: &Option<SourceLocation>| LocatedText {
+            text: text.to_owned(),
             details: Vec::new(),
             hint: None,
+            cause: None,
             whose: None,
-            places: wait.place.iter().map(line).collect(),
-        });
+            places: place.iter().map(line).collect(),
+        };
+        let waits = shard.waits.iter().map(|wait| located(&wait.text, &wait.place));
+        let degraded = shard.degraded.iter().map(|degraded| located(&degraded.text, &degraded.place));
+        let rollouts =
+            shard.rollouts.iter().map(|Rollout { object, progress: _, text, place }| RolloutRecord {
+                scope: dimensions(&object.scope),
+                kind: object.kind.clone(),
+                name: object.name.clone(),
+                text: text.clone(),
+                place: place.as_ref().map(line),
+            });
         Self {
             state: state.to_owned(),
             why: skip.map(ToString::to_string),
@@ -304,13 +363,32 @@ impl ShardRecord {
             rounds: shard.rounds,
             changes: shard.changes.iter().map(|change| change_record(change, None, line)).collect(),
             held: held.collect(),
+            observations: shard.observations,
             waits: waits.collect(),
+            rollouts: rollouts.collect(),
+            degraded: degraded.collect(),
             notes: shard.notes.clone(),
+            not_planned: shard.not_planned,
             faults: shard.faults.iter().map(|fault| fault_record(fault, lines.faults)).collect(),
             applied: shard.applied,
             removed: shard.removed,
         }
     }
+}
+
+/// The dimensions of a scope, by name.
+fn dimensions(scope: &Scope) -> BTreeMap<String, String> {
+    scope.parts().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero_objects(number: &usize) -> bool {
+    *number == 0
 }
 
 /// Lines in order, without duplicates: several locations may be on one line.
@@ -333,11 +411,16 @@ fn bundle_record(pinned: &PinnedBundle) -> BundleRecord {
     BundleRecord { sha: pinned.sha.clone(), commit: pinned.commit.clone(), modified: false }
 }
 
+/// The record of a fault. Its text is one line; the further lines, such as those of a server message, are
+/// details.
 fn fault_record(fault: &Fault, line: &dyn Fn(&SourceLocation) -> String) -> LocatedText {
+    let first_line = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+    let further_lines = fault.text.lines().skip(1).filter(|line| !line.trim().is_empty());
     LocatedText {
-        text: fault.text.clone(),
-        details: fault.details.clone(),
+        text: first_line(&fault.text),
+        details: further_lines.map(str::to_owned).chain(fault.details.iter().cloned()).collect(),
         hint: fault.hint.clone(),
+        cause: fault.cause.as_deref().map(first_line),
         whose: Some(fault.whose),
         places: deduplicated(fault.places.iter().map(line)),
     }
@@ -351,7 +434,7 @@ fn change_record(
     ChangeRecord {
         change: change.kind,
         text: change.to_string(),
-        scope: change.object.scope.parts().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        scope: dimensions(&change.object.scope),
         kind: change.object.kind.clone(),
         name: change.object.name.clone(),
         diff: change.diff.clone(),
@@ -360,5 +443,19 @@ fn change_record(
         hold: None,
         place: change.place.as_ref().map(line),
         result: change.result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fault_record;
+    use crate::fault::Fault;
+
+    #[test]
+    fn the_further_lines_of_a_fault_are_details() {
+        let fault = Fault::remote("the cluster rejects it: first\n\n  second\nthird\n").details("fourth");
+        let record = fault_record(&fault, &|place| place.path.to_string());
+        assert_eq!(record.text, "the cluster rejects it: first");
+        assert_eq!(record.details, ["  second", "third", "fourth"]);
     }
 }

@@ -13,6 +13,7 @@ mod reservation;
 mod round;
 mod selection;
 mod unresolved;
+mod waiting;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use qontract_access::{Mode, Permits};
+use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::affected::BundlePair;
 use crate::audit::{Audit, NoAudit};
@@ -30,7 +33,7 @@ use crate::function::FunctionContext;
 use crate::guard::{Budgets, Date, Ledger, MemoryLedger, ProtectedKinds};
 use crate::integration::{Integration, IntegrationForm};
 use crate::key::ShardKey;
-use crate::meta::Flag;
+use crate::meta::{Flag, IntegrationLimits};
 use crate::options::Options;
 use crate::outcome::{Decision, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState};
 use crate::reconcile_loop::ShutdownSignal;
@@ -44,6 +47,8 @@ pub(crate) use reservation::Reservations;
 pub struct RunLimits {
     /// Timeout of one phase of one shard.
     pub phase_timeout: Duration,
+    /// Timeout of applying one step.
+    pub step_timeout: Duration,
     /// Maximum number of shards that are processed concurrently.
     pub max_shards: usize,
     /// Maximum number of groups that are applied concurrently, per stage of one shard.
@@ -52,7 +57,8 @@ pub struct RunLimits {
 
 impl Default for RunLimits {
     fn default() -> Self {
-        Self { phase_timeout: Duration::from_mins(10), max_shards: 10, max_groups: 8 }
+        let timeout = Duration::from_mins(10);
+        Self { phase_timeout: timeout, step_timeout: timeout, max_shards: 10, max_groups: 8 }
     }
 }
 
@@ -68,7 +74,7 @@ pub enum Bodies {
 
 /// The input of a run.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own that callers make by name")]
+#[expect(clippy::struct_excessive_bools, reason = "independent options that callers set by name")]
 pub struct RunRequest {
     /// The name of the run.
     pub run: String,
@@ -106,6 +112,10 @@ pub struct RunRequest {
     pub today: Date,
     /// Timeout and concurrency limits.
     pub limits: RunLimits,
+    /// Waits for rollouts, at most for this time; without it, rollouts are only reported.
+    pub await_rollouts: Option<Duration>,
+    /// Changes when newer data is available, which ends waiting: the next run continues with that data.
+    pub newer_data: Option<watch::Receiver<u64>>,
     /// The shutdown signal. Once requested, reads end immediately and no further step starts; steps in
     /// progress are finished, or abandoned when the shutdown is forced.
     pub shutdown: ShutdownSignal,
@@ -119,6 +129,20 @@ impl RunLimits {
     pub fn with_concurrency(self, shards: usize) -> Self {
         let shards = shards.max(1);
         Self { max_shards: shards, max_groups: self.max_groups.min(shards), ..self }
+    }
+}
+
+impl RunLimits {
+    /// These limits, with those that the integration sets for itself. The number of concurrent shards is only
+    /// ever lowered.
+    #[must_use]
+    pub fn for_integration(self, own: &IntegrationLimits) -> Self {
+        let IntegrationLimits { step_timeout, max_shards, shutdown_timeout: _ } = *own;
+        let limits = Self { step_timeout: step_timeout.unwrap_or(self.step_timeout), ..self };
+        match max_shards {
+            Some(width) if width < limits.max_shards => limits.with_concurrency(width),
+            Some(_) | None => limits,
+        }
     }
 }
 
@@ -159,9 +183,17 @@ impl RunRequest {
             now: today.to_zoned(TimeZone::UTC).map_or(Timestamp::UNIX_EPOCH, |start| start.timestamp()),
             today,
             limits: RunLimits::default(),
+            await_rollouts: None,
+            newer_data: None,
             shutdown: ShutdownSignal::never(),
             audit: Arc::new(NoAudit),
         }
+    }
+
+    /// The time of the run this long after its start. It follows the monotonic clock, so that a step of the
+    /// system clock does not affect a run.
+    pub(crate) fn time_after(&self, elapsed: Duration) -> Timestamp {
+        self.now.checked_add(elapsed).unwrap_or(self.now)
     }
 
     /// Whether this is a dry run of a proposed change, in which addresses and secrets that only head names
@@ -216,7 +248,7 @@ impl RunRequest {
 /// # });
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
-#[expect(clippy::disallowed_methods, reason = "the runner mints, once per run")]
+#[expect(clippy::disallowed_methods, reason = "the runner creates the permits, once per run")]
 pub async fn run(integration: &Integration, request: &RunRequest) -> RunOutcome {
     let mut outcome = begin(integration, request);
     let permits = qontract_access::mint(request.mode);
@@ -248,6 +280,7 @@ fn begin(integration: &Integration, request: &RunRequest) -> RunOutcome {
         run: request.run.clone(),
         integration: integration.meta().name.clone(),
         mode: request.mode,
+        now: request.now,
         head: pinned(&*request.head),
         base: request.base.as_deref().map(pinned),
         options: request.options.clone(),
@@ -260,6 +293,7 @@ fn begin(integration: &Integration, request: &RunRequest) -> RunOutcome {
         warnings: Vec::new(),
         query_log: crate::data::QueryLog::default(),
         approval: None,
+        unplanned_holds: 0,
         ended: RunEnd::Ok,
         interruption: None,
     }
@@ -272,19 +306,31 @@ async fn execute(
     data: &Data,
     outcome: &mut RunOutcome,
 ) -> Result<(), Fault> {
+    let started = Instant::now();
+    let base = request.base.as_ref().map(|base| data.of_bundle(Arc::clone(base)));
     let Some(work) = selection::select_shards(integration, request, data, outcome)? else { return Ok(()) };
     let guard = approvals::removal_guard(integration, request, &work)?;
     match integration.form() {
         IntegrationForm::Staged(staged) => {
-            let rounds = round::RoundRunner { integration: &**staged, request, data, permits, guard: &guard };
+            let rounds = round::RoundRunner {
+                started,
+                limits: request.limits.for_integration(&integration.meta().limits),
+                base: base.as_ref(),
+                integration: &**staged,
+                request,
+                data,
+                permits,
+                guard: &guard,
+            };
             rounds.run_rounds(work, outcome).await;
+            approvals::report_unplanned_holds(&guard, request, permits, outcome).await;
         }
         IntegrationForm::Function(_) if !request.slot.contains(&ShardKey::default().slot_value()) => {
             let text = "it runs in another slot: the integration is not sharded".to_owned();
             outcome.decisions.push(Decision { text, places: Vec::new() });
         }
         IntegrationForm::Function(function) => {
-            let cx = FunctionContext::new(data, request, permits, &guard);
+            let cx = FunctionContext::new(data, base.as_ref(), request, permits, &guard);
             let ran = match function.ready() {
                 Ok(()) => tokio::select! {
                     biased;

@@ -13,6 +13,8 @@ pub enum RunState {
     Ok,
     /// No failure, but an operation is in progress in the target; the next run observes it again.
     Waiting,
+    /// No failure, but an object does not work as declared.
+    Degraded,
     /// No failure, but a guard holds a removal until it is approved.
     Held,
     /// A step or a phase failed.
@@ -27,6 +29,7 @@ impl RunState {
         match self {
             RunState::Ok => "ok",
             RunState::Waiting => "waiting",
+            RunState::Degraded => "degraded",
             RunState::Held => "held",
             RunState::Failed => "failed",
             RunState::Interrupted => "interrupted",
@@ -36,14 +39,16 @@ impl RunState {
 
 impl RunRecord {
     /// The state of the run. Records of version 1 do not distinguish held from failed; in these, an approval
-    /// without errors means held.
+    /// without errors means held. Records before version 3, and dry runs, do not distinguish waiting from ok.
     pub fn state(&self) -> RunState {
         let has_faults =
             !self.faults.is_empty() || self.shards.values().any(|shard| !shard.faults.is_empty());
         let waits = self.shards.values().any(|shard| !shard.waits.is_empty());
         match self.ended {
-            RunEnd::Ok | RunEnd::EarlyExit if waits => RunState::Waiting,
+            RunEnd::Ok | RunEnd::EarlyExit | RunEnd::Degraded if waits => RunState::Waiting,
             RunEnd::Ok | RunEnd::EarlyExit => RunState::Ok,
+            RunEnd::Waiting => RunState::Waiting,
+            RunEnd::Degraded => RunState::Degraded,
             RunEnd::Held => RunState::Held,
             RunEnd::Failed if self.version < 2 && self.approval.is_some() && !has_faults => RunState::Held,
             RunEnd::Failed | RunEnd::Usage | RunEnd::NotDefined | RunEnd::Forbidden | RunEnd::Transient => {
@@ -80,6 +85,8 @@ mod tests {
         check(&json!({"ended": "early exit"}), RunState::Ok);
         check(&json!({"shards": shard(json!([]))}), RunState::Ok);
         check(&json!({"shards": shard(fault.clone())}), RunState::Waiting);
+        check(&json!({"ended": "waiting", "version": 3}), RunState::Waiting);
+        check(&json!({"ended": "degraded", "version": 3}), RunState::Degraded);
         check(&json!({"ended": "held", "version": 2}), RunState::Held);
         check(&json!({"ended": "failed", "approval": "x"}), RunState::Held);
         check(&json!({"ended": "failed", "approval": "x", "faults": fault}), RunState::Failed);

@@ -15,7 +15,7 @@ use crate::fault::Fault;
 /// The address of a secret in the data. Another version or field is another address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SecretLookup {
-    /// Its path.
+    /// The path of the secret.
     pub path: String,
     /// The field; `None` for all fields.
     pub field: Option<String>,

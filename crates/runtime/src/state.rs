@@ -23,7 +23,7 @@ pub use digest::digest;
 #[derive(Clone, Debug)]
 pub struct Shard<T, S> {
     /// The address of the target. It is sufficient to observe the target even if nothing is declared there
-    /// any more.
+    /// any longer.
     pub target: T,
     /// The declared state.
     pub state: S,
@@ -38,7 +38,7 @@ pub struct Shard<T, S> {
 pub struct DisabledReason {
     /// A description of the object that disables it: ``cluster `c1` ``.
     pub by: String,
-    /// Its source location.
+    /// The source location.
     pub place: Option<SourceLocation>,
 }
 

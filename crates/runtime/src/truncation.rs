@@ -5,6 +5,7 @@
 
 mod lines;
 
+use qontract_diagnostics::human::shortened;
 use qontract_redaction::REDACTED;
 use serde_json::{Map, Value};
 
@@ -107,10 +108,7 @@ fn truncate_pair(before: &Value, after: &Value) -> (Value, Value) {
 
 /// The string, truncated if it is too long.
 fn beginning(text: &str) -> String {
-    match text.char_indices().nth(MAX_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    shortened(text, MAX_CHARS)
 }
 
 #[cfg(test)]
@@ -127,8 +125,8 @@ mod tests {
     #[test]
     fn texts_are_cut() {
         check(&json!("ä".repeat(200)), &json!("ä".repeat(200)));
-        check(&json!("ä".repeat(201)), &json!(format!("{}…", "ä".repeat(200))));
-        check(&json!({"k".repeat(201): 1}), &json!({format!("{}…", "k".repeat(200)): 1}));
+        check(&json!("ä".repeat(201)), &json!(format!("{}… (1 more character)", "ä".repeat(200))));
+        check(&json!({"k".repeat(201): 1}), &json!({format!("{}… (1 more character)", "k".repeat(200)): 1}));
     }
 
     #[test]
@@ -155,7 +153,7 @@ mod tests {
         check(
             format!("1{long}"),
             format!("2{long}"),
-            [format!("1{}…", "y".repeat(199)), format!("2{}…", "y".repeat(199))],
+            ["1", "2"].map(|first| format!("{first}{}… (101 more characters)", "y".repeat(199))),
         );
     }
 
@@ -173,7 +171,7 @@ mod tests {
             let [shown_before, shown_after] = expect;
             assert_eq!(truncate_entries(vec![entry(before, after)]), [entry(shown_before, shown_after)]);
         };
-        let (long, cut) = (json!("x".repeat(201)), json!(format!("{}…", "x".repeat(200))));
+        let (long, cut) = (json!("x".repeat(201)), json!(format!("{}… (1 more character)", "x".repeat(200))));
         check(None, None, [None, None]);
         check(Some(long.clone()), None, [Some(cut.clone()), None]);
         check(None, Some(long.clone()), [None, Some(cut.clone())]);

@@ -31,11 +31,11 @@ pub type OpaqueValue = Box<dyn Any + Send + Sync>;
 /// The desired state of an object, without the value that only the integration can interpret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DesiredKind {
-    /// It must exist.
+    /// The object must exist.
     Present,
-    /// It must not exist.
+    /// The object must not exist.
     Delete,
-    /// It could not be resolved, for this reason.
+    /// The desired state could not be resolved, for this reason.
     Unresolved(Fault),
 }
 

@@ -14,7 +14,7 @@ use futures_util::FutureExt as _;
 use qontract_access::Mode;
 use qontract_runtime::audit::{Audit, WriteRecord};
 use qontract_runtime::guard::ProtectedKinds;
-use qontract_runtime::reconcile_loop::{Interruption, ShutdownSignal};
+use qontract_runtime::reconcile_loop::{ShutdownSignal, TerminationSignal};
 use qontract_runtime::state::{DeclaredState, Shard};
 use qontract_runtime::{
     ApplyResult, Change, ChangeKind, CurrentState, Data, DeclaredShardView, DeclaredStateOf, DesiredItem,
@@ -310,7 +310,7 @@ fn a_function_finishes_a_change_in_progress_until_a_shutdown_is_forced() {
         let integration = Integration::function(SlowJob(IntegrationMeta::new("job", "")));
         let shutdown = async {
             tokio::time::sleep(Duration::from_secs(ask)).await;
-            stopper.request_by(Interruption::Interrupt);
+            stopper.request_by(TerminationSignal::Interrupt);
             tokio::time::sleep(Duration::from_secs(force - ask)).await;
             stopper.force();
         };

@@ -1,5 +1,5 @@
-//! The process form, with small `sh` programs: their environment, valid and invalid responses, and termination.
-//! The specification is `docs/specs/process-integration.md`.
+//! The process form, with small `sh` programs: their environment, valid and invalid responses, and
+//! termination. The specification is `docs/specs/process-integration.md`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use qontract_access::Mode;
 use qontract_bundle::{CommitStamp, Layout, Pool, Repo, build};
 use qontract_graphql::Engine;
 use qontract_runtime::guard::{Date, ProtectedKinds};
-use qontract_runtime::process::{Process, Program};
+use qontract_runtime::process::{ProcessIntegration, Program};
 use qontract_runtime::{
     BundleReader, Fault, Integration, LoadedBundle, Responsible, RunEnd, RunOutcome, RunRequest, ShardKey,
     SourceLocation, run,
@@ -70,7 +70,7 @@ impl ProgramFixture {
     /// The fault of `describe`.
     fn fault_within(&self, deadline: Duration) -> Fault {
         let program = Program { deadline, ..self.program() };
-        Process::describe("try", program).err().expect("it cannot be described")
+        ProcessIntegration::describe("try", program).err().expect("it cannot be described")
     }
 
     async fn run(&self, mode: Mode) -> RunOutcome {
@@ -78,7 +78,7 @@ impl ProgramFixture {
     }
 
     async fn perform(&self, request: &RunRequest) -> RunOutcome {
-        let process = Process::describe("try", self.program()).expect("it describes itself");
+        let process = ProcessIntegration::describe("try", self.program()).expect("it describes itself");
         let request = RunRequest { validate_schemas: false, ..request.clone() };
         run(&Integration::process(process), &request).await
     }
@@ -151,7 +151,7 @@ fn a_response_does_not_count_until_the_program_exits() {
 #[test]
 fn child_processes_of_a_program_end_with_it() {
     let stage = ProgramFixture::new("sleep 1000 > /dev/null 2>&1 & echo $! > $OUT/child");
-    let fault = Process::describe("try", stage.program()).err();
+    let fault = ProcessIntegration::describe("try", stage.program()).err();
     assert_eq!(fault, None);
     expect_gone(&stage.wrote("child").expect("it wrote its id"));
 }
@@ -174,7 +174,7 @@ fn secrets_of_a_program_are_redacted_and_plain_variables_are_not() {
     let set = |name: &str| BTreeMap::from([(name.to_owned(), "value-of-it".to_owned())]);
     let stage = ProgramFixture::new("echo \"no such user: value-of-it\" >&2; exit 1");
     let check = |program: Program, is_shown: bool| {
-        let text = Process::describe("try", program).err().expect("it fails").text;
+        let text = ProcessIntegration::describe("try", program).err().expect("it fails").text;
         assert_eq!(text.ends_with(": no such user: value-of-it"), is_shown, "{text}");
         assert_eq!(text.ends_with(": [redacted]"), !is_shown, "{text}");
     };
@@ -201,7 +201,7 @@ fn a_program_that_cannot_be_started_is_reported() {
         (vec![], "has no `command`"),
     ] {
         let program = Program { command, ..ProgramFixture::new("").program() };
-        let fault = Process::describe("try", program).err().expect("it cannot be started");
+        let fault = ProcessIntegration::describe("try", program).err().expect("it cannot be started");
         check(&fault, Responsible::Operator, text);
     }
 }
@@ -230,8 +230,9 @@ fn a_response_that_is_too_long_is_refused() {
 
 #[test]
 fn a_program_has_the_name_it_is_registered_under() {
-    let fault =
-        Process::describe("other", ProgramFixture::new("").program()).err().expect("its name differs");
+    let fault = ProcessIntegration::describe("other", ProgramFixture::new("").program())
+        .err()
+        .expect("its name differs");
     check(&fault, Responsible::Operator, "the program registered as `other` describes itself as `try`");
 }
 
@@ -408,7 +409,7 @@ async fn a_phase_that_times_out_terminates_its_program() {
 async fn in_a_sandbox_there_are_no_credentials() {
     let stage = ProgramFixture::new(&format!("env > $OUT/$1.env; case $1 in plan) {ONE_STEP}; exit ;; esac"));
     let program = Program { sandbox: Some("/somewhere/box".into()), ..stage.program() };
-    let process = Process::describe("try", program).expect("it describes itself");
+    let process = ProcessIntegration::describe("try", program).expect("it describes itself");
     assert!(!process.supports_sandbox(), "a program has to declare it");
     let request = RunRequest {
         validate_schemas: false,

@@ -11,7 +11,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_runtime::RunEnd;
 use qontract_runtime::reconcile_loop::{
-    Isolation, Limiter, Loop, LoopContext, LoopEvent, LoopExit, LoopJob, LoopObserver, Schedule,
+    Isolation, Limiter, LoopContext, LoopEvent, LoopExit, LoopJob, LoopObserver, LoopSettings, Schedule,
     ShutdownSignal, WatchdogLimits,
 };
 use qontract_telemetry::activity;
@@ -111,8 +111,8 @@ impl LoopObserver for EventLog {
     }
 }
 
-fn the_loop(once: bool) -> Loop {
-    Loop {
+fn the_loop(once: bool) -> LoopSettings {
+    LoopSettings {
         schedule: Schedule {
             interval: Duration::from_mins(10),
             initial_backoff: Duration::from_secs(10),
@@ -281,8 +281,13 @@ async fn blocked_threads_are_abandoned_and_beyond_a_limit_the_loop_exits() {
         max_abandoned: 1,
     };
     let schedule = Schedule { interval: short, initial_backoff: short, jitter: 0.0 };
-    let reconcile_loop =
-        Loop { schedule, limits, isolation: Isolation::Thread, limiter: Limiter::default(), once: false };
+    let reconcile_loop = LoopSettings {
+        schedule,
+        limits,
+        isolation: Isolation::Thread,
+        limiter: Limiter::default(),
+        once: false,
+    };
     let seen = EventLog { begun: Instant::now(), events: Mutex::default() };
     let (_sender, data) = watch::channel(0);
     let finish = reconcile_loop

@@ -191,7 +191,14 @@ fn reserved(shard: &str, count: usize) -> LedgerState {
     let entry = |number: usize| {
         let object =
             ObjectRef { target: shard.to_owned(), kind: "Box".to_owned(), name: format!("gone-{number}") };
-        LedgerEntry { at, run: "before".to_owned(), shard: shard.to_owned(), caller: None, object }
+        LedgerEntry {
+            at,
+            run: "before".to_owned(),
+            shard: shard.to_owned(),
+            caller: None,
+            object,
+            incarnation: None,
+        }
     };
     LedgerState { removals: (0..count).map(entry).collect(), ..LedgerState::default() }
 }
@@ -258,7 +265,7 @@ fn a_listed_schema_that_is_never_read_is_a_warning() {
         "schemas": ["/approval", "/integration", "/shelf"]}});
     let outcome = Fixture::new(source_with(&stock(&["a: one"]), listed), Mode::Real, world(&[])).run();
     assert_eq!(outcome.ended, RunEnd::Ok);
-    assert_eq!(outcome.warnings[0], "`/approval` is listed in `schemas` and never read");
+    assert_eq!(outcome.warnings[0], "`/approval` is listed in `schemas` but never read");
 }
 
 #[test]

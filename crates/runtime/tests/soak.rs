@@ -10,7 +10,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_runtime::RunEnd;
 use qontract_runtime::reconcile_loop::{
-    Isolation, Limiter, Loop, LoopContext, LoopEvent, LoopExit, LoopJob, LoopObserver, Schedule,
+    Isolation, Limiter, LoopContext, LoopEvent, LoopExit, LoopJob, LoopObserver, LoopSettings, Schedule,
     ShutdownSignal, WatchdogLimits,
 };
 use qontract_telemetry::activity;
@@ -99,7 +99,7 @@ fn fifty_loops_continue_whatever_happens_in_them() {
         let (_sender, data) = watch::channel(0);
         let mut tasks = Vec::new();
         for (seed, counts) in (1..=LOOPS).zip(&counts) {
-            let reconcile_loop = Loop {
+            let reconcile_loop = LoopSettings {
                 schedule: Schedule {
                     interval: Duration::from_millis(20),
                     initial_backoff: Duration::from_millis(10),

@@ -111,8 +111,8 @@ fn changes_state(route: &Route, method: &Method) -> bool {
     matches!(route, Route::Reload | Route::Lease(_)) && !method.is_safe()
 }
 
-/// Whether the `Origin` header shows that a page from another origin sent the request. The scheme is not compared: a
-/// proxy may have terminated TLS.
+/// Whether the `Origin` header shows that a page from another origin sent the request. The scheme is not
+/// compared: a proxy may have terminated TLS.
 fn has_foreign_origin(headers: &HeaderMap, host: Option<&str>) -> bool {
     let mut origins = headers.get_all(ORIGIN).iter();
     let Some(origin) = origins.next() else { return false };

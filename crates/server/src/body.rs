@@ -19,11 +19,15 @@ use crate::settings::Settings;
 /// Bodies of at least this size are parsed on a blocking thread.
 const MIN_BACKGROUND_BYTES: usize = 64 << 10;
 
-/// The complete body, decompressed. A body with a `Content-Length` above the limit is refused before it is
-/// received, and one that arrives too slowly times out.
+/// Maximum size of a refused body that is still received, as a multiple of the size limit.
+const MAX_DISCARDED_FACTOR: usize = 8;
+
+/// The complete body, decompressed. A body above the size limit is refused, and one that arrives too slowly
+/// times out.
 pub async fn read(settings: &Settings, headers: &HeaderMap, mut body: Incoming) -> Result<Bytes, Refusal> {
     let too_large = Refusal::Page(StatusCode::PAYLOAD_TOO_LARGE);
     if body.size_hint().lower() > settings.max_body_bytes as u64 {
+        discard(settings, body).await;
         return Err(too_large);
     }
     let begun = Instant::now();
@@ -38,11 +42,26 @@ pub async fn read(settings: &Settings, headers: &HeaderMap, mut body: Incoming) 
         };
         let Some(piece) = frame.data_ref() else { continue };
         if bytes.len() + piece.len() > settings.max_body_bytes {
+            discard(settings, body).await;
             return Err(too_large);
         }
         bytes.extend_from_slice(piece);
     }
     unpack(header(headers, CONTENT_ENCODING), bytes.into(), settings.max_body_bytes)
+}
+
+/// Receives the rest of a refused body, within limits, and drops it. Most clients send the whole body before
+/// they read the response: if the connection were closed earlier, they would get an error instead of the
+/// response.
+async fn discard(settings: &Settings, mut body: Incoming) {
+    let deadline = Instant::now() + settings.body_grace;
+    let mut remaining = settings.max_body_bytes.saturating_mul(MAX_DISCARDED_FACTOR);
+    while let Ok(Some(Ok(frame))) = tokio::time::timeout_at(deadline, body.frame()).await {
+        match remaining.checked_sub(frame.data_ref().map_or(0, Bytes::len)) {
+            Some(rest) => remaining = rest,
+            None => return,
+        }
+    }
 }
 
 /// The time limit for a body after `received` bytes.

@@ -29,7 +29,7 @@ pub enum Content {
     Bytes(Vec<u8>),
     /// A bundle file, which is read while it is loaded.
     File {
-        /// Its path.
+        /// The path.
         path: PathBuf,
         /// The file, from its start.
         file: fs::File,
@@ -63,8 +63,8 @@ impl Content {
         }
     }
 
-    /// The content of a file. A regular file is opened now and read later; a pipe, which can be read only once,
-    /// is read now.
+    /// The content of a file. A regular file is opened now and read later; a pipe, which can be read only
+    /// once, is read now.
     async fn of_file(path: PathBuf) -> io::Result<Self> {
         let mut file = tokio::fs::File::open(&path).await?;
         if file.metadata().await?.is_file() {
@@ -98,7 +98,7 @@ pub enum SourceError {
     /// A file cannot be read.
     #[error("cannot read `{path}`")]
     File {
-        /// Its path.
+        /// The path.
         path: PathBuf,
         /// The cause.
         #[source]

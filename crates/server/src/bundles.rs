@@ -140,7 +140,8 @@ impl Bundles {
 
     async fn load_now(&self, origin: &dyn BundleSource) -> Result<BundleEvent, LoadFailure> {
         let mut content = origin.read(&self.pool).await?;
-        // Checking whether a bundle is loaded is cheaper than loading it; before the first load, none is.
+        // Checking whether a bundle is loaded is cheaper than loading it; before the first load, no bundle is
+        // loaded.
         if self.registry().latest().is_some() {
             let (sha, named) = with_sha(content).await?;
             content = named;
@@ -159,7 +160,8 @@ impl Bundles {
         Ok(BundleEvent::Loaded(sha))
     }
 
-    /// Prepares a bundle for queries, incrementally from the latest: equal types, plans and tables are shared.
+    /// Prepares a bundle for queries, incrementally from the latest: equal types, plans and tables are
+    /// shared.
     async fn engine(&self, content: Content) -> Result<Arc<Engine>, LoadFailure> {
         if let Content::Ready(engine) = content {
             return Ok(engine);
@@ -211,8 +213,8 @@ impl Bundles {
         }
     }
 
-    /// Fetches a bundle from the store. Concurrent requests for the same bundle share one read, which completes
-    /// even if all of them are dropped.
+    /// Fetches a bundle from the store. Concurrent requests for the same bundle share one read, which
+    /// completes even if all of them are dropped.
     async fn fetch(self: &Arc<Self>, sha: Sha256) -> Result<Arc<Engine>, Unavailable> {
         if let Some(missing) = self.cached_missing(sha) {
             return Err(missing);

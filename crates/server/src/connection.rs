@@ -1,11 +1,13 @@
-//! Limits the number of connections, closes waiting ones in favour of new ones, and times out stalled clients.
+//! Limits the number of connections, closes waiting ones in favour of new ones, and times out stalled
+//! clients.
 //!
 //! A connection is *busy* from the moment its request is complete until its response is sent. Otherwise it is
 //! *waiting* for its client: idle, or while a head or a body arrives. When the limit is reached, the
 //! connection that has waited longest is closed in favour of the new one.
 //!
-//! **Invariant:** `/healthz` is answered however many connections are open. When every connection is busy, new
-//! ones are admitted to a small reserve, which serves only health checks, so that none of them stays busy.
+//! **Invariant:** `/healthz` is answered however many connections are open. When every connection is busy,
+//! new ones are admitted to a small reserve that serves only health checks, so reserve connections become
+//! free quickly.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -83,7 +85,7 @@ pub struct BusyConnection {
 
 impl Drop for BusyConnection {
     fn drop(&mut self) {
-        self.connections.wait_for_client(&self.connection);
+        self.connections.mark_waiting_for_body(&self.connection);
         self.connection.is_busy.store(false, Ordering::Relaxed);
     }
 }
@@ -95,8 +97,8 @@ impl Connections {
     }
 
     /// Admits a connection. If the limit is reached, the connection that has waited longest for its client is
-    /// closed. If all are busy, the new one is admitted to the reserve, to which the same rule applies. `None`
-    /// if the new connection has to be refused.
+    /// closed. If all are busy, the new one is admitted to the reserve, to which the same rule applies.
+    /// `None` if the new connection has to be refused.
     pub fn open(self: &Arc<Self>) -> Option<OpenConnection> {
         let mut open = self.lock();
         let admission = [Admission::Full, Admission::HealthOnly]
@@ -114,14 +116,14 @@ impl Connections {
         Some(OpenConnection { connections: Arc::clone(self), id, connection })
     }
 
-    /// Closes the connection that has waited longest for its client, to free a file descriptor; returns whether
-    /// a connection was waiting.
+    /// Closes the connection that has waited longest for its client, to free a file descriptor; returns
+    /// whether a connection was waiting.
     pub fn close_oldest_waiting(&self) -> bool {
         close_oldest_waiting(&mut self.lock(), |_| true)
     }
 
     /// Marks that the head of a request has arrived: the connection now waits for the body.
-    pub fn wait_for_client(&self, connection: &Connection) {
+    pub fn mark_waiting_for_body(&self, connection: &Connection) {
         connection.waiting_since.store(self.elapsed(), Ordering::Relaxed);
     }
 
@@ -265,7 +267,7 @@ mod tests {
         let [first, second] = [(); 2].map(|()| connections.open().unwrap());
         tokio::time::advance(Duration::from_secs(1)).await;
         // A head arrived on the first connection, so it has waited less time than the second one.
-        connections.wait_for_client(&first.connection);
+        connections.mark_waiting_for_body(&first.connection);
         let _third = connections.open().unwrap();
         second.connection.must_close().await;
         tokio::time::advance(Duration::from_secs(1)).await;

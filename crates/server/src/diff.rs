@@ -1,4 +1,4 @@
-//! The diff of two bundles.
+//! Renders `/diff`: the diff of two bundles.
 
 use std::sync::Arc;
 

@@ -71,8 +71,8 @@ pub fn json_of(content_type: Option<&str>, body: &[u8]) -> Result<Option<Value>,
     })
 }
 
-/// The first unpaired surrogate in the `query` of a body that is otherwise valid JSON. JavaScript accepts it in
-/// a string; GraphQL rejects it.
+/// The first unpaired surrogate in the `query` of a body that is otherwise valid JSON. JavaScript accepts it
+/// in a string; GraphQL rejects it.
 fn unpaired_surrogate(text: &str) -> Option<u16> {
     let (mut units, mut replaced, mut rest) = (Vec::new(), String::with_capacity(text.len()), text);
     while let Some(at) = rest.find('\\') {

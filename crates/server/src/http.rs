@@ -1,5 +1,5 @@
-//! The accept loop for HTTP connections. The data server and the small services next to it share it, each with
-//! its own responder and limits.
+//! The accept loop for HTTP connections. The data server and the small services next to it share it, each
+//! with its own responder and limits.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -40,9 +40,9 @@ pub trait Responder: Send + Sync + 'static {
 pub struct ClientLimits {
     /// The open connections.
     pub connections: Arc<Connections>,
-    /// Maximum time to receive the head of a request, and for which a connection may be idle.
+    /// Timeout for receiving a request head, and for idle connections.
     pub head_timeout: Duration,
-    /// Maximum time for which a client may read none of a response.
+    /// Maximum time that a client may take without reading any of the response.
     pub write_timeout: Duration,
 }
 

@@ -21,10 +21,10 @@ use crate::http::{ClientLimits, Responder, accept};
 /// Maximum number of open connections.
 const MAX_CONNECTIONS: usize = 256;
 
-/// Maximum time to receive the head of a request, and for which a connection may be idle.
+/// Timeout for receiving a request head, and for idle connections.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum time for which a client may read none of a response.
+/// Maximum time that a client may take without reading any of the response.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The media type of plain text.
@@ -81,7 +81,7 @@ impl<P: Pages> Responder for PageService<P> {
         connection: Arc<Connection>,
         request: Request<Incoming>,
     ) -> Response<Full<Bytes>> {
-        self.connections.wait_for_client(&connection);
+        self.connections.mark_waiting_for_body(&connection);
         let (parts, _) = request.into_parts();
         if let Some((status, text)) = head_refusal(&self.hosts, &parts) {
             return response(Page::text(status.as_u16(), text));

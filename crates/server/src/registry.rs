@@ -1,5 +1,5 @@
-//! The bundle registry: tracks the latest bundle, the TTL of each loaded bundle, and leases. Pure: the time is
-//! an argument, in milliseconds since 1970.
+//! The bundle registry: tracks the latest bundle, the TTL of each loaded bundle, and leases. Pure: the time
+//! is an argument, in milliseconds since 1970.
 //!
 //! **Invariant:** a bundle stays loaded while it is the latest, has a lease, or was requested within its TTL.
 
@@ -19,7 +19,7 @@ pub struct BundleRegistry {
     entries: BTreeMap<Sha256, RegistryEntry>,
     latest: Option<Sha256>,
     leases: BTreeMap<u64, Lease>,
-    /// Time for which a bundle stays loaded after its last request, in milliseconds.
+    /// How long a bundle stays loaded after its last request, in milliseconds.
     ttl: u64,
     /// Maximum number of bundles from the store.
     max_fetched: usize,
@@ -82,7 +82,8 @@ impl BundleRegistry {
         }
     }
 
-    /// Restarts the TTL of a bundle that a request uses, and inserts it again if it was dropped in the meantime.
+    /// Restarts the TTL of a bundle that a request uses, and inserts it again if it was dropped in the
+    /// meantime.
     pub fn touch_or_insert(&mut self, engine: &Arc<Engine>, now: u64) {
         let expires = now.saturating_add(self.ttl);
         let held = self.entries.entry(engine.bundle().sha()).or_insert_with(|| RegistryEntry {
@@ -102,8 +103,8 @@ impl BundleRegistry {
         true
     }
 
-    /// Sets the latest bundle. The TTL of the previous one restarts, so that clients that have just read its sha
-    /// can still query it.
+    /// Sets the latest bundle. The TTL of the previous one restarts, so that clients that have just read its
+    /// sha can still query it.
     fn set_latest(&mut self, sha: Sha256, now: u64) {
         if let Some(before) = self.latest.replace(sha) {
             self.touch(before, now);

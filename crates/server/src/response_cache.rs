@@ -1,5 +1,5 @@
-//! The response cache: HTTP responses by bundle and request. A bundle never changes, so an entry never becomes
-//! invalid; it is only evicted.
+//! Response cache (answer cache, `--answer-cache`): caches HTTP responses by bundle and request. A bundle
+//! never changes, so an entry never becomes invalid; it is only evicted.
 
 use std::sync::{Arc, OnceLock};
 

@@ -43,9 +43,9 @@ pub enum Route {
 /// A file of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileRef {
-    /// Its type: `datafile` or `resourcefile`.
+    /// The type: `datafile` or `resourcefile`.
     pub kind: String,
-    /// Its path.
+    /// The path.
     pub path: String,
 }
 

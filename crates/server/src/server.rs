@@ -111,7 +111,7 @@ async fn respond(
     let route = Route::of(parts.uri.path());
     let early = early_answer(&shared, connection.admission, &route, &parts);
     // While the body arrives, the connection waits for its client and may be closed for another one.
-    shared.connections.wait_for_client(&connection);
+    shared.connections.mark_waiting_for_body(&connection);
     let received = if let Some(reply) = early {
         Err(reply)
     } else {

@@ -25,7 +25,7 @@ pub struct Settings {
     pub query_timeout: Duration,
     /// Maximum size of a request's body, in bytes.
     pub max_body_bytes: usize,
-    /// Maximum time to receive the head of a request, and for which a connection may be idle.
+    /// Timeout for receiving a request head, and for idle connections.
     pub head_timeout: Duration,
     /// Maximum time to receive a body, regardless of its size.
     pub body_timeout: Duration,
@@ -33,7 +33,7 @@ pub struct Settings {
     pub body_grace: Duration,
     /// Minimum receive rate of a body after `body_grace`, in bytes per second.
     pub body_rate: u32,
-    /// Maximum time for which a client may read none of a response.
+    /// Maximum time that a client may take without reading any of the response.
     pub write_timeout: Duration,
     /// Maximum time for requests in progress to finish at shutdown.
     pub shutdown_timeout: Duration,

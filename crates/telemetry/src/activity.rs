@@ -1,8 +1,8 @@
-//! Activities: the operations of a run that are in progress, with their start times. They serve as the heartbeat
-//! of the run.
+//! Activities: the operations of a run that are in progress, with their start times. They serve as the
+//! heartbeat of the run.
 //!
-//! A run has one [`Activities`] and is executed within [`Activities::scope`]. Code that may take time registers
-//! an activity ([`begin`]); a watchdog detects a run in which no activity begins or ends.
+//! A run has one [`Activities`] and is executed within [`Activities::scope`]. Code that may take time
+//! registers an activity ([`begin`]); a watchdog detects a run in which no activity begins or ends.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -43,9 +43,9 @@ struct Inner {
 pub struct FinishedActivity {
     /// The description of the activity.
     pub what: String,
-    /// Its duration.
+    /// The duration.
     pub took: Duration,
-    /// Its result, if the code reported one, such as the status of a request.
+    /// The result, if the code reported one, such as the status of a request.
     pub result: Option<String>,
 }
 
@@ -89,7 +89,8 @@ impl Activities {
         CURRENT.scope(self.clone(), future).await
     }
 
-    /// Number of activities that have begun plus those that have ended. While it grows, the run makes progress.
+    /// Number of activities that have begun plus those that have ended. While it grows, the run makes
+    /// progress.
     pub fn ticks(&self) -> u64 {
         self.0.ticks.load(Ordering::Relaxed)
     }

@@ -108,6 +108,11 @@ impl LogLine {
         self
     }
 
+    /// The level.
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
     /// Sets the level.
     #[must_use]
     pub fn at_level(mut self, level: Level) -> Self {

@@ -22,7 +22,8 @@ pub enum Measurement {
         namespace: String,
         /// The kind of the objects.
         kind: String,
-        /// The shard that counted them. Counts of different shards for the same kind and namespace are summed.
+        /// The shard that counted them. Counts of different shards for the same kind and namespace are
+        /// summed.
         shard: String,
         /// Current or desired.
         state: ObjectState,

@@ -1,4 +1,4 @@
-//! All metrics of runs: the metrics of qontract-reconcile, with their names and labels, and additional ones.
+//! Loop metrics: all metrics of runs and loops. They are the metrics of qontract-reconcile, with their names and labels, and additional ones.
 
 use std::collections::BTreeMap;
 
@@ -102,6 +102,8 @@ pub struct Metrics {
     executions: Family<ProcessLabels, Counter>,
     stuck: Family<ProcessLabels, Counter>,
     held: Family<ProcessLabels, Gauge>,
+    waits: Family<ProcessLabels, Gauge>,
+    degraded: Family<ProcessLabels, Gauge>,
     build: Family<BuildLabels, Gauge>,
     phase_seconds: Family<PhaseLabels, Histogram, fn() -> Histogram>,
     planned: Family<PlannedLabels, Gauge>,
@@ -126,6 +128,8 @@ impl Default for Metrics {
             executions: Family::default(),
             stuck: Family::default(),
             held: Family::default(),
+            waits: Family::default(),
+            degraded: Family::default(),
             build: Family::default(),
             phase_seconds: Family::new_with_constructor(phase_histogram as fn() -> Histogram),
             planned: Family::default(),
@@ -150,6 +154,16 @@ impl Default for Metrics {
             metrics.stuck.clone(),
         );
         registry.register("held", "Changes held by a guard in the last run", metrics.held.clone());
+        registry.register(
+            "waits",
+            "Operations in the target that were still in progress after the last run",
+            metrics.waits.clone(),
+        );
+        registry.register(
+            "degraded",
+            "Objects that did not work as declared in the last run",
+            metrics.degraded.clone(),
+        );
         registry.register("phase_seconds", "Duration of each phase of a run", metrics.phase_seconds.clone());
         registry.register("planned_changes", "Changes in the last plan", metrics.planned.clone());
         registry.register("skipped_shards", "Shards skipped", metrics.skipped.clone());
@@ -171,7 +185,7 @@ impl Default for Metrics {
         );
         registry.register(
             "data_invalid",
-            "1 while the data does not validate and the last valid bundle is used, else 0",
+            "1 while the data is invalid and the last valid bundle is used, else 0",
             metrics.data_invalid.clone(),
         );
         registry.register(
@@ -193,12 +207,24 @@ impl Metrics {
     /// Registers a process and initializes its counters with 0.
     pub fn start(&self, process: &ProcessLabels) {
         drop(self.stuck.get_or_create(process));
-        drop(self.held.get_or_create(process));
+        for gauge in [&self.held, &self.waits, &self.degraded] {
+            drop(gauge.get_or_create(process));
+        }
     }
 
     /// Sets the number of changes that the last run held.
     pub fn set_held(&self, process: &ProcessLabels, count: usize) {
         self.held.get_or_create(process).set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// Sets the number of operations in progress after the last run.
+    pub fn set_waits(&self, process: &ProcessLabels, count: usize) {
+        self.waits.get_or_create(process).set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// Sets the number of objects that did not work as declared in the last run.
+    pub fn set_degraded(&self, process: &ProcessLabels, count: usize) {
+        self.degraded.get_or_create(process).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// Sets the time at which the data became invalid, in seconds since 1970; `None` if it is valid.
@@ -316,7 +342,7 @@ mod tests {
         );
         let labels = r#"{integration="a",shards="1",shard_id="0-1"}"#;
         metrics.start(&process);
-        for name in ["stuck_total", "held"] {
+        for name in ["stuck_total", "held", "waits", "degraded"] {
             let line = format!("qontract_reconcile_{name}{labels} 0\n");
             assert!(metrics.encode().contains(&line), "{line} is exported from the start");
         }
@@ -325,6 +351,8 @@ mod tests {
         metrics.observe_run(&process, 1.5, 75);
         metrics.count_stalled(&process);
         metrics.set_held(&process, 3);
+        metrics.set_waits(&process, 4);
+        metrics.set_degraded(&process, 5);
         let text = metrics.encode();
         for line in [
             format!("qontract_reconcile_last_run_seconds{labels} 1.5"),
@@ -332,6 +360,8 @@ mod tests {
             format!("qontract_reconcile_execution_counter_total{labels} 1"),
             format!("qontract_reconcile_stuck_total{labels} 1"),
             format!("qontract_reconcile_held{labels} 3"),
+            format!("qontract_reconcile_waits{labels} 4"),
+            format!("qontract_reconcile_degraded{labels} 5"),
             r#"qontract_build_info{version="1.2.3",commit="abc"} 1"#.to_owned(),
         ] {
             assert!(text.lines().any(|one| one == line), "{line}\nis not in\n{text}");

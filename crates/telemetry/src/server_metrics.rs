@@ -1,5 +1,5 @@
-//! All metrics of the data server: the metrics of qontract-server, with their names and labels, and additional
-//! ones.
+//! All metrics of the data server: the metrics of qontract-server, with their names and labels, and
+//! additional ones.
 
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
@@ -149,7 +149,7 @@ impl ServerMetrics {
         set(&self.leases, leases);
         set(&self.connections, connections);
         set(&self.answer_bytes, answer_bytes);
-        // Removes schemas that have no datafiles any more.
+        // Removes schemas that no longer have datafiles.
         self.datafiles.clear();
         for (schema, count) in datafiles {
             set(&self.datafiles.get_or_create(&SchemaLabel { schema: schema.to_owned() }), count);

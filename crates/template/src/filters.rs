@@ -117,7 +117,7 @@ pub(crate) fn apply(run: &mut Interpreter<'_>, name: &str, value: Value, args: A
         run.ensure_resolved(&argument)?;
     }
     if !exists(name, run.is_strict()) {
-        return Err(EvalError::new(Kind::Undefined, format!("there is no filter `{name}`")));
+        return Err(EvalError::new(Kind::Undefined, format!("filter `{name}` not found")));
     }
     if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
         return refused(format!("the filter `{name}`: {why}"));

@@ -21,7 +21,7 @@ use crate::data::Data;
 use crate::fault::{EvalError, EvalResult, Kind};
 use crate::lexer;
 use crate::limits::RenderLimits;
-use crate::lookup::{LookupAnswer, LookupSource, TemplateLookup};
+use crate::lookup::{LookupSource, LookupState, TemplateLookup};
 use crate::parser;
 use crate::scope::Scope;
 use crate::source::{Dialect, Whitespace};
@@ -170,22 +170,22 @@ impl<'a> Interpreter<'a> {
         self.step(1)?;
         let answer = self.lookups.answer(&address);
         self.is_sensitive |=
-            address.is_secret() && matches!(answer, LookupAnswer::Known(_)) && self.lookups.reveals_secrets();
+            address.is_secret() && matches!(answer, LookupState::Ready(_)) && self.lookups.reveals_secrets();
         match answer {
-            LookupAnswer::Known(Data::Text(text)) => {
+            LookupState::Ready(Data::Text(text)) => {
                 self.completed_lookups.insert(address);
                 self.charge(text.len())?;
                 Ok(Value::text(text))
             }
-            LookupAnswer::Known(data) => {
+            LookupState::Ready(data) => {
                 self.completed_lookups.insert(address);
                 conversion::value(&data, self)
             }
-            LookupAnswer::Unknown => {
+            LookupState::Pending => {
                 self.pending_lookups.insert(address);
                 Ok(Value::Undefined(PENDING_LOOKUP.into()))
             }
-            LookupAnswer::Failed(why) => {
+            LookupState::Failed(why) => {
                 Err(EvalError::new(Kind::LookUp, format!("`{address}` could not be looked up: {why}")))
             }
         }

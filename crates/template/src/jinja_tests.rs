@@ -87,7 +87,7 @@ pub(crate) fn apply(run: &mut Interpreter<'_>, name: &str, value: &Value, args: 
         }
         name => {
             if !exists(name) {
-                return Err(EvalError::new(Kind::Undefined, format!("there is no test `{name}`")));
+                return Err(EvalError::new(Kind::Undefined, format!("test `{name}` not found")));
             }
             let [] = args.bind(name, [], 0)?;
             match name {

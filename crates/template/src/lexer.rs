@@ -142,7 +142,7 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    /// Adds the text before a tag, trimmed by the sign of the tag.
+    /// Adds the text before a tag, trimmed by the tag's whitespace control (`-` or `+`).
     fn data(&mut self, length: usize, is_block: bool, sign: Option<char>) {
         let text = &self.rest()[..length];
         let kept = match sign {

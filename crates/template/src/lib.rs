@@ -42,7 +42,7 @@ pub use fault::{Kind, TemplateFault};
 pub use interpreter::Strictness;
 pub(crate) use interpreter::{float as run_float, float_of as run_float_of};
 pub use limits::RenderLimits;
-pub use lookup::{DeclaredLookups, LookupAnswer, LookupSource, TemplateLookup};
+pub use lookup::{DeclaredLookups, LookupSource, LookupState, TemplateLookup};
 pub use rendering::{RenderOutcome, RenderRequest, RenderedTemplate, builtin_names, render};
 pub use source::{Dialect, Source, Whitespace};
 pub use syntax_check::{SyntaxError, check_syntax};

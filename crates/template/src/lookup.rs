@@ -120,11 +120,11 @@ impl fmt::Display for TemplateLookup {
 
 /// The result of a look-up.
 #[derive(Debug, Clone, PartialEq)]
-pub enum LookupAnswer {
+pub enum LookupState {
     /// The look-up succeeded with this value.
-    Known(Data),
+    Ready(Data),
     /// The look-up was not made yet: rendering stops, and reports it as needed.
-    Unknown,
+    Pending,
     /// The look-up failed.
     Failed(String),
 }
@@ -132,7 +132,7 @@ pub enum LookupAnswer {
 /// Provides the results of look-ups.
 pub trait LookupSource {
     /// The result of the look-up `address`.
-    fn answer(&self, address: &TemplateLookup) -> LookupAnswer;
+    fn answer(&self, address: &TemplateLookup) -> LookupState;
 
     /// Whether look-ups of secrets return their values. If they do not, rendered text is not sensitive, and
     /// faults are reported in full.
@@ -142,9 +142,9 @@ pub trait LookupSource {
 }
 
 /// The results of look-ups that were made before.
-impl LookupSource for BTreeMap<TemplateLookup, LookupAnswer> {
-    fn answer(&self, address: &TemplateLookup) -> LookupAnswer {
-        self.get(address).cloned().unwrap_or(LookupAnswer::Unknown)
+impl LookupSource for BTreeMap<TemplateLookup, LookupState> {
+    fn answer(&self, address: &TemplateLookup) -> LookupState {
+        self.get(address).cloned().unwrap_or(LookupState::Pending)
     }
 }
 
@@ -154,7 +154,7 @@ impl LookupSource for BTreeMap<TemplateLookup, LookupAnswer> {
 pub struct DeclaredLookups<Q>(pub Q);
 
 impl<Q: LookupSource> LookupSource for DeclaredLookups<Q> {
-    fn answer(&self, address: &TemplateLookup) -> LookupAnswer {
+    fn answer(&self, address: &TemplateLookup) -> LookupState {
         match address {
             TemplateLookup::Query { .. } => self.0.answer(address),
             TemplateLookup::Secret { .. }
@@ -162,7 +162,7 @@ impl<Q: LookupSource> LookupSource for DeclaredLookups<Q> {
             | TemplateLookup::Url { .. }
             | TemplateLookup::S3Object { .. }
             | TemplateLookup::S3List { .. }
-            | TemplateLookup::Yesterday => LookupAnswer::Known(Data::Text(address.to_string())),
+            | TemplateLookup::Yesterday => LookupState::Ready(Data::Text(address.to_string())),
         }
     }
 

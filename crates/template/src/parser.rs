@@ -65,7 +65,7 @@ pub(crate) fn parse_with_offset(
     let first = unknown.iter().find(|unknown| !unknown.may_be_skipped).or(unknown.first());
     if let Some(UnknownCallable { line, description: what, may_be_skipped: may_be_passed }) = first {
         let kind = if *may_be_passed { Kind::Refused } else { Kind::Undefined };
-        return Err((EvalError::at(kind, *line, format!("there is no {what}")), None));
+        return Err((EvalError::at(kind, *line, format!("{what} not found")), None));
     }
     Ok(Template { body, assigned: parser.assigned })
 }

@@ -23,7 +23,7 @@ const SECRET_FAULT_MESSAGE: &str =
 pub struct RenderRequest<'a> {
     /// The template.
     pub source: Source<'a>,
-    /// Its variables, in order.
+    /// The variables, in order.
     pub variables: &'a [(String, Data)],
     /// The treatment of undefined names.
     pub strictness: Strictness,

@@ -16,8 +16,8 @@ pub struct SyntaxError {
     pub message: String,
 }
 
-/// Checks whether Jinja2 can parse a template: its tags, expressions, filters and tests. Features that only
-/// this program does not support are not errors.
+/// Checks whether Jinja2 can parse a template: its tags, expressions, filters and tests. A feature
+/// that Jinja2 supports and this program does not is not an error.
 pub fn check_syntax(source: &Source<'_>) -> Result<(), SyntaxError> {
     let text = lexer::normalize_newlines(source.text);
     let place = |error: &EvalError, at: Option<usize>| {
@@ -81,7 +81,7 @@ mod tests {
         check("a: 1\nb: {{ c }\n", Err((2, 8, "unexpected `}`")));
         check("a: {{ b c }}", Err((1, 8, "expected the end of the tag, found `c`")));
         check("a\r\n{{ $ }}", Err((2, 3, "unexpected character `$`")));
-        check("ok\n  {{ a | nosuchfilter }}", Err((2, 2, "there is no filter `nosuchfilter`")));
+        check("ok\n  {{ a | nosuchfilter }}", Err((2, 2, "filter `nosuchfilter` not found")));
         check("{# never closed", Err((1, 2, "missing end of comment tag")));
     }
 

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use qontract_template::{
-    Data, DeclaredLookups, Kind, LookupAnswer, RenderLimits, RenderOutcome, RenderRequest, Source,
-    Strictness, TemplateFault, TemplateLookup, render,
+    Data, DeclaredLookups, Kind, LookupState, RenderLimits, RenderOutcome, RenderRequest, Source, Strictness,
+    TemplateFault, TemplateLookup, render,
 };
 
 fn secret(path: &str) -> TemplateLookup {
@@ -33,18 +33,18 @@ fn look_ups_are_requested_in_rounds() {
     let text =
         "{{ vault('a', 'k') }}{% set b = vault('b', 'k') %}{{ b ~ 1 }}{{ vault(vault('c', 'k'), 'k') }}";
     let request = RenderRequest::new(Source::new("t", text), &[]);
-    let mut known: BTreeMap<TemplateLookup, LookupAnswer> = BTreeMap::new();
+    let mut known: BTreeMap<TemplateLookup, LookupState> = BTreeMap::new();
     let Ok(RenderOutcome::Needs(needs)) = render(&request, &known) else { panic!("a look-up is needed") };
     assert_eq!(
         needs.iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["vault(a#k)", "vault(b#k)", "vault(c#k)"]
     );
-    known.extend(needs.into_iter().map(|address| (address, LookupAnswer::Known(Data::text("d")))));
+    known.extend(needs.into_iter().map(|address| (address, LookupState::Ready(Data::text("d")))));
     let Ok(RenderOutcome::Needs(needs)) = render(&request, &known) else {
         panic!("another look-up is needed")
     };
     assert_eq!(needs.into_iter().collect::<Vec<_>>(), [secret("d")]);
-    known.insert(secret("d"), LookupAnswer::Known(Data::text("e")));
+    known.insert(secret("d"), LookupState::Ready(Data::text("e")));
     let Ok(RenderOutcome::Rendered(rendered)) = render(&request, &known) else {
         panic!("all look-ups have results")
     };
@@ -66,7 +66,7 @@ fn look_ups_that_depend_on_a_pending_one_are_not_requested() {
 #[test]
 fn in_declared_state_a_look_up_is_its_own_text() {
     let text = "{{ vault('a/b', 'k', 3) }} {{ github('o/r', 'p', 'main') }} {{ s3('a', 'b', 'p') }} {{ yesterday() }}";
-    let nothing: BTreeMap<TemplateLookup, LookupAnswer> = BTreeMap::new();
+    let nothing: BTreeMap<TemplateLookup, LookupState> = BTreeMap::new();
     let Ok(RenderOutcome::Rendered(rendered)) =
         render(&RenderRequest::new(Source::new("t", text), &[]), &DeclaredLookups(nothing))
     else {
@@ -77,7 +77,7 @@ fn in_declared_state_a_look_up_is_its_own_text() {
 
 #[test]
 fn text_from_a_secret_is_neither_printed_nor_in_a_fault() {
-    let known = BTreeMap::from([(secret("a"), LookupAnswer::Known(Data::text("hunter2")))]);
+    let known = BTreeMap::from([(secret("a"), LookupState::Ready(Data::text("hunter2")))]);
     let render = |text: &str| render(&RenderRequest::new(Source::new("t", text), &[]), &known);
     let outcome = render("{{ vault('a', 'k') }}").unwrap();
     assert!(!format!("{outcome:?}{known:?}").contains("hunter2"), "{outcome:?}");
@@ -95,7 +95,7 @@ fn text_from_a_secret_is_neither_printed_nor_in_a_fault() {
 
 #[test]
 fn after_a_secret_was_read_every_fault_reads_the_same() {
-    let known = BTreeMap::from([(secret("a"), LookupAnswer::Known(Data::text("hunter2")))]);
+    let known = BTreeMap::from([(secret("a"), LookupState::Ready(Data::text("hunter2")))]);
     let fault = |text: &str| {
         let text = format!("{{% set s = vault('a', 'k') %}}\n{text}");
         let limits = RenderLimits { steps: 300_000, ..RenderLimits::default() };
@@ -120,7 +120,7 @@ fn after_a_secret_was_read_every_fault_reads_the_same() {
     }
     // In declared state nothing is secret, and a fault is reported in full.
     let text = "{% set s = vault('a', 'k') %}\n{{ nope }}";
-    let nothing: BTreeMap<TemplateLookup, LookupAnswer> = BTreeMap::new();
+    let nothing: BTreeMap<TemplateLookup, LookupState> = BTreeMap::new();
     let fault =
         render(&RenderRequest::new(Source::new("t.j2", text), &[]), &DeclaredLookups(nothing)).unwrap_err();
     assert_eq!(fault.to_string(), "t.j2:2: `nope` is undefined");
@@ -131,7 +131,7 @@ fn a_fault_names_template_line_and_what_is_missing() {
     check_fault("a\n{{ nope }}", Kind::Undefined, "resources/x.j2:2: `nope` is undefined");
     check_fault("a\n\n{{ nope('x') }}", Kind::Undefined, "resources/x.j2:3: `nope` is undefined");
     check_fault("\n{{ {'a': x}.b.c }}", Kind::Undefined, "resources/x.j2:2: a dict has no attribute `b`");
-    check_fault("\n{{ 1|nope }}", Kind::Undefined, "resources/x.j2:2: there is no filter `nope`");
+    check_fault("\n{{ 1|nope }}", Kind::Undefined, "resources/x.j2:2: filter `nope` not found");
     check_fault(
         "{% if 1 %}\n{% for %}",
         Kind::Syntax,
@@ -156,7 +156,7 @@ fn a_fault_names_template_line_and_what_is_missing() {
 
 #[test]
 fn a_failed_look_up_is_reported_with_its_text() {
-    let known = BTreeMap::from([(secret("a"), LookupAnswer::Failed("permission denied".to_owned()))]);
+    let known = BTreeMap::from([(secret("a"), LookupState::Failed("permission denied".to_owned()))]);
     let fault =
         render(&RenderRequest::new(Source::new("t", "\n{{ vault('a', 'k') }}"), &[]), &known).unwrap_err();
     assert_eq!(fault.to_string(), "t:2: `vault(a#k)` could not be looked up: permission denied");

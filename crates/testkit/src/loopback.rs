@@ -50,7 +50,7 @@ impl Loopback {
         Self { url, seen, sent }
     }
 
-    /// Its URL, without a trailing slash.
+    /// The URL, without a trailing slash.
     pub fn url(&self) -> &str {
         &self.url
     }

@@ -26,7 +26,7 @@ pub struct Process {
 /// The files that remain when a server ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leftover {
-    /// Its directory.
+    /// The directory.
     Folder,
     /// Nothing: its directory is removed.
     Nothing,

@@ -17,6 +17,11 @@ impl SeededRng {
         self.0.usize(..limit.max(1))
     }
 
+    /// An item of a list.
+    pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.below(of.len())]
+    }
+
     /// True with a probability of `percent` in a hundred.
     pub fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent

@@ -48,7 +48,7 @@ struct LinkCache {
     stable: HashMap<Sha256, UniqueHashes, RandomState>,
     /// Datafiles whose links depend on the *content* of other files; invalid when any of those files changes.
     content_dependent: HashMap<Sha256, UniqueHashes, RandomState>,
-    /// The paths of the files on whose content links depend.
+    /// The paths of the files whose content links depend on.
     content_targets: HashSet<Box<str>, RandomState>,
     /// The digest of those files when the cache was saved; set only in a cache that was read from bytes.
     content_digest: Option<Sha256>,
@@ -64,7 +64,7 @@ pub(crate) struct ValidDigests {
     pub conforming: Vec<Sha256>,
     /// Datafiles whose links are valid; `None` if that came from the cache.
     pub linked: Vec<(Sha256, Option<LinkedFile>)>,
-    /// Newly found paths of files on whose content links depend.
+    /// Newly found paths of files whose content links depend on.
     pub content_targets: Vec<Box<str>>,
 }
 
@@ -93,7 +93,7 @@ impl LinkCache {
         self.content_targets.clear();
     }
 
-    /// A digest of the content of all files on whose content links depend.
+    /// A digest of the content of all files whose content links depend on.
     fn digest_content_targets(&self, bundle: &Bundle) -> Sha256 {
         let mut hasher = Hasher::default();
         for path in sorted(&self.content_targets) {
@@ -109,10 +109,10 @@ impl LinkCache {
 impl ValidationCache {
     /// Drops all entries that are not valid for `bundle` and `options`.
     ///
-    /// If only the content of datafiles changed since the last validation in this process, and links depend
-    /// on the content of none of them, all entries stay. Otherwise content-dependent entries are dropped,
-    /// unless the cache was just read and their targets still have the saved digest; and if more than content
-    /// changed, the digests of the dependencies are compared.
+    /// If only the content of datafiles changed since the last validation in this process, and no links
+    /// depend on their content, all entries stay. Otherwise content-dependent entries are dropped, unless the
+    /// cache was just read and their targets still have the saved digest; and if more than content changed,
+    /// the digests of the dependencies are compared.
     pub(crate) fn invalidate_for(&mut self, bundle: &Bundle, options: &Options) {
         match self.changed_files(bundle, options) {
             Some(changed) if !changed.iter().any(|path| self.links.content_targets.contains(*path)) => {}
@@ -251,7 +251,7 @@ impl ValidationCache {
         packer.list(sorted(&self.links.content_targets).into_iter(), |packer, path| packer.text(path));
         let content_digest = self.last.as_ref().map(|(bundle, _)| self.links.digest_content_targets(bundle));
         packer.option(content_digest, Encoder::digest);
-        packer.seal(by)
+        packer.with_checksum(by)
     }
 
     /// Reads a cache that the same program wrote; `None` if it is damaged or from another program.

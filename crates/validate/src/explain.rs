@@ -272,7 +272,7 @@ impl FailureExplainer<'_> {
             FailureKind::TooMany => {
                 let message = "the file has too many errors to report".to_owned();
                 let finding = self.finding(code::TOO_COMPLEX, pointer, message).label(because);
-                finding.hint("check the schema first: it may not express what was meant")
+                finding.hint("check the schema first: it may be wrong")
             }
             FailureKind::TooComplex => {
                 let message = "checking the file against its schema takes too long".to_owned();

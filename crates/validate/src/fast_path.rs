@@ -20,8 +20,8 @@ use crate::rules::references;
 /// The seed of the hashes. It is the same in all processes, since hashes are cached on disk.
 const HASH_SEED: u64 = 0x6c69_6e6b_735f_6f6b;
 
-/// Datafiles whose links are valid (`None` if that came from the cache), and newly found paths of files on
-/// whose content links depend.
+/// Datafiles whose links are valid (`None` if that came from the cache), and newly found paths of files whose
+/// content links depend on.
 type ValidLinks = (Vec<(Sha256, Option<LinkedFile>)>, Vec<Box<str>>);
 
 /// A datafile whose links are valid, by the cache or by a check.
@@ -56,8 +56,8 @@ pub fn valid_links(cx: &Context<'_>) -> Option<ValidLinks> {
     are_distinct(&unique).then(|| (files, wanted.into_iter().flatten().collect()))
 }
 
-/// Checks the links of one datafile. Returns the result to cache and the paths of files on whose content the
-/// links depend; `None` if a link is broken.
+/// Checks the links of one datafile. Returns the result to cache and the paths of files whose content the
+/// links depend on; `None` if a link is broken.
 fn check_file<'b>(cx: &Context<'b>, file: &'b Datafile) -> Option<(LinkedFile, Vec<Box<str>>)> {
     let reader = LeafReader { bundle: cx.bundle, types: cx.types };
     let hasher = FixedState::with_seed(HASH_SEED);
@@ -88,7 +88,7 @@ struct LinkChecker<'a, 'b> {
     /// Hashes of list and identifier of each list item.
     items: Vec<u64>,
     is_broken: bool,
-    /// The paths of files on whose content the links depend.
+    /// The paths of files whose content the links depend on.
     content_targets: Vec<Box<str>>,
 }
 

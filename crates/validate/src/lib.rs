@@ -92,7 +92,7 @@ pub fn validate(bundle: &Bundle, options: &Options) -> Vec<Diagnostic> {
     validate_incremental(bundle, options, &mut ValidationCache::default())
 }
 
-/// Validates incrementally: files that `cache` has as valid are not checked again, and `cache` is updated.
+/// Validates incrementally: files that `cache` lists as valid are not checked again, and `cache` is updated.
 ///
 /// The findings are the same as those of [`validate`].
 pub fn validate_incremental(

@@ -42,7 +42,7 @@ pub enum LinkKind<'b> {
 /// A `$ref`.
 #[derive(Clone, Copy, Debug)]
 pub struct DatafileReference<'b> {
-    /// Its value.
+    /// The value.
     pub to: &'b Value,
     /// The datafile that it points to, if it exists.
     pub target: Option<&'b Document>,

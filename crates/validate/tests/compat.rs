@@ -13,7 +13,7 @@ fn recorded(name: &str) -> String {
     std::fs::read_to_string(vectors().join(name)).expect("a vector")
 }
 
-/// The records without the messages of JSON-schema errors, which are ours.
+/// The records without the messages of JSON Schema errors, whose wording differs from the peer's.
 fn without_messages(records: &str) -> Vec<Value> {
     let mut records: Vec<Value> = serde_json::from_str(records).expect("records");
     for record in &mut records {

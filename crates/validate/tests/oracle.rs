@@ -12,7 +12,7 @@ use std::path::Path;
 use oracle::{judge, mutate};
 use qontract_benches::corpus;
 use qontract_bundle::{Bundle, CommitStamp, Layout, Pool, Repo, Value, build, json, value_of};
-use qontract_testkit::{Scratch, example, not_tested, public_schemas};
+use qontract_testkit::{Scratch, SeededRng, example, not_tested, public_schemas};
 use qontract_validate::schema::{Formats, SchemaChecker, metaschema};
 use qontract_yaml::{Limits, parse};
 use serde_json::{Value as Plain, json as plain};
@@ -66,7 +66,7 @@ fn compare(bundle: &Bundle, count: usize) {
         .iter()
         .filter_map(|file| Some((file.document.schema()?.to_owned(), to_plain(&file.document.value))))
         .collect();
-    let mut random = mutate::Random(11);
+    let mut random = SeededRng::new(11);
     let documents: Vec<(String, Plain)> = (0..count)
         .map(|_| {
             let (path, document) = &files[random.below(files.len())];
@@ -92,7 +92,7 @@ fn compare(bundle: &Bundle, count: usize) {
 #[test]
 fn mutated_schemas_get_the_same_verdict() {
     let bundle = bundle(&example());
-    let mut random = mutate::Random(5);
+    let mut random = SeededRng::new(5);
     let mutated: Vec<Plain> = (0..cases(2_000))
         .map(|_| {
             let schema = &bundle.schemas()[random.below(bundle.schemas().len())];

@@ -5,11 +5,11 @@
 #[expect(dead_code, reason = "another test uses the rest")]
 mod oracle {
     pub mod judge;
-    pub mod mutate;
     pub mod patterns;
 }
 
-use oracle::{judge, mutate, patterns};
+use oracle::{judge, patterns};
+use qontract_testkit::SeededRng;
 use qontract_validate::pattern::Pattern;
 use serde_json::json;
 
@@ -63,7 +63,7 @@ fn patterns_that_are_easily_misread_mean_what_python_means() {
 
 #[test]
 fn random_patterns_mean_what_python_means() {
-    let mut random = mutate::Random(17);
+    let mut random = SeededRng::new(17);
     let made: Vec<String> = (0..cases(3_000)).map(|_| patterns::random(&mut random)).collect();
     let good = compare(&made);
     assert!(good * 3 > made.len(), "only {good} of {} are patterns", made.len());

@@ -22,7 +22,8 @@ fn bundle(schemas: &Plain, document: &Plain) -> Bundle {
     load(text.to_string().as_bytes(), &Pool::default()).expect("a bundle")
 }
 
-/// Compares verdicts on pairs of a schema and a value; where Python ends with a traceback, the schema is reported.
+/// Compares verdicts on pairs of a schema and a value; where Python ends with a traceback, the schema is
+/// reported.
 fn compare(others: &Plain, cases: &[(Plain, Plain)]) {
     let questions: Vec<String> = cases.iter().map(|case| json!(case).to_string()).collect();
     let answers = judge::answers("judge.py", &others.to_string(), &questions);

@@ -18,21 +18,37 @@ pub fn explain(finding: Diagnostic, text: &str) -> Diagnostic {
         .or_else(|| error.colon())
         .or_else(|| error.too_deep_indent())
         .or_else(|| error.unmatched_indent());
-    let Some(Mistake { message, span, hint }) = found else { return finding };
-    let mut finding = finding;
-    finding.message = message.unwrap_or(finding.message);
-    finding.location.span = Some(span);
-    finding.hint(hint)
+    match found {
+        Some(mistake) => mistake.describe(finding),
+        None => finding,
+    }
+}
+
+/// Adds a merge conflict, if `text` has one: both sides of a conflict may start a document.
+pub fn explain_conflict(finding: Diagnostic, text: &str) -> Diagnostic {
+    match conflict(text) {
+        Some(mistake) => mistake.describe(finding),
+        None => finding,
+    }
 }
 
 /// A common mistake.
 struct Mistake {
     /// A message that replaces that of the parser, if there is a better one.
     message: Option<String>,
-    /// Its position.
+    /// The position.
     span: Span,
     /// How to fix it.
     hint: String,
+}
+
+impl Mistake {
+    /// The finding of the parser, with this mistake as its cause.
+    fn describe(self, mut finding: Diagnostic) -> Diagnostic {
+        finding.message = self.message.unwrap_or(finding.message);
+        finding.location.span = Some(self.span);
+        finding.hint(self.hint)
+    }
 }
 
 /// A line of a text.

@@ -94,9 +94,14 @@ pub fn parse_as(syntax: Syntax, bytes: &[u8], limits: &Limits) -> ParsedYaml {
         Some(events) => compose::compose(events, text, syntax, limits),
         None => compose::compose(fallback::FallbackParser::new(text), text, syntax, limits),
     };
-    for finding in parsed.findings.iter_mut().filter(|finding| finding.code == code::YAML_SYNTAX) {
-        let found = std::mem::replace(finding, Diagnostic::new(code::YAML_SYNTAX, ""));
-        *finding = hints::explain(found, text);
+    for finding in &mut parsed.findings {
+        if finding.code == code::YAML_SYNTAX {
+            let found = std::mem::replace(finding, Diagnostic::new(code::YAML_SYNTAX, ""));
+            *finding = hints::explain(found, text);
+        } else if finding.code == code::YAML_DOCUMENTS {
+            let found = std::mem::replace(finding, Diagnostic::new(code::YAML_DOCUMENTS, ""));
+            *finding = hints::explain_conflict(found, text);
+        }
     }
     parsed
 }

@@ -22,7 +22,7 @@ pub enum Key {
 pub struct RawEntry {
     /// The key.
     pub key: Key,
-    /// Its bytes.
+    /// The bytes.
     pub key_span: Span,
     /// The value.
     pub value: NodeId,
@@ -120,12 +120,12 @@ pub fn entries(raw: &[RawEntry], document: &Document, findings: &mut Vec<Diagnos
             overridden[place] = true;
             continue;
         }
-        let message = format!("the key `{}` is given twice", &document.text[own.key.range()]);
+        let message = format!("the key `{}` is defined twice", &document.text[own.key.range()]);
         findings.push(
             Diagnostic::new(code::YAML_DUPLICATE_KEY, message)
                 .at(entry.key_span)
                 .label("this value wins")
-                .note_at("first given here", replaced.key_span),
+                .note_at("first defined here", replaced.key_span),
         );
     }
     gathered.entries

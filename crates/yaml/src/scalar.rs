@@ -1,4 +1,5 @@
-//! Resolves plain scalars by the rules of YAML 1.1, the language of the data.
+//! Resolves plain scalars (null, booleans, integers, floats, dates) by the rules of YAML 1.1, the language of
+//! the data.
 //!
 //! **Invariant:** for every text, the result is that of PyYAML's `SafeLoader` (tested against it).
 
@@ -227,7 +228,7 @@ fn skip_sixties(bytes: &[u8]) -> usize {
     }
 }
 
-/// Empty, or `e+3`: in YAML 1.1 the exponent has a sign.
+/// Empty, or `e+3`: in a YAML 1.1 float, the exponent has a sign.
 fn is_exponent(bytes: &[u8]) -> bool {
     match bytes {
         [] => true,

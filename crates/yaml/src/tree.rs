@@ -135,7 +135,7 @@ impl<'a> Node<'a> {
         Self { document, id: NodeId(u32::try_from(index).expect("a node of the document")) }
     }
 
-    /// Its identifier in the document.
+    /// The identifier in the document.
     pub fn id(self) -> NodeId {
         self.id
     }
@@ -145,7 +145,7 @@ impl<'a> Node<'a> {
         self.document.spans[self.id.0 as usize]
     }
 
-    /// Its content.
+    /// The content.
     pub fn value(self) -> Value<'a> {
         let text = |stretch: ArenaRange| &self.document.text[stretch.range()];
         match self.document.slots[self.id.0 as usize] {

@@ -1,6 +1,6 @@
 //! Declares the `ClusterRoleBindings` of clusters.
 
-use qontract_objects::{Declared, DeclaredObjects, Grant, ObjectSet, ShardBuilder, WithProvenance};
+use qontract_objects::{Declared, DeclaredObjects, Grant, Kind, LocatedState, ObjectSet, ShardBuilder};
 use qontract_runtime::{Data, Fault, SourceLocations};
 
 use crate::NAME;
@@ -23,11 +23,11 @@ fn bindings(
     cluster: &Cluster,
     roles: &[Role],
     places: &SourceLocations,
-) -> Result<WithProvenance<DeclaredObjects>, Fault> {
+) -> Result<LocatedState<DeclaredObjects>, Fault> {
     if cluster.managed_cluster_roles != Some(true) {
         return Ok(ObjectSet::default().finish());
     }
-    let mut all = ObjectSet::of("ClusterRoleBinding.rbac.authorization.k8s.io");
+    let mut all = ObjectSet::of(Kind::in_group("ClusterRoleBinding", "rbac.authorization.k8s.io"));
     let services: Vec<&str> = cluster.cluster_login.auth.iter().map(|auth| auth.service.as_str()).collect();
     for (index, role) in roles.iter().enumerate() {
         for (nth, access) in role.access.iter().flatten().enumerate() {

@@ -1,7 +1,9 @@
 //! Declares the `LimitRanges` of namespaces.
 
 use qontract_objects::fragments::ComputeResources;
-use qontract_objects::{Declared, DeclaredObjects, NO_TAKE_OVER, ObjectSet, in_namespaces, without_nulls};
+use qontract_objects::{
+    Declared, DeclaredObjects, Kind, NO_TAKE_OVER, ObjectSet, in_namespaces, without_nulls,
+};
 use qontract_runtime::{Data, Fault, Options};
 use serde_json::{Value, json};
 
@@ -17,14 +19,14 @@ pub fn declare(data: &Data, options: &Options) -> Result<Declared<DeclaredObject
         &answer.places,
         |namespace| &namespace.namespace_target,
         |namespace, pointer| {
-            let all = ObjectSet::of("LimitRange");
+            let all = ObjectSet::of(Kind::named("LimitRange"));
             let Some(range) = &namespace.limit_ranges else { return Ok(all.finish()) };
             // All limit ranges of a namespace apply together, so a leftover one would still take effect.
             let mut all = if options.is_on(NO_TAKE_OVER) { all } else { all.adopting_unmarked() };
             let place = answer.places.of(&format!("{pointer}/limitRanges"));
             if range.limits.is_empty() {
                 let why = format!("the limit range `{}` limits nothing", range.name);
-                return Err(Fault::author(why).hint("leave `limitRanges` out").at(place));
+                return Err(Fault::author(why).hint("remove `limitRanges`").at(place));
             }
             all.add(object(range), place)?;
             Ok(all.finish())

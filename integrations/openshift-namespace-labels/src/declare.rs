@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use qontract_objects::{Declared, in_namespaces};
+use qontract_objects::{Declared, LocatedState, check_label, in_namespaces};
 use qontract_runtime::{Data, Fault};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::NAME;
-use crate::label;
 use crate::query::NamespaceLabels;
 
 /// The desired labels of a namespace.
@@ -25,7 +24,7 @@ pub fn declare(data: &Data) -> Result<Declared<DeclaredLabels>, Fault> {
         |namespace| &namespace.namespace_target,
         |namespace, _| {
             let labels = labels(namespace.labels.as_deref()).map_err(Fault::author)?;
-            Ok((DeclaredLabels(labels), BTreeMap::new()))
+            Ok(LocatedState { state: DeclaredLabels(labels), places: BTreeMap::new() })
         },
     ))
 }
@@ -39,7 +38,7 @@ fn labels(json: Option<&str>) -> Result<BTreeMap<String, String>, String> {
         Ok(_) | Err(_) => return Err("`labels` is not a map".to_owned()),
     };
     let text = |(name, value): (String, Value)| match value {
-        Value::String(text) => label::check_label(&name, &text).map(|()| (name, text)),
+        Value::String(text) => check_label(&name, &text).map(|()| (name, text)),
         _ => Err(format!("the label `{name}` is not a string")),
     };
     map.into_iter().map(text).collect()

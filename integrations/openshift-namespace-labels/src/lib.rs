@@ -1,7 +1,6 @@
 //! Manages the declared labels of namespaces.
 
 mod declare;
-mod label;
 mod observe;
 mod plan;
 mod query;

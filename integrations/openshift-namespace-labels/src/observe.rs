@@ -15,6 +15,13 @@ use crate::plan::DesiredLabels;
 /// One shard: a namespace.
 type NamespaceView<'v> = DeclaredShardView<'v, (), Cluster, DeclaredLabels>;
 
+/// The key of the list of namespaces in the cache of a round.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct NamespaceListKey {
+    cluster: String,
+    server: String,
+}
+
 /// The desired labels of a shard's namespace.
 pub fn desired_labels(view: &NamespaceView<'_>) -> DesiredItem<DesiredLabels> {
     let (cluster, labels) = (view.shard.target.clone(), view.shard.state.0.clone());
@@ -38,8 +45,8 @@ pub async fn observe(
         listed.map_err(|error| cluster_fault(&error))
     };
     // Many shards share a cluster, so the list is cached for the round.
-    let listed =
-        read.cache.get_or_read(format!("namespaces {} {}", cluster.name, cluster.server), list).await;
+    let key = NamespaceListKey { cluster: cluster.name.clone(), server: cluster.server.clone() };
+    let listed = read.cache.get_or_read(key, list).await;
     let observed = match &*listed {
         Ok(all) => {
             let own = all.iter().filter(|object| object.address.name == name(view));

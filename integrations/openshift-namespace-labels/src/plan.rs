@@ -19,7 +19,7 @@ pub const LABELS_ANNOTATION: &str = "qontract.namespace_labels";
 /// The desired labels of a namespace.
 #[derive(Clone, Debug)]
 pub struct DesiredLabels {
-    /// Its cluster.
+    /// The cluster.
     pub cluster: Cluster,
     /// The labels.
     pub labels: BTreeMap<String, String>,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use qontract_objects::{Declared, LocatedNamespace, NamespaceTarget, ShardBuilder};
+use qontract_objects::{Declared, LocatedNamespace, LocatedState, NamespaceTarget, ShardBuilder};
 use qontract_runtime::{Data, Fault};
 use serde::Serialize;
 
@@ -40,7 +40,7 @@ pub fn declare(data: &Data) -> Result<Declared<DeclaredNamespace>, Fault> {
             cluster: namespace.cluster,
         };
         let located = LocatedNamespace::new(target, &answer.places, &pointer);
-        let state = state.map(|state| (state, BTreeMap::new()));
+        let state = state.map(|state| LocatedState { state, places: BTreeMap::new() });
         shards.add(located, state.map_err(Fault::author));
     }
     Ok(shards.finish())

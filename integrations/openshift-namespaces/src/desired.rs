@@ -15,7 +15,7 @@ use crate::declare::DeclaredNamespace;
 
 impl ObjectState for DeclaredNamespace {
     /// Only the namespace of the shard.
-    fn scope(shard: ObjectShardView<'_, Self>) -> ScopeSpec {
+    fn scope_spec(shard: ObjectShardView<'_, Self>) -> ScopeSpec {
         let names = Some(BTreeSet::from([name(shard).to_owned()]));
         let kinds = vec![ManagedKind { kind: Kind::namespace(), names }];
         ScopeSpec { namespace: None, kinds, adopts_unmarked: false }

@@ -1,6 +1,6 @@
 //! Declares the `NetworkPolicies` of namespaces.
 
-use qontract_objects::{Declared, DeclaredObjects, ObjectSet, in_namespaces};
+use qontract_objects::{Declared, DeclaredObjects, Kind, ObjectSet, in_namespaces};
 use qontract_runtime::{Data, Fault};
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ pub fn declare(data: &Data) -> Result<Declared<DeclaredObjects>, Fault> {
         &answer.places,
         |namespace| &namespace.namespace_target,
         |namespace, pointer| {
-            let mut all = ObjectSet::of("NetworkPolicy.networking.k8s.io");
+            let mut all = ObjectSet::of(Kind::in_group("NetworkPolicy", "networking.k8s.io"));
             for source in namespace.network_policies_allow.iter().flatten() {
                 let place = answer.places.of(pointer);
                 if source.cluster.name != namespace.namespace_target.cluster.name {

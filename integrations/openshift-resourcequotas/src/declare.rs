@@ -1,6 +1,6 @@
 //! Declares the `ResourceQuotas` of namespaces.
 
-use qontract_objects::{Declared, DeclaredObjects, ObjectSet, in_namespaces, without_nulls};
+use qontract_objects::{Declared, DeclaredObjects, Kind, ObjectSet, in_namespaces, without_nulls};
 use qontract_runtime::{Data, Fault};
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ pub fn declare(data: &Data) -> Result<Declared<DeclaredObjects>, Fault> {
         &answer.places,
         |namespace| &namespace.namespace_target,
         |namespace, pointer| {
-            let mut all = ObjectSet::of("ResourceQuota");
+            let mut all = ObjectSet::of(Kind::named("ResourceQuota"));
             let quotas = namespace.quota.iter().flat_map(|quota| &quota.quotas).enumerate();
             for (index, quota) in quotas {
                 all.add(object(quota), answer.places.of(&format!("{pointer}/quota/quotas/{index}")))?;

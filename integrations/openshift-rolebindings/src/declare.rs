@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use qontract_objects::fragments::{NamespaceTarget, RoleMembers};
-use qontract_objects::{Declared, DeclaredObjects, Grant, ObjectSet, in_namespaces};
+use qontract_objects::{Declared, DeclaredObjects, Grant, Kind, ObjectSet, in_namespaces};
 use qontract_runtime::{Data, Fault};
 
 use crate::NAME;
@@ -24,7 +24,7 @@ pub fn declare(data: &Data, supports_roles: bool) -> Result<Declared<DeclaredObj
             if namespace.managed_roles != Some(true) {
                 return Ok(ObjectSet::default().finish());
             }
-            let mut all = ObjectSet::of("RoleBinding.rbac.authorization.k8s.io");
+            let mut all = ObjectSet::of(Kind::in_group("RoleBinding", "rbac.authorization.k8s.io"));
             let services: Vec<&str> = namespace.login.auth.iter().map(|auth| auth.service.as_str()).collect();
             for grant in grants.get(&key(&namespace.namespace_target)).into_iter().flatten() {
                 let place = answer.places.of(&grant.pointer);
@@ -42,7 +42,8 @@ struct RoleGrant<'a> {
     pointer: String,
 }
 
-/// All grants, by cluster and namespace. Unless `supports_roles` is set, `role` refers to a `ClusterRole` as well.
+/// All grants, by cluster and namespace. Unless `supports_roles` is set, `role` refers to a `ClusterRole` as
+/// well.
 fn grants(roles: &[Role], supports_roles: bool) -> BTreeMap<(&str, &str), Vec<RoleGrant<'_>>> {
     let mut grants: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for (index, role) in roles.iter().enumerate() {

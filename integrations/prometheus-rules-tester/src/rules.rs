@@ -8,8 +8,9 @@ use serde_json::{Map, Value};
 
 use crate::NAME;
 use crate::query::{Namespace, NamespaceOpenshiftResource as Entry, Rules};
+use qontract_objects::resources::entries;
 use qontract_objects::templates::preview::{
-    TemplateSource, TemplateVariables, dialect, entries, render_from_data, variables,
+    TemplateSource, TemplateVariables, dialect, render_from_data, variables,
 };
 
 /// The provider of rules.
@@ -33,12 +34,12 @@ pub struct NamespaceRule {
     pub namespace: String,
     /// The path of the resource.
     pub path: String,
-    /// Its provenance.
+    /// The provenance.
     #[serde(skip)]
     pub place: Option<SourceLocation>,
     /// The rendered object, or the reason why it cannot be rendered.
     pub body: Result<Value, String>,
-    /// Its tests.
+    /// The tests.
     pub tests: Vec<RuleTest>,
 }
 

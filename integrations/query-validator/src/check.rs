@@ -9,11 +9,11 @@ use crate::query::{NamespaceOpenshiftResource, Validations};
 
 /// A datafile that lists queries and resources.
 pub struct Validation {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its provenance.
+    /// The provenance.
     pub place: Option<SourceLocation>,
-    /// Its queries and resources.
+    /// The queries and resources.
     pub items: Vec<ValidationItem>,
 }
 
@@ -22,7 +22,7 @@ pub struct Validation {
 pub struct ValidationItem {
     /// The path of the resource.
     pub path: String,
-    /// Its JSON pointer in the datafile.
+    /// The JSON pointer in the datafile.
     #[serde(skip)]
     pub pointer: String,
     /// The query source; `None` for resources.

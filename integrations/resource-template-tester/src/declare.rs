@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use crate::query::{NamespaceOpenshiftResource as Entry, TemplateTests};
 use qontract_objects::fragments::ResourceText;
+use qontract_objects::resources::{entries, with_source_urls};
 use qontract_objects::templates::preview::{
-    TemplateSource, TemplateVariables, dialect, entries, render_from_data, variables, with_source_urls,
+    TemplateSource, TemplateVariables, dialect, render_from_data, variables,
 };
 
 /// The provider of templates.
@@ -21,11 +22,11 @@ const RULE: &str = "prometheus-rule";
 /// A test of a template.
 #[derive(Serialize)]
 pub struct TemplateTest {
-    /// Its file.
+    /// The file.
     pub path: String,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its provenance.
+    /// The provenance.
     #[serde(skip)]
     pub place: Option<SourceLocation>,
     /// The path of the template.

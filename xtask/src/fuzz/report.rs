@@ -20,8 +20,8 @@ impl FuzzReport {
         Self { target: target.to_owned(), ..Self::default() }
     }
 
-    /// Reads one line of output:
-    /// `#8192 NEW cov: 21 ft: 30 …`, `Done 8192 runs in 31 second(s)`, `stat::number_of_executed_units: 8192`.
+    /// Reads one line of output: `#8192 NEW cov: 21 ft: 30 …`, `Done 8192 runs in 31 second(s)`,
+    /// `stat::number_of_executed_units: 8192`.
     pub fn parse_line(&mut self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let number = |word: Option<&&str>| word.and_then(|word| word.parse().ok());

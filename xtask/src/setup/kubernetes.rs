@@ -38,9 +38,9 @@ pub struct Kubernetes;
 /// The source of the programs.
 #[derive(Debug, PartialEq, Eq)]
 enum BinariesSource {
-    /// They are in `KUBEBUILDER_ASSETS`.
+    /// The servers are in `KUBEBUILDER_ASSETS`.
     Machine(Binaries),
-    /// They are in the cache directory.
+    /// The servers are in the cache directory.
     Cache(Binaries),
 }
 

@@ -14,7 +14,8 @@ use std::time::Instant;
 /// The nextest filter for tests that need a server. `test(/./)` matches every name; it makes nextest list the
 /// tests of a file that is skipped as a whole, so that they are counted.
 const CLUSTER_TESTS: &str = "test(~real_cluster) | (binary(~real_cluster) & test(/./))";
-/// The cargo targets that contain tests, including tests that plain `cargo test` ignores because they need a tool or a server.
+/// The cargo targets that contain tests, including tests that plain `cargo test` ignores because they need a
+/// tool or a server.
 const TEST_TARGETS: &str = "--workspace --lib --bins --tests --examples --run-ignored all";
 
 /// Runs the tests, with a server if one of them needs it.

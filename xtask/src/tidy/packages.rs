@@ -18,9 +18,9 @@ pub enum Kind {
 /// One package of the resolved dependency graph.
 #[derive(Debug)]
 pub struct Package {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its directory, relative to the root of the checkout; `None` if it is not in the workspace.
+    /// The directory, relative to the root of the checkout; `None` if the package is not in the workspace.
     pub folder: Option<String>,
     /// Ids of its dependencies.
     dependencies: BTreeSet<(String, Kind)>,
@@ -89,7 +89,8 @@ impl Packages {
         package.dependencies.iter().filter_map(|(id, kind)| Some((self.0.get(id)?, *kind)))
     }
 
-    /// The shortest chain of normal dependencies from a package to one of the given names, both ends included.
+    /// The shortest chain of normal dependencies from a package to one of the given names, both ends
+    /// included.
     pub fn chain_to<'a>(&'a self, from: &'a Package, names: &[&str]) -> Option<Vec<&'a str>> {
         let mut seen = BTreeSet::from([from.name.as_str()]);
         let mut chains = std::collections::VecDeque::from([vec![from]]);

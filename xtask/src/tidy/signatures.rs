@@ -1,5 +1,7 @@
-//! No function takes a tuple: values that belong together are a named type. Closures and tests may take
-//! tuples.
+//! No function takes a tuple, not even by an alias: values that belong together are a named type. Closures
+//! and tests may take tuples.
+
+use std::collections::BTreeSet;
 
 use super::{SourceTree, Violation};
 
@@ -11,14 +13,16 @@ const ALLOWED: [&str; 0] = [];
 /// Checks every function outside tests.
 pub fn check(tree: &SourceTree) -> Vec<Violation> {
     let mut violations = Vec::new();
-    for (path, text) in super::production_code(tree) {
-        for function in functions(&text) {
+    let files: Vec<_> = super::production_code(tree).collect();
+    let aliases: BTreeSet<&str> = files.iter().flat_map(|(_, text)| tuple_aliases(text)).collect();
+    for (path, text) in &files {
+        for function in functions(text) {
             let is_allowed = ALLOWED.contains(&format!("{path}: {}", function.name).as_str());
-            if !is_allowed && function.parameters.iter().any(|parameter| is_tuple(parameter)) {
+            if !is_allowed && function.parameters.iter().any(|parameter| is_tuple(parameter, &aliases)) {
                 let message =
                     format!("`{}` takes a tuple: pass separate parameters, or define a type", function.name);
                 violations.push(Violation {
-                    path: path.to_owned(),
+                    path: (*path).to_owned(),
                     line: function.line,
                     rule: RULE,
                     message,
@@ -27,6 +31,17 @@ pub fn check(tree: &SourceTree) -> Vec<Violation> {
         }
     }
     violations
+}
+
+/// The names of aliases for tuples: `type Pair = (u8, u8);`.
+fn tuple_aliases(text: &str) -> impl Iterator<Item = &str> {
+    text.split(';').filter_map(|statement| {
+        let (left, right) = statement.rsplit_once(" = ")?;
+        let (_, name) = left.rsplit_once("type ")?;
+        let name = name.split('<').next()?;
+        let is_name = name.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
+        (is_name && is_tuple_type(right)).then_some(name)
+    })
 }
 
 struct Function<'t> {
@@ -102,7 +117,7 @@ fn split_parameters(list: &str) -> Vec<&str> {
 
 /// Whether a parameter is a tuple, by its pattern or by its type. Parentheses around `dyn` and `impl` are not
 /// tuples.
-fn is_tuple(parameter: &str) -> bool {
+fn is_tuple(parameter: &str, aliases: &BTreeSet<&str>) -> bool {
     let type_ = match parameter.strip_prefix('(') {
         Some(_) => parameter.rsplit_once("):").map_or("", |(_, type_)| type_),
         None => parameter.split_once(':').map_or("", |(_, type_)| type_),
@@ -117,9 +132,13 @@ fn is_tuple(parameter: &str) -> bool {
         };
         type_ = inner.strip_prefix("mut ").unwrap_or(inner).trim_start();
     }
-    let items = type_.strip_prefix('(').and_then(|inner| inner.strip_suffix(')'));
+    let name = type_.split('<').next().unwrap_or(type_);
+    is_tuple_type(type_) || aliases.contains(name) || parameter.starts_with('(') && type_ != "()"
+}
+
+fn is_tuple_type(type_: &str) -> bool {
+    let items = type_.trim().strip_prefix('(').and_then(|inner| inner.strip_suffix(')'));
     items.is_some_and(|items| split_parameters(items).len() > 1)
-        || parameter.starts_with('(') && type_ != "()"
 }
 
 #[cfg(test)]
@@ -144,6 +163,16 @@ mod tests {
             &SourceTree::of_files(&[("crates/x/tests/a.rs", text), ("crates/x/src/a/tests.rs", text)]),
             &[],
         );
+    }
+
+    #[test]
+    fn an_alias_of_a_tuple_is_a_tuple() {
+        let alias = "//! A file.\npub type Pair<'a, T> = (&'a T, T);\ntype Unit = ();\n";
+        let text = "//! A file.\nfn a(pair: &Pair<'_, u8>) {}\nfn b(unit: Unit, pairs: &[Pair<'_, u8>]) {}\n";
+        let tree = SourceTree::of_files(&[("crates/x/src/a.rs", alias), ("crates/y/src/b.rs", text)]);
+        let found =
+            "crates/y/src/b.rs:2: signatures: `a` takes a tuple: pass separate parameters, or define a type";
+        expect(check, &tree, &[found]);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Names use the vocabulary of the field: no coined words in modules, types and constants, and no type that is a bare participle or
-//! pronoun. Prose is checked for a few habits, which are reported as warnings.
+//! Names use the vocabulary of the field: no coined words in modules, types and constants, and no type that
+//! is a bare participle or pronoun. Prose is checked for a few habits, which are reported as warnings.
 
 use super::{SourceTree, Violation};
 
@@ -70,7 +70,8 @@ const BARE_WORDS: [&str; 60] = [
     "Spent", "Such", "Taken", "That", "Told", "What", "Which", "Who", "Whole", "Whose", "Wrong",
 ];
 
-/// Words that end like a participle and are nouns, and participles that are terms of the [glossary](../../docs/glossary.md).
+/// Words that end like a participle and are nouns, and participles that are terms of the
+/// [glossary](../../docs/glossary.md).
 const ALLOWED_TYPES: [&str; 14] = [
     "Breed",
     "Children",

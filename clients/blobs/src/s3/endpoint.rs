@@ -11,22 +11,22 @@ pub struct S3Endpoint(Url);
 /// The reason why a string is not a valid S3 endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum S3EndpointError {
-    /// It cannot be parsed.
+    /// The string cannot be parsed.
     #[error("not a URL such as `https://s3.example.com`")]
     Parse,
-    /// It has another scheme.
+    /// The scheme is not `http` or `https`.
     #[error("the scheme must be http or https")]
     Scheme,
-    /// It has a user or a password.
+    /// The URL has a user or a password.
     #[error("a user or a password is not allowed")]
     UserInfo,
-    /// It has a path.
+    /// The URL has a path.
     #[error("a path is not allowed")]
     Path,
-    /// It has a query.
+    /// The URL has a query.
     #[error("a query is not allowed")]
     Query,
-    /// It has a fragment.
+    /// The URL has a fragment.
     #[error("a fragment is not allowed")]
     Fragment,
 }

@@ -82,7 +82,7 @@ impl S3Failure {
     }
 
     /// Whether the store reports that it changed nothing, and a retry may succeed.
-    pub fn is_unapplied(&self) -> bool {
+    pub fn is_safe_to_retry(&self) -> bool {
         match self {
             Self::Answer { status, code } => {
                 [429, 503].contains(status) || (*status == 409 && code == "ConditionalRequestConflict")

@@ -4,7 +4,7 @@ use aws_sdk_s3::config::interceptors::BeforeTransmitInterceptorContextRef;
 use aws_sdk_s3::config::{ConfigBag, Intercept, RuntimeComponents};
 use aws_sdk_s3::error::BoxError;
 use qontract_access::{Access, Mode};
-use qontract_client_http::{Guard, Method, Url};
+use qontract_client_http::{Method, RequestPolicy, Url};
 
 /// Refuses requests that a run of this mode may not send.
 #[derive(Debug)]
@@ -28,6 +28,6 @@ impl Intercept for DryRunGuard {
         let url = Url::parse(request.uri())?;
         let is_safe = [Method::GET, Method::HEAD, Method::OPTIONS].contains(&method);
         let access = if is_safe { Access::Read } else { Access::Write };
-        Ok(Guard::default().check(self.mode, &method, &url, access)?)
+        Ok(RequestPolicy::default().check(self.mode, &method, &url, access)?)
     }
 }

@@ -16,7 +16,8 @@ use http_body_util::{LengthLimitError, Limited};
 /// Maximum size of the body of an error, in bytes. Of an error, only the status and the code are used.
 pub(super) const MAX_ERROR_BYTES: u64 = 64 << 10;
 
-/// Maximum size of every other body that is not an object, in bytes: a page of a listing with 1,000 keys of 1,024 bytes has about 1.5 MB.
+/// Maximum size of every other body that is not an object, in bytes: a page of a listing with 1,000 keys of
+/// 1,024 bytes has about 1.5 MB.
 pub(super) const MAX_ANSWER_BYTES: u64 = 4 << 20;
 
 /// Interceptor that truncates every response body at its limit.

@@ -19,7 +19,7 @@ use super::endpoint::S3Endpoint;
 pub struct S3Settings {
     /// The bucket.
     pub bucket: String,
-    /// Its region.
+    /// The region.
     pub region: String,
     /// The server, if it is not AWS.
     pub endpoint: Option<S3Endpoint>,
@@ -100,14 +100,14 @@ impl S3Settings {
 pub enum S3Credentials {
     /// An access key.
     Keys {
-        /// Its identifier.
+        /// The identifier.
         id: String,
         /// The key.
         secret: Secret,
     },
     /// A profile in a configuration file.
     Profile {
-        /// Its name.
+        /// The name.
         name: String,
         /// The file.
         file: PathBuf,

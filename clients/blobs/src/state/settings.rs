@@ -19,7 +19,7 @@ const ACCOUNT: &str = "APP_INTERFACE_STATE_BUCKET_ACCOUNT";
 pub struct StateSettings {
     /// The bucket.
     pub bucket: String,
-    /// Its region; by default, the region of the account.
+    /// The region; by default, the region of the account.
     pub region: Option<String>,
     /// The credentials for it.
     pub credentials: StateCredentials,
@@ -30,28 +30,28 @@ pub struct StateSettings {
 pub enum StateCredentials {
     /// A profile in a configuration file.
     Profile {
-        /// Its name.
+        /// The name.
         name: String,
         /// The file.
         file: PathBuf,
     },
     /// A secret with the fields `aws_access_key_id` and `aws_secret_access_key`.
     Vault {
-        /// Its path.
+        /// The path.
         path: String,
-        /// Its version, as written in the variable.
+        /// The version, as written in the variable.
         version: Option<String>,
     },
     /// An access key.
     Keys {
-        /// Its identifier.
+        /// The identifier.
         id: String,
         /// The key.
         secret: Secret,
     },
     /// An account described in the data.
     Account {
-        /// Its name.
+        /// The name.
         name: String,
     },
 }

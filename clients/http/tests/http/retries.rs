@@ -8,7 +8,7 @@ use qontract_client_http::{HttpError, Method, Request, Settings, StatusCode};
 use crate::loopback::{Loopback, Reply, reply, reply_with};
 use crate::{run, settings};
 
-/// Reads from a server that fails twice in this way, and checks the number of requests.
+/// Reads from a server that replies with `failure` twice, and checks the number of requests.
 async fn read(failure: Reply, expect: usize) -> Result<StatusCode, HttpError> {
     let server =
         Loopback::start(move |number, _| if number < 2 { failure.clone() } else { reply("200 OK", "") });

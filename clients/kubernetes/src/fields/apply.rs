@@ -89,7 +89,7 @@ fn ends_in_item(path: &[String]) -> bool {
     path.last().is_some_and(|last| !last.starts_with("f:"))
 }
 
-/// Adds those of `paths` to `changed` at which the two sides differ. The paths are sorted, and `sides` are
+/// Adds to `changed` those of `paths` at which the two sides differ. The paths are sorted, and `sides` are
 /// the values at the first `depth` parts, which all paths share: so each list on the way is indexed once.
 fn find_changed<'a>(
     sides: [Option<&Value>; 2],

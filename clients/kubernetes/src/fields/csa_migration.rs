@@ -29,8 +29,8 @@ pub(crate) fn field_ownership(managed: &Value) -> FieldOwnership {
 /// there is nothing to take over.
 ///
 /// Sets of another API version cannot be merged with ours, and are dropped: their fields have no owner then.
-/// Fields that a tool owns but did not apply, according to the annotation of `live`, are dropped as well: they
-/// are server defaults.
+/// Fields that a tool owns but did not apply, according to the annotation of `live`, are dropped as well:
+/// they are server defaults.
 pub(crate) fn migrate(
     live: &Value,
     managed: &Value,

@@ -1,4 +1,5 @@
-//! An index over the items of one list: finds an item by the path part that names it (`k:{"name":"web"}`, `v:"a"`) without a scan of the list.
+//! An index over the items of one list: finds an item by the path part that names it (`k:{"name":"web"}`,
+//! `v:"a"`) without a scan of the list.
 
 use std::collections::{BTreeMap, HashMap};
 

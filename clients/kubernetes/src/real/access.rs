@@ -1,5 +1,5 @@
-//! Access reviews: checks whether a cluster allows an operation, with `SelfSubjectAccessReview`, a `POST` that
-//! only reads.
+//! Access reviews: checks whether a cluster allows an operation, with `SelfSubjectAccessReview`, a `POST`
+//! that only reads.
 
 use std::time::SystemTime;
 

@@ -151,8 +151,8 @@ fn resource<'a>(loaded: &'a GroupVersionKinds, kind: &str) -> Option<&'a Discove
 }
 
 impl Clusters {
-    /// Finds the API resource of a kind. A kind that is not in the cache is requested again; a kind without a group
-    /// needs all groups to be cached.
+    /// Finds the API resource of a kind. A kind that is not in the cache is requested again; a kind without a
+    /// group needs all groups to be cached.
     pub(super) async fn find_kind(
         &self,
         cluster: &Cluster,

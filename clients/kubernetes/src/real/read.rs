@@ -49,7 +49,7 @@ impl Clusters {
         Err(KubernetesError::Failed {
             cluster: cluster.name.clone(),
             status: 410,
-            why: format!("lists of {kind} expire before they are read"),
+            why: format!("the list of {kind} expired before all pages were read"),
         })
     }
 

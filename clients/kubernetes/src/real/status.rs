@@ -50,7 +50,7 @@ pub(super) struct RequestSubject {
     pub cluster: String,
     /// The object, or the kind of objects.
     pub object: String,
-    /// Its namespace.
+    /// The namespace.
     pub namespace: Option<String>,
     /// Whether its values are secret.
     pub is_secret: bool,
@@ -116,7 +116,7 @@ impl RequestSubject {
         let cluster = self.cluster.clone();
         match error {
             HttpError::Prepare { .. } => {
-                let why = "its token or its address cannot be sent".to_owned();
+                let why = "its token or address cannot be used in an HTTP request".to_owned();
                 KubernetesError::Credentials { cluster, why, transient: false }
             }
             HttpError::Refused(refusal) => KubernetesError::Denied { cluster, why: refusal.to_string() },

@@ -41,12 +41,12 @@ struct WriteTarget<'a> {
 
 /// The field manager and the permit of a write; with a read permit, the write is only rehearsed.
 #[derive(Clone, Copy)]
-struct WriteContext<'w> {
+struct FieldWriter<'w> {
     access: AccessPermit<'w>,
     manager: &'w str,
 }
 
-impl WriteContext<'_> {
+impl FieldWriter<'_> {
     fn options(&self) -> WriteOptions<'_> {
         WriteOptions { manager: self.manager, dry_run: self.access.access() == Access::Read }
     }
@@ -60,19 +60,19 @@ impl Clusters {
         manager: &str,
         draft: &ObjectDraft,
     ) -> Result<(), KubernetesError> {
-        let writer = WriteContext { access: AccessPermit::Write(permit), manager };
+        let writer = FieldWriter { access: AccessPermit::Write(permit), manager };
         let (target, body) = self.target(cluster, draft).await?;
         match &draft.precondition {
             WritePrecondition::Absent => self.create(writer, &target, &body).await,
             WritePrecondition::Version(version, FieldOwnership::Ours) => {
-                self.apply(writer, &target, body, version).await
+                self.apply_existing(writer, &target, body, version).await
             }
             WritePrecondition::Version(
                 version,
                 fields @ (FieldOwnership::ClientSideApplied | FieldOwnership::Updated),
             ) => {
                 let version = self.migrate_fields(writer, &target, version, *fields).await?;
-                self.apply(writer, &target, body, &version).await
+                self.apply_existing(writer, &target, body, &version).await
             }
             WritePrecondition::Replace(version) => {
                 match self.delete(permit, &target, version).await? {
@@ -100,12 +100,14 @@ impl Clusters {
         if !target.served.is_stored {
             return Ok(Rehearsal::Disabled);
         }
-        let writer = WriteContext { access: AccessPermit::Read(&self.permit), manager };
+        let writer = FieldWriter { access: AccessPermit::Read(&self.permit), manager };
         let attempt = match &draft.precondition {
             WritePrecondition::Absent => self.create(writer, &target, &body).await,
             // Fields are not migrated for a rehearsal: managers whose fields would move, including our own,
             // are overruled.
-            WritePrecondition::Version(version, _) => self.apply(writer, &target, body, version).await,
+            WritePrecondition::Version(version, _) => {
+                self.apply_existing(writer, &target, body, version).await
+            }
             WritePrecondition::Replace(_) => return Ok(Rehearsal::of_replacement()),
         };
         Rehearsal::of(attempt)
@@ -149,7 +151,7 @@ impl Clusters {
             "metadata": {"resourceVersion": revision},
             "spec": {"template": {"metadata": {"annotations": {RECYCLED_ANNOTATION: cause}}}},
         });
-        let writer = WriteContext { access: AccessPermit::Write(permit), manager: RESTART_MANAGER };
+        let writer = FieldWriter { access: AccessPermit::Write(permit), manager: RESTART_MANAGER };
         self.patch(writer, &target, PatchKind::Merge, &patch).await.map(drop)
     }
 
@@ -169,7 +171,7 @@ impl Clusters {
     /// Sends a patch of the object.
     async fn patch(
         &self,
-        writer: WriteContext<'_>,
+        writer: FieldWriter<'_>,
         target: &WriteTarget<'_>,
         kind: PatchKind,
         patch: &Value,
@@ -197,7 +199,7 @@ impl Clusters {
     /// server cannot apply it.
     async fn create(
         &self,
-        writer: WriteContext<'_>,
+        writer: FieldWriter<'_>,
         target: &WriteTarget<'_>,
         body: &Value,
     ) -> Result<(), KubernetesError> {
@@ -218,7 +220,7 @@ impl Clusters {
     /// one is a conflict.
     async fn apply_new(
         &self,
-        writer: WriteContext<'_>,
+        writer: FieldWriter<'_>,
         target: &WriteTarget<'_>,
         body: &Value,
     ) -> Result<(), KubernetesError> {
@@ -230,7 +232,7 @@ impl Clusters {
 
     async fn post(
         &self,
-        writer: WriteContext<'_>,
+        writer: FieldWriter<'_>,
         target: &WriteTarget<'_>,
         body: &Value,
     ) -> Result<(), KubernetesError> {
@@ -239,9 +241,9 @@ impl Clusters {
     }
 
     /// Applies, and again with force if all conflicting managers may be overruled.
-    async fn apply(
+    async fn apply_existing(
         &self,
-        writer: WriteContext<'_>,
+        writer: FieldWriter<'_>,
         target: &WriteTarget<'_>,
         mut body: Value,
         version: &ObjectVersion,
@@ -265,7 +267,7 @@ impl Clusters {
     /// Migrates the fields of previous writers to us; returns the new version.
     async fn migrate_fields(
         &self,
-        writer: WriteContext<'_>,
+        writer: FieldWriter<'_>,
         target: &WriteTarget<'_>,
         version: &ObjectVersion,
         fields: FieldOwnership,

@@ -7,7 +7,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -34,6 +34,8 @@ pub(super) struct ClusterDir {
 pub(super) struct FileContent {
     pub bytes: Vec<u8>,
     pub age: Duration,
+    /// Identifies the file among files that have had the same path.
+    pub identity: String,
 }
 
 impl ClusterDir {
@@ -88,9 +90,10 @@ impl ClusterDir {
     pub fn read(&self, file: &Path) -> Result<Option<FileContent>, KubernetesError> {
         self.refuse_links(file)?;
         let read = || {
-            let modified = fs::metadata(file)?.modified()?;
-            let age = SystemTime::now().duration_since(modified).unwrap_or_default();
-            io::Result::Ok(FileContent { bytes: fs::read(file)?, age })
+            let metadata = fs::metadata(file)?;
+            let age = SystemTime::now().duration_since(metadata.modified()?).unwrap_or_default();
+            let identity = format!("{:x}-{:x}-{:x}", metadata.ino(), metadata.mtime(), metadata.mtime_nsec());
+            io::Result::Ok(FileContent { bytes: fs::read(file)?, age, identity })
         };
         match read() {
             Ok(found) => Ok(Some(found)),

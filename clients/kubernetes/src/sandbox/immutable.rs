@@ -1,6 +1,6 @@
 //! Immutable fields, from the same table that the planner uses. Pure.
 
-use qontract_kinds::{ImmutableField, SEALED_FIELDS, can_be_sealed, immutable_fields};
+use qontract_kinds::{ImmutableField, SEALED_FIELDS, can_be_sealed, dotted_path, immutable_fields};
 use serde_json::Value;
 
 /// The first immutable field that differs.
@@ -20,11 +20,11 @@ fn violation(field: ImmutableField, before: &Value, after: &Value) -> Option<Str
     let differs = |pointer: &str| value(before, pointer) != value(after, pointer);
     match field {
         ImmutableField::Fixed(pointer) | ImmutableField::FixedWhole(pointer) => {
-            differs(pointer).then(|| dotted(pointer))
+            differs(pointer).then(|| dotted_path(pointer))
         }
         ImmutableField::FixedOnceSet(pointer) => {
             let is_set = value(before, pointer).is_some_and(|value| value != "");
-            (is_set && differs(pointer)).then(|| dotted(pointer))
+            (is_set && differs(pointer)).then(|| dotted_path(pointer))
         }
         ImmutableField::SpecExcept(free) => {
             let names = [before, after].into_iter().filter_map(|body| body["spec"].as_object());
@@ -46,10 +46,6 @@ fn value(body: &Value, pointer: &str) -> Option<Value> {
         Some(Value::Array(items)) if items.is_empty() => None,
         Some(value) => Some(value.clone()),
     }
-}
-
-fn dotted(pointer: &str) -> String {
-    pointer.trim_start_matches('/').replace('/', ".")
 }
 
 #[cfg(test)]

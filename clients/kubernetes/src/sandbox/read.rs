@@ -20,12 +20,12 @@ pub fn read_object(
     address: &ObjectAddress,
 ) -> Result<Option<(Object, ObjectFile)>, KubernetesError> {
     let file = folder.file(namespace(address, &known.resource)?, &known.folder, &address.name)?;
-    let Some(FileContent { bytes, age }) = folder.read(&file)? else { return Ok(None) };
+    let Some(FileContent { bytes, age, identity }) = folder.read(&file)? else { return Ok(None) };
     let record = ObjectFile::read(&bytes)
         .map_err(|why| KubernetesError::Malformed { object: address.to_string(), why })?;
     let object = Object {
         address: address.clone(),
-        version: version(&bytes),
+        version: version(&bytes, identity),
         field_ownership: record.field_ownership(),
         managed_fields: record.managed_fields(),
         body: served_body(known, address, &record.body, age),
@@ -33,7 +33,7 @@ pub fn read_object(
     Ok(Some((object, record)))
 }
 
-/// A body as a server would return it, with kind, name and roll-out status.
+/// A body as a server would return it, with kind, name and rollout status.
 fn served_body(known: &SandboxKind, address: &ObjectAddress, body: &Value, age: Duration) -> Value {
     let mut body = body.clone();
     let has_version = body["apiVersion"].is_string();
@@ -56,9 +56,9 @@ fn served_body(known: &SandboxKind, address: &ObjectAddress, body: &Value, age: 
     body
 }
 
-/// The version of a file: the beginning of its digest.
-fn version(bytes: &[u8]) -> ObjectVersion {
+/// The version of a file: its identity, and the beginning of its digest.
+fn version(bytes: &[u8], identity: String) -> ObjectVersion {
     let digest = Sha256::digest(bytes);
     let first = digest.iter().take(8).fold(0u64, |number, byte| number << 8 | u64::from(*byte));
-    ObjectVersion { uid: None, resource_version: format!("{first:016x}") }
+    ObjectVersion { uid: Some(identity), resource_version: format!("{first:016x}") }
 }

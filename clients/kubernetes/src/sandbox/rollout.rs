@@ -1,13 +1,13 @@
-//! Roll-out status of workloads, computed from the age of their file. Pure: the status is never written.
+//! Rollout status of workloads, computed from the age of their file. Pure: the status is never written.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// The annotation that configures the roll-out of a workload.
+/// The annotation that configures the rollout of a workload.
 pub(super) const ROLLOUT: &str = "sandbox.qontract.dev/rollout";
 
-/// The progress of a roll-out.
+/// The progress of a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RolloutProgress {
     Done,

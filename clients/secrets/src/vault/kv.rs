@@ -14,7 +14,7 @@ use crate::{SecretFields, WriteOutcome};
 /// The current content of a secret.
 #[derive(Debug)]
 struct CurrentSecret {
-    /// Its fields; `None` if it was never written or is deleted.
+    /// The fields; `None` if the secret was never written or is deleted.
     fields: Option<SecretFields>,
     /// The number of its latest version, deleted or not; 0 if it was never written.
     version: u64,

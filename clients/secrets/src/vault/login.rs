@@ -25,7 +25,7 @@ pub enum Login {
         mount: String,
         /// The role.
         role_id: Secret,
-        /// Its secret id.
+        /// The secret id.
         secret_id: Secret,
     },
     /// The service account token of a pod. It is read again at each login, because Kubernetes rotates it.

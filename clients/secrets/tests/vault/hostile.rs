@@ -157,7 +157,7 @@ async fn a_mount_with_an_unknown_version_is_refused() {
             _ => json(r#"{"data": {"x": "value of version 1"}}"#),
         });
         let error = desk(server.url(), root()).failure("secret/a").await;
-        let expect = format!("Vault's response about the mount of `secret/a` is malformed: {why}");
+        let expect = format!("malformed Vault response for the mount of `secret/a`: {why}");
         assert_eq!(error.to_string(), expect);
         assert!(!server.seen().concat().contains("/v1/secret"), "{:?}", server.seen());
     }
@@ -178,7 +178,7 @@ async fn a_mount_that_cannot_be_queried_is_version_1_only_if_its_configuration_s
         let read = desk(server.url(), root()).read("secret/a", "x").await;
         assert_eq!(read.as_deref().map_err(String::as_str), expect, "{status} {body}");
     };
-    let unknown = "Vault's response about mount `secret/` is malformed: its version is unknown";
+    let unknown = "malformed Vault response for mount `secret/`: its version is unknown";
     check("404 Not Found", r#"{"errors": []}"#, Ok("one")).await;
     check("200 OK", r#"{"data": {"a": "b"}}"#, Ok("one")).await;
     check("200 OK", r#"{"data": {"max_versions": 0}}"#, Ok("two")).await;

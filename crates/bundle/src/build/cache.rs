@@ -23,8 +23,8 @@ use crate::digest::Sha256;
 use crate::model::{Bundle, Resource};
 use crate::repo::{DirCache, FileReadError, FileStamp, RepoFile};
 
-/// The number of files from which caching and more threads pay off. Below it, reading everything is as fast
-/// as consulting the cache.
+/// The minimum number of files for which caching and more threads pay off. Below it, reading everything is as
+/// fast as consulting the cache.
 pub const MIN_CACHED_FILES: usize = 2_000;
 
 /// The build cache of one data repo.
@@ -34,8 +34,8 @@ pub struct BuildCache {
     /// The digest of the schema context (layout, schemas, types) that all entries were computed with.
     pub(super) context_digest: Option<Sha256>,
     pub(super) state: CacheState,
-    /// The state of the cache on disk: its schema context digest and its number of files.
-    pub(super) saved: Option<(Sha256, usize)>,
+    /// The cache on disk, if it was restored from there.
+    pub(super) saved: Option<SavedCache>,
     /// Number of files that the last build read.
     pub(super) files_read: usize,
 }
@@ -44,6 +44,15 @@ impl Default for BuildCache {
     fn default() -> Self {
         Self::with_clock(SystemTime::now)
     }
+}
+
+/// The cache on disk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SavedCache {
+    /// The digest of its schema context.
+    pub context_digest: Sha256,
+    /// Its number of files.
+    pub files: usize,
 }
 
 /// The results of the last build.
@@ -134,8 +143,8 @@ impl<T> FileCache<T> {
     }
 
     /// Replaces the entry of the file at an index.
-    pub fn set(&mut self, place: usize, kept: CacheEntry<T>) {
-        self.files[place].1 = kept;
+    pub fn set(&mut self, place: usize, entry: CacheEntry<T>) {
+        self.files[place].1 = entry;
     }
 }
 
@@ -168,8 +177,8 @@ impl BuildCache {
         let (datafiles, resources) = self.state.len();
         let files = datafiles + resources;
         let stale = match self.saved {
-            Some((ground, saved)) if self.context_digest == Some(ground) => {
-                self.files_read + saved.abs_diff(files) > files / 50
+            Some(saved) if self.context_digest == Some(saved.context_digest) => {
+                self.files_read + saved.files.abs_diff(files) > files / 50
             }
             _ => true,
         };
@@ -182,14 +191,15 @@ impl BuildCache {
 
     /// Takes the state out, leaving the cache empty until [`put`](Self::put). Returns an empty state if it
     /// was computed with another schema context.
-    pub(super) fn take(&mut self, ground: Sha256) -> CacheState {
-        let known = std::mem::take(&mut self.state);
-        if self.context_digest.replace(ground) == Some(ground) { known } else { CacheState::default() }
+    pub(super) fn take(&mut self, context_digest: Sha256) -> CacheState {
+        let state = std::mem::take(&mut self.state);
+        let is_valid = self.context_digest.replace(context_digest) == Some(context_digest);
+        if is_valid { state } else { CacheState::default() }
     }
 
     /// Stores the state of a finished build, for the schema context of the last [`take`](Self::take).
-    pub(super) fn put(&mut self, known: CacheState, news: ChangeStats) {
-        (self.state, self.files_read) = (known, news.read);
+    pub(super) fn put(&mut self, state: CacheState, stats: ChangeStats) {
+        (self.state, self.files_read) = (state, stats.read);
     }
 }
 
@@ -204,9 +214,9 @@ pub(super) struct ChangeStats {
 
 impl ChangeStats {
     /// Counts one file: whether its result was reused, and its file stamp now and before.
-    pub fn count(&mut self, same: bool, looks: Option<FileStamp>, looked: Option<FileStamp>) {
-        self.changed += usize::from(!same);
-        self.read += usize::from(!same || looks != looked);
+    pub fn count(&mut self, is_same: bool, now: Option<FileStamp>, before: Option<FileStamp>) {
+        self.changed += usize::from(!is_same);
+        self.read += usize::from(!is_same || now != before);
     }
 }
 
@@ -214,29 +224,35 @@ impl ChangeStats {
 pub(super) enum CacheLookup<T> {
     /// The cached result is valid.
     Hit(CacheEntry<T>),
-    /// The file is new or changed: its bytes, their SHA-256, and its file stamp.
-    Miss(Vec<u8>, Sha256, Option<FileStamp>),
+    /// The file is new or changed.
+    Miss {
+        bytes: Vec<u8>,
+        /// SHA-256 of the bytes.
+        content_sha: Sha256,
+        file_stamp: Option<FileStamp>,
+    },
 }
 
-/// Looks a file up in the cache, and reads it if it may have changed. `begun` is a time before any file was
-/// read; without it no stamp is trusted, so the result is not cached by stamp.
+/// Looks a file up in the cache, and reads it if it may have changed. `started_at` is a time before any file
+/// was read; without it no stamp is trusted, so the result is not cached by stamp.
 pub(super) fn lookup<T>(
     file: &RepoFile,
     known: Option<&CacheEntry<T>>,
-    begun: Option<SystemTime>,
+    started_at: Option<SystemTime>,
 ) -> Result<CacheLookup<T>, FileReadError> {
-    if let Some(kept) = known
-        && kept.file_stamp.is_some()
-        && kept.file_stamp == file.file_stamp()
+    if let Some(entry) = known
+        && entry.file_stamp.is_some()
+        && entry.file_stamp == file.file_stamp()
     {
-        return Ok(CacheLookup::Hit(kept.clone()));
+        return Ok(CacheLookup::Hit(entry.clone()));
     }
-    let (bytes, sight) = file.read_with_stamp()?;
-    let sum = Sha256::of(&bytes);
+    let (bytes, file_stamp) = file.read_with_stamp()?;
+    let content_sha = Sha256::of(&bytes);
     // The stamp was taken before the bytes were read, so a later write changes it.
-    let sight = sight.filter(|sight| begun.is_some_and(|begun| sight.is_trustworthy(begun)));
-    match known.filter(|kept| kept.content_sha == sum) {
-        Some(kept) => Ok(CacheLookup::Hit(CacheEntry { file_stamp: sight, ..kept.clone() })),
-        None => Ok(CacheLookup::Miss(bytes.into_owned(), sum, sight)),
+    let file_stamp =
+        file_stamp.filter(|stamp| started_at.is_some_and(|started_at| stamp.is_trustworthy(started_at)));
+    match known.filter(|entry| entry.content_sha == content_sha) {
+        Some(entry) => Ok(CacheLookup::Hit(CacheEntry { file_stamp, ..entry.clone() })),
+        None => Ok(CacheLookup::Miss { bytes: bytes.into_owned(), content_sha, file_stamp }),
     }
 }

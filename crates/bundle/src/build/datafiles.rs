@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use super::cache::{self, CacheEntry, CacheLookup, ChangeStats, FileCache};
 use super::convert::Converter;
 use super::encode::{DocumentInput, DocumentSource};
-use super::facts::{self, DatafileFacts};
+use super::facts::{self, DatafileFacts, ResourceRef};
 use super::parse;
 use super::schemas::{Schema, SchemaId, SchemaPatches, Schemas};
 use crate::digest::Sha256;
@@ -43,15 +43,29 @@ pub struct ParsedDatafile {
 /// The content of a datafile that is not empty.
 #[derive(Debug)]
 pub(super) struct DatafileContent {
-    /// Its value. `None` if it was restored from disk: then one of `documents` has it.
+    /// The value. `None` if it was restored from disk: then one of `documents` has it.
     pub value: Option<Value>,
     pub schema: Option<String>,
     pub facts: DatafileFacts,
-    /// Its identifier when it is listed in another datafile, computed on demand; `None` if it cannot have
-    /// one.
+    /// The identifier for lists in other datafiles, computed on demand; `None` if it cannot have one.
     pub identity: OnceLock<Option<Identity>>,
-    /// Its documents in bundles, computed on demand: without and with its identifier.
-    pub documents: [OnceLock<Arc<Document>>; 2],
+    pub documents: Documents,
+}
+
+/// The documents of a datafile in bundles, each computed on demand.
+#[derive(Debug, Default)]
+pub(super) struct Documents {
+    /// Without its identifier.
+    pub plain: OnceLock<Arc<Document>>,
+    /// With its identifier.
+    pub identified: OnceLock<Arc<Document>>,
+}
+
+impl Documents {
+    /// The cell of the document with or without its identifier.
+    pub fn cell(&self, is_identified: bool) -> &OnceLock<Arc<Document>> {
+        if is_identified { &self.identified } else { &self.plain }
+    }
 }
 
 /// The identifier of a datafile.
@@ -82,9 +96,9 @@ pub fn read_all(
     let mut data = Datafiles { files: Vec::with_capacity(all.len()) };
     for read in all {
         match read {
-            Ok((path, kept)) => {
-                findings.extend(kept.value.findings.iter().cloned());
-                data.files.push((path, kept));
+            Ok((path, entry)) => {
+                findings.extend(entry.value.findings.iter().cloned());
+                data.files.push((path, entry));
             }
             Err(finding) => findings.push(*finding),
         }
@@ -98,9 +112,9 @@ fn read_one(
     context: &DatafileContext<'_>,
 ) -> Result<(Arc<str>, CacheEntry<ParsedDatafile>), Box<Diagnostic>> {
     let known = context.cache.find_near(place, &file.path);
-    let kept = read_cached(file, known.map(|(_, kept)| kept), context);
+    let entry = read_cached(file, known.map(|(_, entry)| entry), context);
     let path = || known.map_or_else(|| Arc::from(file.path.as_str()), |(path, _)| Arc::clone(path));
-    kept.map(|kept| (path(), kept)).map_err(|unread| Box::new(parse::read_error_finding(file, &unread)))
+    entry.map(|entry| (path(), entry)).map_err(|unread| Box::new(parse::read_error_finding(file, &unread)))
 }
 
 /// Reads a datafile, or takes it from the cache if it is unchanged.
@@ -110,21 +124,13 @@ pub(super) fn read_cached(
     context: &DatafileContext<'_>,
 ) -> Result<CacheEntry<ParsedDatafile>, FileReadError> {
     Ok(match cache::lookup(file, known, context.started_at)? {
-        CacheLookup::Hit(kept) => kept,
-        CacheLookup::Miss(bytes, sum, sight) => CacheEntry {
-            file_stamp: sight,
-            content_sha: sum,
-            value: Arc::new(ParsedDatafile::parse(file, &bytes, sum, context)),
-        },
+        CacheLookup::Hit(entry) => entry,
+        CacheLookup::Miss { bytes, content_sha, file_stamp } => {
+            let mut findings = Vec::new();
+            let content = DatafileContent::parse(file, &bytes, content_sha, context, &mut findings);
+            CacheEntry { file_stamp, content_sha, value: Arc::new(ParsedDatafile { content, findings }) }
+        }
     })
-}
-
-impl ParsedDatafile {
-    fn parse(file: &RepoFile, bytes: &[u8], sum: Sha256, context: &DatafileContext<'_>) -> Self {
-        let mut findings = Vec::new();
-        let content = DatafileContent::parse(file, bytes, sum, context, &mut findings);
-        Self { content, findings }
-    }
 }
 
 impl DatafileContent {
@@ -137,7 +143,7 @@ impl DatafileContent {
     fn parse(
         file: &RepoFile,
         bytes: &[u8],
-        sum: Sha256,
+        content_sha: Sha256,
         context: &DatafileContext<'_>,
         findings: &mut Vec<Diagnostic>,
     ) -> Option<Self> {
@@ -152,7 +158,7 @@ impl DatafileContent {
         };
         let (mut facts, mut additions) =
             facts::collect(document.root(), schema, context.schema_index, context.types);
-        additions.add(document.root().id(), "$file_sha256sum", Value::str(&sum.to_string()));
+        additions.add(document.root().id(), "$file_sha256sum", Value::str(&content_sha.to_string()));
         let mut found = Vec::new();
         let mut converter = Converter { additions: &additions, findings: &mut found };
         let value = converter.value(document.root());
@@ -160,7 +166,7 @@ impl DatafileContent {
         facts.shrink();
         let schema = schema.map(str::to_owned);
         let value = Some(value);
-        Some(Self { value, schema, facts, identity: OnceLock::new(), documents: Default::default() })
+        Some(Self { value, schema, facts, identity: OnceLock::new(), documents: Documents::default() })
     }
 
     /// The value, without an identifier.
@@ -168,12 +174,12 @@ impl DatafileContent {
         if let Some(value) = &self.value {
             return value.clone();
         }
-        let document = self.documents.iter().find_map(OnceLock::get);
+        let document = self.documents.plain.get().or_else(|| self.documents.identified.get());
         let map = document.and_then(|document| document.value.as_map());
         map.map_or(Value::Null, |map| Value::Map(map.without("__identifier")))
     }
 
-    /// Its identifier in lists. Computed once: it depends only on the file and the schema context.
+    /// The identifier in lists. Computed once: it depends only on the file and the schema context.
     pub fn identity(&self, schemas: &Schemas, types: &Types) -> Option<&Identity> {
         let identify = || {
             let value = self.value();
@@ -187,7 +193,7 @@ impl DatafileContent {
 
     /// The source of its document, with the identifier if it has one.
     pub fn document_source(&self, identity: Option<&Identity>) -> DocumentSource<'_> {
-        let made = &self.documents[usize::from(identity.is_some())];
+        let made = self.documents.cell(identity.is_some());
         if let Some(document) = made.get() {
             return DocumentSource::Cached(document);
         }
@@ -203,7 +209,7 @@ impl DatafileContent {
 
 impl Datafiles {
     fn contents(&self) -> impl Iterator<Item = (&str, &DatafileContent)> {
-        self.files.iter().filter_map(|(path, kept)| Some((&**path, kept.value.content.as_ref()?)))
+        self.files.iter().filter_map(|(path, entry)| Some((&**path, entry.value.content.as_ref()?)))
     }
 
     /// Back-references by resource, sorted by datafile path.
@@ -218,21 +224,23 @@ impl Datafiles {
         schemas: &Schemas,
         types: &Types,
     ) -> (Vec<DocumentInput<'_>>, SchemaPatches) {
-        let listed: HashSet<&str, RandomState> =
-            self.contents().flat_map(|(_, said)| said.facts.listed.iter().map(|path| &**path)).collect();
+        let listed: HashSet<&str, RandomState> = self
+            .contents()
+            .flat_map(|(_, content)| content.facts.listed.iter().map(|path| &**path))
+            .collect();
         let all: Vec<_> = self
             .files
             .par_iter()
-            .filter_map(|(path, kept)| {
-                let said = kept.value.content.as_ref()?;
-                let identity = listed.contains(&**path).then(|| said.identity(schemas, types)).flatten();
+            .filter_map(|(path, entry)| {
+                let content = entry.value.content.as_ref()?;
+                let identity = listed.contains(&**path).then(|| content.identity(schemas, types)).flatten();
                 let properties = identity.and_then(|identity| identity.properties);
-                Some((DocumentInput { path, content: said.document_source(identity) }, properties))
+                Some((DocumentInput { path, content: content.document_source(identity) }, properties))
             })
             .collect();
         let mut patches = SchemaPatches::default();
-        for (_, said) in self.contents() {
-            patches.merge(&said.facts.patches);
+        for (_, content) in self.contents() {
+            patches.merge(&content.facts.patches);
         }
         let (named, properties): (Vec<_>, Vec<_>) = all.into_iter().unzip();
         patches.properties.extend(properties.into_iter().flatten());
@@ -245,11 +253,11 @@ impl Datafiles {
     }
 
     /// Counts the datafiles that the cache could not answer.
-    pub fn count_changes(&self, known: &FileCache<ParsedDatafile>, news: &mut ChangeStats) {
-        for (place, (path, kept)) in self.files.iter().enumerate() {
+    pub fn count_changes(&self, known: &FileCache<ParsedDatafile>, stats: &mut ChangeStats) {
+        for (place, (path, entry)) in self.files.iter().enumerate() {
             let known = known.find_near(place, path).map(|(_, known)| known);
-            let same = known.is_some_and(|known| Arc::ptr_eq(&known.value, &kept.value));
-            news.count(same, kept.file_stamp, known.and_then(|known| known.file_stamp));
+            let same = known.is_some_and(|known| Arc::ptr_eq(&known.value, &entry.value));
+            stats.count(same, entry.file_stamp, known.and_then(|known| known.file_stamp));
         }
     }
 
@@ -264,15 +272,16 @@ pub(super) type Backrefs<'a> = HashMap<&'a str, Vec<Backref>, RandomState>;
 
 /// Collects the back-references to the wanted resources, in the order of the datafiles.
 pub(super) fn backrefs<'a>(
-    said: impl Iterator<Item = (&'a str, &'a DatafileContent)>,
+    contents: impl Iterator<Item = (&'a str, &'a DatafileContent)>,
     is_wanted: impl Fn(&str) -> bool,
 ) -> Backrefs<'a> {
     let mut backrefs = Backrefs::default();
-    for (path, said) in said {
-        for (resource, jsonpath) in said.facts.backrefs.iter().filter(|(resource, _)| is_wanted(resource)) {
-            backrefs.entry(resource).or_default().push(Backref {
+    for (path, content) in contents {
+        let refs = content.facts.backrefs.iter().filter(|one| is_wanted(&one.resource));
+        for ResourceRef { resource, jsonpath } in refs {
+            backrefs.entry(resource.as_str()).or_default().push(Backref {
                 path: path.to_owned(),
-                datafile_schema: said.schema.clone().unwrap_or_default(),
+                datafile_schema: content.schema.clone().unwrap_or_default(),
                 jsonpath: jsonpath.clone(),
             });
         }

@@ -1,4 +1,5 @@
-//! On-disk build cache: lets the next process start from the results of this one.
+//! On-disk build cache: lets the next process start from the results of this one. Its location is decided in
+//! `crates/daemon/src/repo_cache.rs`.
 //!
 //! A directory holds the last bundle and an index. The index has, for each document, its position in the
 //! bundle, the file stamp of its file, and the facts collected by the walk. The values themselves are in the
@@ -14,9 +15,9 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use rayon::prelude::*;
 
-use super::cache::{BuildCache, CacheEntry, CacheState, FileCache};
-use super::datafiles::{DatafileContent, Identity, ParsedDatafile};
-use super::facts::DatafileFacts;
+use super::cache::{BuildCache, CacheEntry, CacheState, FileCache, SavedCache};
+use super::datafiles::{DatafileContent, Documents, Identity, ParsedDatafile};
+use super::facts::{DatafileFacts, ResourceRef};
 use super::schemas::{SchemaId, SchemaPatches};
 use crate::codec::{Decoder, Encoder};
 use crate::digest::Sha256;
@@ -35,7 +36,7 @@ impl BuildCache {
     /// different results from the same files. `written` is a file that already holds the bundle, if there is
     /// one.
     pub fn save(&self, folder: &Path, by: &str, written: Option<&Path>) -> io::Result<()> {
-        let (Some(ground), Some(bundle)) = (self.context_digest, &self.state.last_bundle) else {
+        let (Some(context_digest), Some(bundle)) = (self.context_digest, &self.state.last_bundle) else {
             return Ok(());
         };
         fs::create_dir_all(folder)?;
@@ -47,10 +48,12 @@ impl BuildCache {
             bundle.write_to(&mut out)?;
             out.flush()
         })?;
-        let Some(index) = self.encode_index(&mut fs::File::open(folder.join(BUNDLE))?, ground, bundle) else {
+        let Some(index) =
+            self.encode_index(&mut fs::File::open(folder.join(BUNDLE))?, context_digest, bundle)
+        else {
             return Err(io::Error::other("the written bundle differs from the bundle in memory"));
         };
-        replace(folder, INDEX, |out| index.write_sealed(by, out))
+        replace(folder, INDEX, |out| index.write_with_checksum(by, out))
     }
 
     /// The path of the index in a cache directory. Its modification time is the time of the last save.
@@ -67,11 +70,11 @@ impl BuildCache {
     }
 
     /// Builds the index of a bundle that was written to this file. `None` if the file has another bundle.
-    fn encode_index(&self, file: &mut fs::File, ground: Sha256, bundle: &Bundle) -> Option<Encoder> {
+    fn encode_index(&self, file: &mut fs::File, context_digest: Sha256, bundle: &Bundle) -> Option<Encoder> {
         let used = Mutex::default();
         let mut cutter = DocumentSplitter::new(file, BATCH_BYTES, &used);
         let mut index = Encoder::default();
-        index.digest(ground);
+        index.digest(context_digest);
         index.digest(bundle.sha);
         index.text(&bundle.stamp.commit);
         index.text(&bundle.stamp.timestamp);
@@ -129,21 +132,24 @@ impl BuildCache {
                 let resource = bundle.resources.get(at)?;
                 packer.digest(resource.digest);
                 packer.text(path);
-                let kept = self.state.resources.find_near(at, path).map(|(_, kept)| kept);
-                packer.option(kept, |packer, kept| {
-                    packer.option(kept.file_stamp, |packer, sight| sight.encode(packer));
+                let entry = self.state.resources.find_near(at, path).map(|(_, entry)| entry);
+                packer.option(entry, |packer, entry| {
+                    packer.option(entry.file_stamp, |packer, file_stamp| file_stamp.encode(packer));
                 });
             }
             Some((BundlePart::Data, at)) => {
                 let file = bundle.datafiles.get(at).filter(|file| *file.path == *path)?;
                 packer.digest(file.document.digest);
-                let kept = self.state.datafiles.find_near(at, path).map(|(_, kept)| kept);
-                let kept = kept.filter(|kept| kept.value.findings.is_empty());
-                let said = kept.and_then(|kept| Some((kept, kept.value.content.as_ref()?)));
-                packer.option(said.filter(|(_, said)| said.is_plain()), |packer, (kept, said)| {
-                    packer.option(kept.file_stamp, |packer, sight| sight.encode(packer));
-                    encode_facts(packer, said, bundle);
-                });
+                let entry = self.state.datafiles.find_near(at, path).map(|(_, entry)| entry);
+                let entry = entry.filter(|entry| entry.value.findings.is_empty());
+                let content = entry.and_then(|entry| Some((entry, entry.value.content.as_ref()?)));
+                packer.option(
+                    content.filter(|(_, content)| content.is_plain()),
+                    |packer, (entry, content)| {
+                        packer.option(entry.file_stamp, |packer, file_stamp| file_stamp.encode(packer));
+                        encode_facts(packer, content, bundle);
+                    },
+                );
             }
         }
         Some(())
@@ -152,7 +158,7 @@ impl BuildCache {
     fn read_from_disk(folder: &Path, by: &str, pool: &Pool) -> Option<Self> {
         let index = fs::read(Self::index_path(folder)).ok()?;
         let mut index = Decoder::open(&index, by)?;
-        let (ground, sha) = (index.digest()?, index.digest()?);
+        let (context_digest, sha) = (index.digest()?, index.digest()?);
         let stamp = CommitStamp { commit: index.text()?.to_owned(), timestamp: index.text()?.to_owned() };
         let folders = [index.nested()?, index.nested()?];
         let paths: Vec<Arc<str>> = index.list(|index| index.text().map(Arc::from))?;
@@ -168,14 +174,14 @@ impl BuildCache {
             all.append(batch);
         }
         let RestoredBatch { datafiles, resources, schemas, graphql, known } = all;
-        let saved = datafiles.len() + resources.len();
+        let files = datafiles.len() + resources.len();
         let (graphql, places) = (graphql?, PathIndex::default());
         let last = Some(Bundle { sha, stamp, datafiles, graphql, resources, schemas, path_index: places });
-        let (datafiles, resources) = (FileCache::new(known.0), FileCache::new(known.1));
+        let (datafiles, resources) = (FileCache::new(known.datafiles), FileCache::new(known.resources));
         Some(Self {
-            context_digest: Some(ground),
+            context_digest: Some(context_digest),
             state: CacheState { datafiles, resources, folders, last_bundle: last, base: None },
-            saved: Some((ground, saved)),
+            saved: Some(SavedCache { context_digest, files }),
             ..Self::default()
         })
     }
@@ -197,7 +203,14 @@ struct RestoredBatch {
     resources: Vec<Arc<Resource>>,
     schemas: Vec<Datafile>,
     graphql: Option<Arc<Document>>,
-    known: (FileEntries<ParsedDatafile>, FileEntries<Resource>),
+    known: RestoredEntries,
+}
+
+/// Cache entries of datafiles and of resources.
+#[derive(Default)]
+struct RestoredEntries {
+    datafiles: FileEntries<ParsedDatafile>,
+    resources: FileEntries<Resource>,
 }
 
 /// Context for restoring batches of the bundle in parallel.
@@ -237,8 +250,8 @@ impl Restorer<'_> {
             match part {
                 DATA => {
                     let (path, document) = (Arc::clone(paths.next()?), document()?);
-                    if let Some(kept) = index.option(|index| self.restore_datafile(index, &document))? {
-                        restored.known.0.push((Arc::clone(&path), kept));
+                    if let Some(entry) = index.option(|index| self.restore_datafile(index, &document))? {
+                        restored.known.datafiles.push((Arc::clone(&path), entry));
                     }
                     restored.datafiles.push(Datafile { path, document });
                 }
@@ -246,11 +259,10 @@ impl Restorer<'_> {
                     let path = index.text()?;
                     let mut read = || read_resource(path, reader.parse_text(text).ok()?.as_map()?, digest);
                     let what = self.pool.resource(digest, || read().ok_or(())).ok()?;
-                    if let Some(sight) = index.option(|index| index.option(FileStamp::decode))? {
-                        let sum = Sha256::parse(&what.sha256sum)?;
-                        let kept =
-                            CacheEntry { file_stamp: sight, content_sha: sum, value: Arc::clone(&what) };
-                        restored.known.1.push((Arc::from(path), kept));
+                    if let Some(file_stamp) = index.option(|index| index.option(FileStamp::decode))? {
+                        let content_sha = Sha256::parse(&what.sha256sum)?;
+                        let entry = CacheEntry { file_stamp, content_sha, value: Arc::clone(&what) };
+                        restored.known.resources.push((Arc::from(path), entry));
                     }
                     restored.resources.push(what);
                 }
@@ -278,19 +290,20 @@ impl Restorer<'_> {
             Some(place) => self.paths.get(place).map(Arc::clone),
             None => index.text().map(Arc::from),
         };
-        let sight = index.option(FileStamp::decode)?;
+        let file_stamp = index.option(FileStamp::decode)?;
         let identity = index.option(|index| index.option(|index| index.option(id)))?;
         let text = |index: &mut Decoder<'_>| index.text().map(str::to_owned);
         let facts = DatafileFacts {
-            backrefs: index.list(|index| Some((text(index)?, text(index)?)))?,
+            backrefs: index
+                .list(|index| Some(ResourceRef { resource: text(index)?, jsonpath: text(index)? }))?,
             listed: index.list(listed)?,
             patches: SchemaPatches { properties: index.list(id)?, roots: index.list(id)? },
         };
         let [sum, schema, identifier] =
             document.value.strings(["$file_sha256sum", "$schema", "__identifier"]);
-        let (sum, schema) = (Sha256::parse(&sum?)?, schema.filter(|schema| !schema.is_empty()));
-        let documents = <[OnceLock<_>; 2]>::default();
-        let _ = documents[usize::from(identifier.is_some())].set(Arc::clone(document));
+        let (content_sha, schema) = (Sha256::parse(&sum?)?, schema.filter(|schema| !schema.is_empty()));
+        let documents = Documents::default();
+        let _ = documents.cell(identifier.is_some()).set(Arc::clone(document));
         let identity = match (identity, identifier) {
             (Some(Some(properties)), Some(identifier)) => {
                 OnceLock::from(Some(Identity { identifier: identifier.into(), properties }))
@@ -299,11 +312,11 @@ impl Restorer<'_> {
             // The identity was not computed, or the datafile is no longer listed.
             _ => OnceLock::new(),
         };
-        let said = DatafileContent { value: None, schema, facts, identity, documents };
+        let content = DatafileContent { value: None, schema, facts, identity, documents };
         Some(CacheEntry {
-            file_stamp: sight,
-            content_sha: sum,
-            value: Arc::new(ParsedDatafile { content: Some(said), findings: Vec::new() }),
+            file_stamp,
+            content_sha,
+            value: Arc::new(ParsedDatafile { content: Some(content), findings: Vec::new() }),
         })
     }
 }
@@ -314,8 +327,8 @@ impl RestoredBatch {
         self.resources.append(&mut other.resources);
         self.schemas.append(&mut other.schemas);
         self.graphql = self.graphql.take().or(other.graphql);
-        self.known.0.append(&mut other.known.0);
-        self.known.1.append(&mut other.known.1);
+        self.known.datafiles.append(&mut other.known.datafiles);
+        self.known.resources.append(&mut other.known.resources);
     }
 }
 
@@ -333,18 +346,18 @@ fn replace(
 }
 
 /// Encodes the facts of a datafile, and the schema position its identifier depends on.
-fn encode_facts(packer: &mut Encoder, said: &DatafileContent, bundle: &Bundle) {
-    let DatafileFacts { backrefs, listed, patches: SchemaPatches { properties, roots } } = &said.facts;
+fn encode_facts(packer: &mut Encoder, content: &DatafileContent, bundle: &Bundle) {
+    let DatafileFacts { backrefs, listed, patches: SchemaPatches { properties, roots } } = &content.facts;
     let id = |packer: &mut Encoder, id: &SchemaId| {
         for number in id.numbers() {
             packer.count(number as usize);
         }
     };
-    packer.option(said.identity.get(), |packer, identity| {
+    packer.option(content.identity.get(), |packer, identity| {
         packer.option(identity.as_ref(), |packer, identity| packer.option(identity.properties.as_ref(), id));
     });
-    packer.list(backrefs.iter(), |packer, (path, jsonpath)| {
-        packer.text(path);
+    packer.list(backrefs.iter(), |packer, ResourceRef { resource, jsonpath }| {
+        packer.text(resource);
         packer.text(jsonpath);
     });
     packer.list(listed.iter(), |packer, path| {

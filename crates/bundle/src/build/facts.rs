@@ -18,12 +18,21 @@ use crate::walk::{
 /// The facts about one datafile.
 #[derive(Debug, Default)]
 pub struct DatafileFacts {
-    /// Resources that the file names, each with the JSON path of the reference.
-    pub backrefs: Vec<(String, String)>,
+    /// Resources that the file names.
+    pub backrefs: Vec<ResourceRef>,
     /// Datafiles that are referred to from lists of the file.
     pub listed: Vec<Arc<str>>,
     /// Schemas of the list items that got an identifier.
     pub patches: SchemaPatches,
+}
+
+/// A reference to a resource.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ResourceRef {
+    /// The path of the resource.
+    pub resource: String,
+    /// The JSON path of the reference in the datafile.
+    pub jsonpath: String,
 }
 
 impl DatafileFacts {
@@ -45,11 +54,11 @@ struct FactCollector {
 pub fn collect<'s, 'd: 's>(
     root: Node<'d>,
     schema: Option<&'d str>,
-    guide: &'s SchemaIndex<'s, Schema<'s>>,
+    schema_index: &'s SchemaIndex<'s, Schema<'s>>,
     types: &'s Types,
 ) -> (DatafileFacts, Additions) {
     let mut finder = FactCollector::default();
-    walk::walk(root, schema, guide, types, &mut finder);
+    walk::walk(root, schema, schema_index, types, &mut finder);
     (finder.facts, finder.additions)
 }
 
@@ -60,7 +69,7 @@ impl<'s, 'd> Visitor<'s, 'd, Schema<'s>, Node<'d>> for FactCollector {
         fields: &[MapField<'s, 'd, Schema<'s>, Node<'d>>],
     ) {
         let mut identifying: Vec<&str> = Vec::new();
-        for (key, value, at) in fields {
+        for MapField { key, value, at } in fields {
             let identifies = at.field.is_some_and(Field::identifies) && *key != "$ref";
             match value.shape() {
                 Shape::Str("") if *key == "$ref" => {}
@@ -87,7 +96,8 @@ impl<'s, 'd> Visitor<'s, 'd, Schema<'s>, Node<'d>> for FactCollector {
         _parent: Option<WalkPosition<'s, Schema<'s>>>,
     ) {
         if let Some(text) = leaf.value.text().filter(|text| !text.is_empty() && leaf.at.names_resource()) {
-            self.facts.backrefs.push((text.to_owned(), jsonpath(leaf.path)));
+            let (resource, jsonpath) = (text.to_owned(), jsonpath(leaf.path));
+            self.facts.backrefs.push(ResourceRef { resource, jsonpath });
         }
     }
 }

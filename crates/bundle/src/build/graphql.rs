@@ -13,7 +13,7 @@ pub fn read(file: &RepoFile, findings: &mut Vec<Diagnostic>) -> Option<Value> {
     let Some((document, _)) = parse::parse(file, findings) else {
         if !findings.iter().any(Diagnostic::is_error) {
             findings
-                .push(Diagnostic::new(code::GRAPHQL_FORM, "the file describes no types").in_file(&file.name));
+                .push(Diagnostic::new(code::GRAPHQL_FORM, "the file defines no types").in_file(&file.name));
         }
         return None;
     };
@@ -52,7 +52,7 @@ fn check(root: Node<'_>, findings: &mut Vec<Diagnostic>) {
         for field in fields.iter() {
             match field.value() {
                 Yaml::Map(map) if is_text(map.get("name")) && is_text(map.get("type")) => {}
-                _ => report(field, "a field has no `name` and `type`"),
+                _ => report(field, "a field has no `name` or no `type`"),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Incremental build: rebuilds a bundle when the set of changed files is known.
+//! Incremental build (incremental rebuild): updates a bundle when the set of changed files is known.
 //!
 //! Unchanged files are not read; their cached documents are reused, and the bundle is rehashed from the
 //! checkpoint before the first change. **Invariant:** the result equals a full build.
@@ -17,6 +17,7 @@ use std::fs::Metadata;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use foldhash::fast::RandomState;
 
@@ -35,34 +36,34 @@ pub fn build(
     repo: &Repo,
     stamp: &CommitStamp,
     pool: &Pool,
-    memory: &mut BuildCache,
+    cache: &mut BuildCache,
     changed_paths: &BTreeSet<PathBuf>,
 ) -> Option<Bundle> {
-    let begun = memory.now();
-    let CacheState { datafiles, resources, last_bundle: last, base: whole, .. } = &mut memory.state;
-    let (whole, last) = (whole.as_mut()?, last.as_mut().filter(|last| last.stamp == *stamp)?);
+    let started_at = cache.now();
+    let CacheState { datafiles, resources, last_bundle: last, base, .. } = &mut cache.state;
+    let (base, last) = (base.as_mut()?, last.as_mut().filter(|last| last.stamp == *stamp)?);
     // Indexes into the cache are indexes into the bundle.
     if (datafiles.len(), resources.len()) != (last.datafiles.len(), last.resources.len()) {
         return None;
     }
-    let incremental = IncrementalBuild { repo, datafiles, resources, base: whole };
+    let incremental = IncrementalBuild { repo, datafiles, resources, base };
     let (data, raw) = incremental.locate(changed_paths)?;
-    let guide = whole.context.schemas.index();
+    let schema_index = base.context.schemas.index();
     let context = DatafileContext {
         cache: datafiles,
-        started_at: Some(begun),
-        schema_index: &guide,
-        types: &whole.context.types,
+        started_at: Some(started_at),
+        schema_index: &schema_index,
+        types: &base.context.types,
     };
     let read = |place: usize, file: DiskPath| {
-        let (path, kept) = &datafiles.files()[place];
+        let (path, entry) = &datafiles.files()[place];
         let file = RepoFile::on_disk(repo.layout().datafile(path), path, file);
-        let kept = datafiles::read_cached(&file, Some(kept), &context).ok()?;
-        kept.value.findings.is_empty().then_some((place, kept))
+        let entry = datafiles::read_cached(&file, Some(entry), &context).ok()?;
+        entry.value.findings.is_empty().then_some((place, entry))
     };
     let data = data.into_iter().map(|(place, file)| read(place, file)).collect::<Option<BTreeMap<_, _>>>()?;
     let documents = incremental.changed_documents(&data, pool)?;
-    let raw = incremental.changed_resources(&data, &raw, begun, pool)?;
+    let raw = incremental.changed_resources(&data, &raw, started_at, pool)?;
 
     // Nothing below can fail, so the cache is updated completely or not at all.
     let mut built = last.clone();
@@ -74,15 +75,15 @@ pub fn build(
     for (place, document) in documents {
         built.datafiles[place].document = document;
     }
-    for (place, (kept, _)) in raw {
-        built.resources[place] = Arc::clone(&kept.value);
-        resources.set(place, kept);
+    for (place, (entry, _)) in raw {
+        built.resources[place] = Arc::clone(&entry.value);
+        resources.set(place, entry);
     }
     if let Some(same) = same {
-        encode::rehash(&mut built, same, &mut whole.checkpoints);
+        encode::rehash(&mut built, same, &mut base.checkpoints);
     }
-    for (place, kept) in data {
-        datafiles.set(place, kept);
+    for (place, entry) in data {
+        datafiles.set(place, entry);
     }
     *last = built.clone();
     Some(built)
@@ -122,8 +123,8 @@ impl<'a> IncrementalBuild<'a> {
             if parts.iter().any(|part| root.join(part).starts_with(file)) {
                 return None;
             }
-            let is_ground = within(&layout.schemas).is_some() || within(&layout.graphql).is_some();
-            if is_ground || !file.starts_with(&root) {
+            let is_context = within(&layout.schemas).is_some() || within(&layout.graphql).is_some();
+            if is_context || !file.starts_with(&root) {
                 return None;
             }
             let (below, is_data) = match (within(&layout.data), within(&layout.resources)) {
@@ -174,21 +175,21 @@ impl<'a> IncrementalBuild<'a> {
         data: &'a BTreeMap<usize, CacheEntry<ParsedDatafile>>,
         pool: &Pool,
     ) -> Option<BTreeMap<usize, Arc<Document>>> {
-        let IncrementalBase { context: ground, patches, .. } = self.base;
+        let IncrementalBase { context, patches, .. } = self.base;
         let mut changed: BTreeMap<usize, (&DatafileContent, &DatafileContent)> = BTreeMap::new();
-        for (place, kept) in data {
+        for (place, entry) in data {
             let known = &self.datafiles.files()[*place].1;
-            if Arc::ptr_eq(&known.value, &kept.value) {
+            if Arc::ptr_eq(&known.value, &entry.value) {
                 continue;
             }
-            let (was, is) = (known.value.content.as_ref()?, kept.value.content.as_ref()?);
+            let (was, is) = (known.value.content.as_ref()?, entry.value.content.as_ref()?);
             if was.schema != is.schema || was.facts.patches != is.facts.patches {
                 return None;
             }
             changed.insert(*place, (was, is));
         }
         // Listed datafiles have an identifier, and whether a datafile is listed may have changed.
-        let listed = |said: &'a DatafileContent| said.facts.listed.iter().map(|path| &**path);
+        let listed = |content: &'a DatafileContent| content.facts.listed.iter().map(|path| &**path);
         let (mut before, mut after) = (Paths::default(), Paths::default());
         for (was, is) in changed.values() {
             before.extend(listed(was));
@@ -200,7 +201,7 @@ impl<'a> IncrementalBuild<'a> {
         // Candidates that unchanged files list are listed before and after.
         let others = self.datafiles.files().iter().enumerate();
         let others = others.filter(|(place, _)| !changed.contains_key(place));
-        let others = others.filter_map(|(_, (_, kept))| kept.value.content.as_ref());
+        let others = others.filter_map(|(_, (_, entry))| entry.value.content.as_ref());
         let listed: Paths<'_> = others.flat_map(listed).filter(|path| candidates.contains(path)).collect();
 
         let mut documents = BTreeMap::new();
@@ -209,11 +210,11 @@ impl<'a> IncrementalBuild<'a> {
             let known = &self.datafiles.files()[place].1;
             let (was, is) = match changed.get(&place) {
                 Some(change) => *change,
-                None => known.value.content.as_ref().map(|said| (said, said))?,
+                None => known.value.content.as_ref().map(|content| (content, content))?,
             };
-            let identity = |said: &'a DatafileContent, own: &Paths<'_>| {
+            let identity = |content: &'a DatafileContent, own: &Paths<'_>| {
                 let is_listed = listed.contains(path) || own.contains(path);
-                is_listed.then(|| said.identity(&ground.schemas, &ground.types)).flatten()
+                is_listed.then(|| content.identity(&context.schemas, &context.types)).flatten()
             };
             let (had, has) = (identity(was, &before), identity(is, &after));
             let properties = |one: Option<&Identity>| one.and_then(|identity| identity.properties);
@@ -237,19 +238,19 @@ impl<'a> IncrementalBuild<'a> {
         &self,
         data: &'a BTreeMap<usize, CacheEntry<ParsedDatafile>>,
         raw: &ChangedEntries,
-        begun: std::time::SystemTime,
+        started_at: SystemTime,
         pool: &Pool,
     ) -> Option<BTreeMap<usize, (CacheEntry<Resource>, bool)>> {
         let mut candidates: BTreeSet<&str> =
             raw.keys().map(|place| &*self.resources.files()[*place].0).collect();
-        for (place, kept) in data {
+        for (place, entry) in data {
             let named = |read: &'a ParsedDatafile| {
-                read.content.as_ref().map(|said| &said.facts.backrefs[..]).unwrap_or_default()
+                read.content.as_ref().map(|content| &content.facts.backrefs[..]).unwrap_or_default()
             };
-            let (was, is) = (named(&self.datafiles.files()[*place].1.value), named(&kept.value));
+            let (was, is) = (named(&self.datafiles.files()[*place].1.value), named(&entry.value));
             // Changed back-references change every resource that is named before or after.
             if was != is {
-                candidates.extend(was.iter().chain(is).map(|(resource, _)| resource.as_str()));
+                candidates.extend(was.iter().chain(is).map(|one| one.resource.as_str()));
             }
         }
         if candidates.is_empty() {
@@ -267,16 +268,15 @@ impl<'a> IncrementalBuild<'a> {
                 None => RepoFile::without_content(name, path),
             };
             let found = match at {
-                Some(_) => cache::lookup(&file, Some(known), Some(begun)).ok()?,
+                Some(_) => cache::lookup(&file, Some(known), Some(started_at)).ok()?,
                 None => CacheLookup::Hit(known.clone()),
             };
             let backrefs = backrefs.get(path).map(Vec::as_slice).unwrap_or_default();
             let one = resources::make_resource(&file, found, Some(known), backrefs).ok()?;
-            let (sight, sum) = (one.file_stamp, one.content_sha);
-            let what = encode::encode_resource(one.source, pool, &mut Vec::new());
-            let is_new = !Arc::ptr_eq(&what, &known.value);
-            resources
-                .insert(place, (CacheEntry { file_stamp: sight, content_sha: sum, value: what }, is_new));
+            let (file_stamp, content_sha) = (one.file_stamp, one.content_sha);
+            let value = encode::encode_resource(one.source, pool, &mut Vec::new());
+            let is_new = !Arc::ptr_eq(&value, &known.value);
+            resources.insert(place, (CacheEntry { file_stamp, content_sha, value }, is_new));
         }
         Some(resources)
     }

@@ -50,21 +50,17 @@ pub(super) fn parse_bytes(file: &RepoFile, bytes: &[u8], findings: &mut Vec<Diag
 
 /// Parses YAML, or strict JSON if the file name ends in `.json`.
 fn parse_as_named(file: &RepoFile, bytes: &[u8]) -> ParsedYaml {
-    let limits = Limits::default();
     let syntax = Syntax::of(&file.path);
-    if syntax == Syntax::Yaml {
-        return qontract_yaml::parse(bytes, &limits);
-    }
-    let text = str::from_utf8(bytes).unwrap_or_default();
-    let blank = text.trim().is_empty();
-    if let Err(fault) = json::JsonParser::new(text).parse()
-        && !blank
+    if syntax == Syntax::Json
+        && let text = str::from_utf8(bytes).unwrap_or_default()
+        && !text.trim().is_empty()
+        && let Err(fault) = json::JsonParser::new(text).parse()
     {
         let finding = Diagnostic::new(code::YAML_SYNTAX, format!("the file is not JSON: {}", fault.message));
         let finding = finding.at(Span::new(fault.offset, fault.offset + 1));
         return ParsedYaml { document: None, findings: vec![finding] };
     }
-    qontract_yaml::parse_as(syntax, bytes, &limits)
+    qontract_yaml::parse_as(syntax, bytes, &Limits::default())
 }
 
 /// Reports a document whose top level is not a map.

@@ -29,7 +29,7 @@ pub enum ResourceSource<'a> {
 }
 
 impl UnencodedResource<'_> {
-    /// Its path.
+    /// The path.
     pub fn path(&self) -> &str {
         match &self.source {
             ResourceSource::Cached(resource) => &resource.path,
@@ -42,14 +42,15 @@ impl UnencodedResource<'_> {
 pub fn read_all<'a>(
     listing: Listing,
     known: &'a FileCache<Resource>,
-    begun: Option<SystemTime>,
+    started_at: Option<SystemTime>,
     backrefs: &Backrefs<'_>,
     findings: &mut Vec<Diagnostic>,
 ) -> Vec<UnencodedResource<'a>> {
     findings.extend(listing.findings);
     let one = |(place, file): (usize, &RepoFile)| {
         let known = known.find_near(place, &file.path).map(|(_, known)| known);
-        let found = cache::lookup(file, known, begun).map_err(|unread| read_error_finding(file, &unread))?;
+        let found =
+            cache::lookup(file, known, started_at).map_err(|unread| resource_read_error(file, &unread))?;
         make_resource(file, found, known, backrefs.get(file.path.as_str()).map_or(&[], Vec::as_slice))
     };
     let results: Vec<_> = listing.files.par_iter().enumerate().map(one).collect();
@@ -70,26 +71,26 @@ pub(super) fn make_resource<'a>(
     backrefs: &[Backref],
 ) -> Result<UnencodedResource<'a>, Box<Diagnostic>> {
     let empty = Sha256::of(b"");
-    let (text, sight, sum) = match (found, known) {
-        (CacheLookup::Miss(bytes, sum, sight), _) => {
+    let (source, file_stamp, content_sha) = match (found, known) {
+        (CacheLookup::Miss { bytes, content_sha, file_stamp }, _) => {
             let content = String::from_utf8(bytes).map_err(|error| {
                 let message = format!("byte {} is not UTF-8", error.utf8_error().valid_up_to());
                 Box::new(Diagnostic::new(code::RESOURCE_ENCODING, message).in_file(&file.name))
             })?;
             let schema = schema_of(&file.path, &content).map(Into::into);
-            let (path, sha256sum) = (file.path.as_str().into(), sum.to_string().into());
+            let (path, sha256sum) = (file.path.as_str().into(), content_sha.to_string().into());
             let backrefs = backrefs.to_vec();
             let resource =
                 Resource { path, content: content.into(), sha256sum, schema, backrefs, digest: empty };
-            (ResourceSource::New(resource), sight, sum)
+            (ResourceSource::New(resource), file_stamp, content_sha)
         }
-        (CacheLookup::Hit(CacheEntry { file_stamp: sight, content_sha: sum, .. }), Some(kept))
-            if kept.value.backrefs == backrefs =>
+        (CacheLookup::Hit(CacheEntry { file_stamp, content_sha, .. }), Some(known))
+            if known.value.backrefs == backrefs =>
         {
-            (ResourceSource::Cached(&kept.value), sight, sum)
+            (ResourceSource::Cached(&known.value), file_stamp, content_sha)
         }
-        (CacheLookup::Hit(CacheEntry { file_stamp: sight, content_sha: sum, value: what }), _) => {
-            let Resource { path, content, sha256sum, schema, .. } = &*what;
+        (CacheLookup::Hit(CacheEntry { file_stamp, content_sha, value }), _) => {
+            let Resource { path, content, sha256sum, schema, .. } = &*value;
             let resource = Resource {
                 path: path.clone(),
                 content: content.clone(),
@@ -98,13 +99,13 @@ pub(super) fn make_resource<'a>(
                 backrefs: backrefs.to_vec(),
                 digest: empty,
             };
-            (ResourceSource::New(resource), sight, sum)
+            (ResourceSource::New(resource), file_stamp, content_sha)
         }
     };
-    Ok(UnencodedResource { source: text, file_stamp: sight, content_sha: sum })
+    Ok(UnencodedResource { source, file_stamp, content_sha })
 }
 
-fn read_error_finding(file: &RepoFile, unread: &FileReadError) -> Box<Diagnostic> {
+fn resource_read_error(file: &RepoFile, unread: &FileReadError) -> Box<Diagnostic> {
     Box::new(match unread {
         FileReadError::TooLarge(size) => {
             let message = format!("the resource has {size} bytes, more than the {MAX_FILE_BYTES} allowed");
@@ -118,25 +119,22 @@ fn read_error_finding(file: &RepoFile, unread: &FileReadError) -> Box<Diagnostic
 pub fn count_changes(
     resources: &[UnencodedResource<'_>],
     known: &FileCache<Resource>,
-    news: &mut ChangeStats,
+    stats: &mut ChangeStats,
 ) {
     for (place, resource) in resources.iter().enumerate() {
-        let same = matches!(resource.source, ResourceSource::Cached(_));
-        let looked = known.find_near(place, resource.path()).and_then(|(_, known)| known.file_stamp);
-        news.count(same, resource.file_stamp, looked);
+        let is_same = matches!(resource.source, ResourceSource::Cached(_));
+        let before = known.find_near(place, resource.path()).and_then(|(_, known)| known.file_stamp);
+        stats.count(is_same, resource.file_stamp, before);
     }
 }
 
 /// The cache entries of the resources of a bundle, with the stamps and hashes of their files.
-pub fn cache_entries(bundle: &Bundle, looks: Vec<(Option<FileStamp>, Sha256)>) -> FileCache<Resource> {
-    let resources = bundle.resources.par_iter().zip(looks);
-    let kept = resources.map(|(resource, (sight, sum))| {
-        (
-            Arc::from(&*resource.path),
-            CacheEntry { file_stamp: sight, content_sha: sum, value: Arc::clone(resource) },
-        )
+pub fn cache_entries(bundle: &Bundle, stamps: Vec<(Option<FileStamp>, Sha256)>) -> FileCache<Resource> {
+    let resources = bundle.resources.par_iter().zip(stamps);
+    let entries = resources.map(|(resource, (file_stamp, content_sha))| {
+        (Arc::from(&*resource.path), CacheEntry { file_stamp, content_sha, value: Arc::clone(resource) })
     });
-    FileCache::new(kept.collect())
+    FileCache::new(entries.collect())
 }
 
 /// The schema that a YAML resource names: the first line `$schema: ….yml`, bare and not indented.

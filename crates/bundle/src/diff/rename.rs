@@ -29,11 +29,11 @@ pub struct Renames {
 /// A file before it was renamed.
 #[derive(Debug)]
 pub struct OldFile<T> {
-    /// Its path.
+    /// The path.
     pub path: String,
-    /// Its content.
+    /// The content.
     pub thing: Arc<T>,
-    /// Its content after it was renamed.
+    /// The content after the rename.
     pub renamed: Arc<T>,
 }
 

@@ -24,7 +24,7 @@ pub enum BundlePart {
 }
 
 impl BundlePart {
-    /// Its key in the bundle.
+    /// The key in the bundle.
     pub fn name(self) -> &'static str {
         match self {
             BundlePart::Data => "data",

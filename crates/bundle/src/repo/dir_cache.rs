@@ -20,7 +20,7 @@ pub struct DirCache {
 /// A cached directory. It has only plain files and directories, no links.
 #[derive(Clone, Debug)]
 pub(super) struct CachedDir {
-    /// Its stamp, which is trustworthy.
+    /// The stamp, which is trustworthy.
     pub file_stamp: FileStamp,
     /// The names of its selected entries, each terminated by a zero byte; directory names end in a slash.
     pub entries: Arc<str>,

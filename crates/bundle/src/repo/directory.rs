@@ -8,10 +8,11 @@ use qontract_diagnostics::Diagnostic;
 use rayon::prelude::*;
 
 use super::dir_cache::{CachedDir, DirCache};
-use super::{
-    DiskPath, FileStamp, Listing, MAX_DEPTH, NameFilter, PreviousListing, RepoError, RepoFile,
-    RepoFileContent, RootDir, has_hidden_part, is_hidden, link_broken, link_outside, too_deep, unreadable,
-};
+use super::disk::{DiskPath, RootDir};
+use super::file_stamp::FileStamp;
+use super::findings::{link_broken, link_outside, too_deep, unreadable};
+use super::names::{has_hidden_part, is_hidden};
+use super::{Listing, MAX_DEPTH, NameFilter, PreviousListing, RepoError, RepoFile, RepoFileContent};
 
 /// Lists the files below `folder`, which is called `name` in messages. Links may point anywhere within
 /// `root`, or within the directory itself if it is not part of a data repo.
@@ -114,7 +115,7 @@ struct DirWalk<'a> {
 #[derive(Default)]
 struct DirListing {
     listing: Listing,
-    /// Its cache entry, if it can be cached.
+    /// The cache entry, if the directory can be cached.
     folder: Option<(Arc<str>, CachedDir)>,
 }
 

@@ -48,7 +48,7 @@ impl RootDir {
         Ok(Arc::new(Self { folder, path: path.to_owned(), bytes_read: AtomicU64::new(0) }))
     }
 
-    /// Its path.
+    /// The path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -134,13 +134,14 @@ impl DiskPath {
         fs::symlink_metadata(self.path())
     }
 
-    /// Its file stamp, if the platform has stamps.
+    /// The file stamp, if the platform has stamps.
     pub fn file_stamp(&self) -> Option<FileStamp> {
         FileStamp::of(&self.metadata().ok()?)
     }
 
-    /// Reads its bytes, and its file stamp as it was before the read. Anything but a regular file is an error.
-    pub fn read(&self) -> Result<(Vec<u8>, Option<FileStamp>), FileReadError> {
+    /// Reads its bytes, and its file stamp as it was before the read. Anything but a regular file is an
+    /// error.
+    pub fn read_with_stamp(&self) -> Result<(Vec<u8>, Option<FileStamp>), FileReadError> {
         let file = self.root.open_below(&self.relative, OPEN_FLAGS).map_err(|error| match error {
             Errno::LOOP | Errno::XDEV => io::Error::other("it was replaced by a link"),
             // The error of opening a FIFO or socket.
@@ -226,8 +227,8 @@ mod tests {
         scratch.write("a", "four");
         let root = RootDir::open(&scratch.path().canonicalize().unwrap()).unwrap();
         root.bytes_read.store(MAX_TOTAL_BYTES - 4, Ordering::Relaxed);
-        assert!(DiskPath::new(&root, "a").read().is_ok(), "exactly at the limit");
-        let error = DiskPath::new(&root, "a").read().err().unwrap();
+        assert!(DiskPath::new(&root, "a").read_with_stamp().is_ok(), "exactly at the limit");
+        let error = DiskPath::new(&root, "a").read_with_stamp().err().unwrap();
         assert_eq!(error.to_string(), "the files have more than 1024 MiB in total");
     }
 
@@ -257,7 +258,7 @@ mod tests {
         rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, Mode::RUSR | Mode::WUSR).unwrap();
         let root = RootDir::open(&scratch.path().canonicalize().unwrap()).unwrap();
         for name in ["fifo", "folder"] {
-            let error = DiskPath::new(&root, name).read().err().unwrap();
+            let error = DiskPath::new(&root, name).read_with_stamp().err().unwrap();
             assert_eq!(error.to_string(), "it is not a regular file", "{name}");
         }
         let mut entries = DiskPath::new(&root, "").entries().unwrap();
@@ -272,7 +273,7 @@ mod tests {
         scratch.write("most", vec![b'x'; size]);
         scratch.write("more", vec![b'x'; size + 1]);
         let root = RootDir::open(&scratch.path().canonicalize().unwrap()).unwrap();
-        let read = |name| DiskPath::new(&root, name).read();
+        let read = |name| DiskPath::new(&root, name).read_with_stamp();
         assert_eq!(read("most").unwrap().0.len(), size);
         assert!(matches!(read("more"), Err(FileReadError::TooLarge(more)) if more == MAX_FILE_BYTES + 1));
     }

@@ -7,11 +7,11 @@ use crate::codec::{Decoder, Encoder};
 /// The stat signature of a file. Equal trustworthy stamps mean equal content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileStamp {
-    /// Its device.
+    /// The device.
     pub device: u64,
-    /// Its inode number.
+    /// The inode number.
     pub inode: u64,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u64,
     /// The modification time of its content (mtime), in nanoseconds since 1970.
     pub modified: i64,

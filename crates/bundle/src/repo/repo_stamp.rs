@@ -1,5 +1,8 @@
 //! Detects whether anything below the directories of a data repo changed, by names and file stamps, without
 //! reading files.
+//!
+//! The walk is separate from that of a listing (`directory`), which fails on a missing part, ignores files by
+//! their names and stops at a depth. A stamp covers every entry, whether or not a listing would read it.
 
 use std::fs::{self, DirEntry};
 use std::path::PathBuf;
@@ -32,8 +35,8 @@ impl RepoStamp {
                     folders.push(path);
                     continue;
                 }
-                // The stamp of a link is that of its target. A link to a directory is not followed: its target
-                // is walked if it is in the data repo.
+                // The stamp of a link is that of its target. A link to a directory is not followed: its
+                // target is walked if it is in the data repo.
                 let about = if about.is_symlink() { fs::metadata(&path).unwrap_or(about) } else { about };
                 let signature = FileStamp::of(&about);
                 text.push_str(&format!("{} {signature:?}\n", path.display()));

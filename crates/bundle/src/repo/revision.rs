@@ -7,10 +7,9 @@ use std::sync::{Arc, OnceLock};
 use qontract_diagnostics::{Diagnostic, code};
 use qontract_git::{EntryKind, ObjectId, Repository, TreeEntry};
 
-use super::{
-    Listing, MAX_DEPTH, MAX_FILE_BYTES, NameFilter, RepoError, RepoFile, RepoFileContent, has_hidden_part,
-    link_broken, link_outside, too_deep, unreadable,
-};
+use super::findings::{link_broken, link_outside, too_deep, unreadable};
+use super::names::has_hidden_part;
+use super::{Listing, MAX_DEPTH, MAX_FILE_BYTES, NameFilter, RepoError, RepoFile, RepoFileContent};
 use crate::model::CommitStamp;
 
 pub use qontract_git::GitError;

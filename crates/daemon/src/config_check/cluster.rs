@@ -121,15 +121,11 @@ impl<'a> ClusterCheck<'a> {
                 "install the API, or disable the integration for the cluster",
             );
         }
+        let served: Vec<&str> = kinds.into_iter().filter(|kind| !unserved.contains(kind)).collect();
         if denied.is_empty() {
-            report.ok(
-                &title,
-                format!(
-                    "allowed: {} {}",
-                    need.verbs.join("/"),
-                    kinds.into_iter().collect::<Vec<_>>().join(", ")
-                ),
-            );
+            if !served.is_empty() || unserved.is_empty() {
+                report.ok(&title, format!("allowed: {} {}", need.verbs.join("/"), served.join(", ")));
+            }
         } else {
             report.failed(
                 &title,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use qontract_runtime::Fault;
-use qontract_runtime::process::Process;
+use qontract_runtime::process::ProcessIntegration;
 
 use qontract_config::{Config, ProgramTable};
 
@@ -65,7 +65,7 @@ fn check_program(name: &str, registered: &ProgramTable, is_sandbox: bool) -> Che
         report.failed(&title, format!("`{executable}`: {why}"), &hint);
         return report;
     }
-    match Process::describe(name, registered.program()) {
+    match ProcessIntegration::describe(name, registered.program()) {
         Ok(process) if is_sandbox && !process.supports_sandbox() => report.failed(
             &title,
             "its program does not support a sandbox, and `[sandbox]` is set".to_owned(),
@@ -74,7 +74,7 @@ fn check_program(name: &str, registered: &ProgramTable, is_sandbox: bool) -> Che
         Ok(_) => report.ok(&title, format!("`{}` responds to `describe`", registered.command.join(" "))),
         Err(fault) => {
             let Fault { text, hint, .. } = fault;
-            let default_hint = "run it by hand: `echo '{\"protocol\": 1}' | COMMAND describe`; see docs/specs/process-integration.md";
+            let default_hint = "run it manually: `echo '{\"protocol\": 1}' | COMMAND describe`; see docs/specs/process-integration.md";
             report.failed(&title, text, hint.as_deref().unwrap_or(default_hint));
         }
     }

@@ -7,11 +7,11 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckStatus {
-    /// It works.
+    /// The check passed.
     Ok,
-    /// It works, but possibly not as intended.
+    /// The check passed, but the setting may be a mistake.
     Warning,
-    /// It does not work.
+    /// The check failed.
     Failed,
 }
 

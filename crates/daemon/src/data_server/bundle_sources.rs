@@ -96,7 +96,9 @@ impl BundleSource for RepoSource {
                 PollResult::Invalid | PollResult::StillInvalid => {
                     Err(SourceError::Other("the data has errors".to_owned()))
                 }
-                PollResult::New | PollResult::Unchanged | PollResult::ValidAgain => content(&folder),
+                PollResult::New | PollResult::Unchanged | PollResult::ValidAgain | PollResult::Unsettled => {
+                    content(&folder)
+                }
             }
         };
         async {

@@ -162,12 +162,12 @@ impl RemoteBundle {
     }
 
     /// Sends a request, or returns the cached response of a pinned bundle.
-    fn request(&self, ask: QueryRequest<'_>) -> Result<Arc<QueryAnswer>, DataError> {
-        let QueryRequest { text, operation, variables, places: _, only } = ask;
+    fn request(&self, request: QueryRequest<'_>) -> Result<Arc<QueryAnswer>, DataError> {
+        let QueryRequest { text, operation, variables, places: _, only } = request;
         if only.is_some() {
-            return Err(refused_query(&ask, "a server does not support partial queries".to_owned()));
+            return Err(refused_query(&request, "a server does not support partial queries".to_owned()));
         }
-        let variables = variables.map(json).transpose().map_err(|why| refused_query(&ask, why))?;
+        let variables = variables.map(json).transpose().map_err(|why| refused_query(&request, why))?;
         let key = format!("{operation:?} {variables:?} {text}");
         if let Some(answer) = self.cache.as_ref().and_then(|cache| cache.get(&key)) {
             return Ok(answer);
@@ -178,7 +178,7 @@ impl RemoteBundle {
         // Integrations are synchronous, and query data from within the asynchronous runner.
         let answer =
             tokio::task::block_in_place(|| self.runtime.block_on(call)).map_err(|error| match error {
-                ServerError::GraphqlErrors(_) => refused_query(&ask, error.to_string()),
+                ServerError::GraphqlErrors(_) => refused_query(&request, error.to_string()),
                 other => DataError::Unreachable { why: format!("{:#}", anyhow::Error::new(other)) },
             })?;
         let answer = Arc::new(answer);
@@ -208,9 +208,9 @@ impl BundleReader for RemoteBundle {
         self.info.as_ref()?.timestamp.parse().ok()
     }
 
-    fn answer(&self, ask: QueryRequest<'_>) -> Result<UntypedAnswer, DataError> {
-        let answer = self.request(ask)?;
-        let refused = |error: serde_json::Error| refused_query(&ask, error.to_string());
+    fn answer(&self, request: QueryRequest<'_>) -> Result<UntypedAnswer, DataError> {
+        let answer = self.request(request)?;
+        let refused = |error: serde_json::Error| refused_query(&request, error.to_string());
         let data: Node = serde_json::from_str(answer.data()).map_err(refused)?;
         let schemas = answer.schemas().iter().cloned().collect();
         Ok(UntypedAnswer { data, places: SourceLocations::default(), schemas })
@@ -232,8 +232,9 @@ impl BundleReader for RemoteBundle {
     }
 }
 
-fn refused_query(ask: &QueryRequest<'_>, why: String) -> DataError {
-    DataError::Refused { query: format!("`{}`", ask.operation.unwrap_or("without a name")), why }
+fn refused_query(request: &QueryRequest<'_>, why: String) -> DataError {
+    let query = request.operation.map_or_else(|| "without a name".to_owned(), |name| format!("`{name}`"));
+    DataError::Refused { query, why }
 }
 
 fn json(variables: &Map) -> Result<serde_json::Value, String> {

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use qontract_runtime::reconcile_loop::{LoopEvent, LoopObserver as _};
-use qontract_runtime::{RunEnd, RunRecord};
+use qontract_runtime::{ChangeKind, RunEnd, RunRecord, StepResult};
 use qontract_telemetry::activity::Activity;
-use qontract_telemetry::log::{Level, LineFormat, Log};
+use qontract_telemetry::log::{Level, LineFormat, Log, LogLine};
 use qontract_telemetry::metrics::{Metrics, ProcessLabels};
 use serde_json::json;
 
-use super::{LoopReporter, RunObserver as _};
+use super::{LoopReporter, RunObserver as _, WriteObserver as _};
 
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
@@ -125,4 +125,27 @@ async fn a_held_change_is_a_warning_and_so_is_the_same_one_an_hour_later() {
     run(&reporter, Some(&record(RunEnd::Ok, 0, 0)), RunEnd::Ok);
     assert!(lines.take().starts_with("[INFO] no longer held: - remove x integration=a\n"));
     assert!(is_warned(&held, RunEnd::Held));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_change_is_logged_when_it_is_new_and_is_not_counted_as_made() {
+    let (reporter, lines) = reporter();
+    let mut failed = record(RunEnd::Failed, 2, 0);
+    let changes = &mut failed.shards.get_mut("s").unwrap().changes;
+    (changes[0].result, changes[1].result) = (StepResult::Done, StepResult::Failed);
+    let run_with = |number: usize| {
+        reporter.observe(LoopEvent::Started);
+        let line = LogLine::new(Level::Warning, "failed without effect: ~ change x");
+        reporter.wrote(&line, &format!("r{number}"), ChangeKind::Change, None);
+        reporter.ran("a", Ok(&failed));
+        reporter.observe(LoopEvent::Ended(RunEnd::Failed, Duration::from_millis(34)));
+        reporter.observe(LoopEvent::Sleeping(Duration::from_mins(10)));
+        lines.take()
+    };
+    let ended =
+        "[INFO] run ended: failed changes=1 failed=1 held=0 integration=a next_in=10m00s run=r1 took=34ms\n";
+    assert_eq!(run_with(1), format!("[WARNING] failed without effect: ~ change x run=r1\n{ended}"));
+    assert_eq!(run_with(2), ended);
+    tokio::time::advance(Duration::from_hours(1)).await;
+    assert_eq!(run_with(3), format!("[WARNING] failed without effect: ~ change x run=r3\n{ended}"));
 }

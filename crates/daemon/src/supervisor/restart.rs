@@ -13,9 +13,9 @@ const MAX_STARTS: u32 = 3;
 /// The end of a supervised loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SuperviseResult {
-    /// It was stopped, or ran once as requested.
+    /// The loop was stopped, or ran once as requested.
     Ended,
-    /// It stalled or panicked at every start.
+    /// The loop stalled or panicked at every start.
     GaveUp,
 }
 

@@ -9,7 +9,7 @@ use qontract_config::{ClusterTable, ConfigError};
 
 /// The login of a cluster, with the content of the files that its kubeconfig names.
 pub struct ClusterLogin {
-    /// Its server.
+    /// The server.
     pub server: String,
     /// The CA of its server.
     pub ca: Option<Vec<u8>>,

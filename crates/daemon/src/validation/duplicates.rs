@@ -9,7 +9,7 @@ use std::collections::hash_map::Entry;
 
 use qontract_bundle::{Bundle, Datafile, Layout, Value};
 use qontract_diagnostics::{Diagnostic, DiagnosticLocation, code};
-use qontract_runtime::IndependentList;
+use qontract_runtime::normalize_key;
 
 const NAMESPACE_SCHEMA: &str = "/openshift/namespace-1.yml";
 const CLUSTER_SCHEMA: &str = "/openshift/cluster-1.yml";
@@ -38,8 +38,7 @@ fn same_server(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
     let mut first: HashMap<String, &Datafile> = HashMap::new();
     let mut findings = Vec::new();
     for file in datafiles_of(bundle, CLUSTER_SCHEMA) {
-        let address =
-            text(&file.document.value, "serverUrl").map(IndependentList::normalize_key).unwrap_or_default();
+        let address = text(&file.document.value, "serverUrl").map(normalize_key).unwrap_or_default();
         if address.is_empty() {
             continue;
         }

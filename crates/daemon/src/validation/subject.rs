@@ -19,7 +19,7 @@ pub enum ValidationSubject {
     BundleFile(PathBuf),
     /// A Git revision of the data repo in a directory.
     Revision {
-        /// Its name.
+        /// The name.
         word: String,
         /// The directory.
         repo: PathBuf,
@@ -31,7 +31,7 @@ pub enum ValidationSubject {
 pub struct FileSelection {
     /// The data repo.
     pub root: PathBuf,
-    /// Their paths below it.
+    /// The paths of the files, relative to the data repo.
     paths: Vec<String>,
     /// Arguments that are inside the data repo but not part of the data.
     pub outside: Vec<String>,

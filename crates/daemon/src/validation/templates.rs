@@ -8,10 +8,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use qontract_bundle::{Bundle, Layout};
+use qontract_diagnostics::suggest::nearest;
 use qontract_diagnostics::{Diagnostic, DiagnosticLocation, Span, code};
 use qontract_graphql::Engine;
 use qontract_objects::resources::ProviderGroup;
-use qontract_objects::resources::check::{ResourceTextError, TextErrorKind, text_errors};
+use qontract_objects::resources::check::{
+    ResourceTextError, TextErrorKind, UnmanagedKind, text_errors, unmanaged_kinds,
+};
 use qontract_runtime::{Data, LoadedBundle, QueryPolicy, SourceLocation as DataPlace};
 
 /// Errors of templates and files. `found` are earlier findings: consequences of errors in the same files are
@@ -39,7 +42,25 @@ pub fn check(bundle: &Bundle, layout: &Layout, found: &[Diagnostic]) -> Vec<Diag
         let text = bundle.resource(&error.resource).map(|resource| &*resource.content);
         findings.push(finding(&error, file, entries, text.unwrap_or_default()));
     }
+    for unmanaged in unmanaged_kinds(&data).unwrap_or_default() {
+        let at = located(&unmanaged.place, layout);
+        if !wrong.contains(at.file.as_str()) {
+            findings.push(unmanaged_finding(&unmanaged, at));
+        }
+    }
     findings
+}
+
+fn unmanaged_finding(unmanaged: &UnmanagedKind, at: DiagnosticLocation) -> Diagnostic {
+    let UnmanagedKind { kind, managed, .. } = unmanaged;
+    let hint = match nearest(kind, managed.iter().map(String::as_str)) {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => format!("add `{kind}` to `managedResourceTypes`"),
+    };
+    let message = format!("the namespace does not manage the kind `{kind}` of this object");
+    let mut diagnostic = Diagnostic::new(code::UNMANAGED_KIND, message).hint(hint);
+    diagnostic.location = at;
+    diagnostic
 }
 
 /// The diagnostic location of a place in the data.

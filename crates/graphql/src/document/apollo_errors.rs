@@ -1,4 +1,4 @@
-//! Converts errors of apollo-compiler, with its own messages.
+//! Converts errors of apollo-compiler, and keeps their messages.
 //!
 //! apollo-compiler validates a request again after the rules in this crate. Its errors are only reported for
 //! requests that graphql-js accepts and apollo-compiler rejects.

@@ -123,7 +123,7 @@ struct Checker<'c, 't> {
     operations: usize,
     aborted: bool,
     too_deep: bool,
-    /// Per definition.
+    /// Uses of variables, per definition.
     usages: Vec<Vec<Usage<'t>>>,
     operation_names: HashMap<&'t str, usize>,
     fragment_names: HashMap<&'t str, usize>,

@@ -1,5 +1,5 @@
-//! Parses GraphQL in the same way as graphql-js: the same documents are rejected, at the same location, with the
-//! same messages.
+//! Parses GraphQL in the same way as graphql-js: the same documents are rejected, at the same location, with
+//! the same messages.
 //!
 //! Independent of any schema. One pass parses a string into a tree that borrows from it, or returns the first
 //! syntax error.

@@ -11,7 +11,7 @@ use crate::source::{DataView, Source};
 /// Minimum length of a list that uses columns.
 const MIN_LIST_LEN: usize = 256;
 
-/// For each selection, the columns of its fields; set when a long list of the selection is written.
+/// Per selection, the columns of its fields. They are opened when a long list of the selection is written.
 pub struct ColumnCursors(Vec<Option<OpenColumns>>);
 
 struct OpenColumns {
@@ -20,7 +20,7 @@ struct OpenColumns {
     fields: FieldColumns,
 }
 
-/// For each field of a selection, its column, if it exists.
+/// Per field of a selection, its column; `None` if it has none.
 pub type FieldColumns = Rc<[Option<Arc<Column>>]>;
 
 impl ColumnCursors {

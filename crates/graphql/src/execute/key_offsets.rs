@@ -17,6 +17,7 @@ pub struct KeyOffsetCache(Vec<SelectionOffsets>);
 
 #[derive(Default)]
 struct SelectionOffsets {
+    /// The last result: consecutive maps often have the same key set.
     last: Option<(KeySet, KeyOffsets)>,
     /// Offsets by the identity of the key set, which is unique while the entry holds the key set.
     offsets: HashMap<usize, (KeySet, KeyOffsets), foldhash::fast::RandomState>,

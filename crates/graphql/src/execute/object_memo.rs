@@ -1,8 +1,8 @@
-//! Memoizes objects that occur more than once in a response: the same selection of the same datafile is executed
-//! once and copied afterwards.
+//! Memoizes objects that occur more than once in a response: the same selection of the same datafile is
+//! executed once and copied afterwards.
 //!
-//! Most of a large response consists of such copies, because many namespaces share a cluster and many users have
-//! the same roles.
+//! Most of a large response consists of such copies, because many namespaces share a cluster and many users
+//! have the same roles.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use crate::plan::{Plan, SelectionId};
 /// Number of look-ups after which the hit rate of a selection decides whether it stays memoized.
 const TRIAL_LOOKUPS: u32 = 8192;
 
-/// Byte ranges of the objects in one response.
+/// The byte ranges of objects in one response, by selection and datafile.
 ///
 /// **Invariant:** an entry refers to an object in the response that is complete and has no errors.
 pub struct ObjectMemo {
@@ -42,8 +42,8 @@ impl ObjectMemo {
         Self { selections: plan.selections.iter().map(|_| SelectionMemo::default()).collect(), end: 0 }
     }
 
-    /// The range where a selection of this datafile was written. The caller writes its copy at `offset`,
-    /// which replaces the entry: the last copy is most likely in the CPU cache.
+    /// The byte range of an earlier copy of this selection of this datafile. The caller must write its copy
+    /// at `offset`; the entry then refers to the new copy, which is most likely still in the CPU cache.
     pub fn find(&mut self, selection: SelectionId, file: FileId, offset: usize) -> Option<Range<usize>> {
         let memo = &mut self.selections[selection];
         if !memo.is_worthwhile() {

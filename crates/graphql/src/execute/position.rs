@@ -1,5 +1,5 @@
-//! The position of the executor in the response and in the data. Both are linked lists on the stack, which are
-//! read only when needed.
+//! The position of the executor in the response and in the data. Both are linked lists on the stack, which
+//! are read only when needed.
 
 use crate::failure::ErrorPathSegment;
 use crate::index::{FileId, ResourceId};

@@ -28,7 +28,7 @@ struct FootprintBuilder<'a> {
     plan: &'a Plan,
     variables: &'a Variables,
     footprint: Footprint,
-    /// Keys read by selections that were visited.
+    /// Memoized keys, by selection.
     keys_by_selection: HashMap<SelectionId, Keys>,
 }
 

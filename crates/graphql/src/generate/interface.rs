@@ -47,8 +47,8 @@ impl<'d> Generator<'d> {
         }
     }
 
-    /// Writes an enum if `__typename` and different fields are selected on the types of an interface; otherwise one
-    /// struct, in which fields that are not selected on all types are optional.
+    /// Writes an enum if `__typename` and different fields are selected on the types of an interface;
+    /// otherwise one struct, in which fields that are not selected on all types are optional.
     pub(super) fn interface(
         &mut self,
         name: &str,

@@ -13,7 +13,7 @@ use crate::schema::Schema;
 /// A fragment in its own file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedFragment {
-    /// Its name, which is also the name of its Rust type.
+    /// The name, which is also the name of the Rust type.
     pub name: String,
     /// The content of its file.
     pub text: String,

@@ -1,4 +1,4 @@
-//! Request → plan.
+//! Compiles an operation into a plan.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicUsize;
@@ -16,11 +16,11 @@ use crate::introspection::named;
 use crate::schema::{Kind, Resolver, Schema, Shape, TypeId};
 use crate::variables::Variables;
 
-/// Maximum number of selections of a plan. Real queries have dozens.
+/// Maximum number of selections in a plan; typical queries have dozens.
 const MAX_SELECTIONS: usize = 50_000;
 
 impl Plan {
-    /// Compiles an operation of `document`; `variables` decide its conditions.
+    /// Compiles an operation of `document`. The values in `variables` decide `@skip` and `@include`.
     pub fn compile(
         schema: &Schema,
         document: &Document,
@@ -55,9 +55,9 @@ struct Compiler<'c> {
     schema: &'c Schema,
     document: &'c Document,
     variables: &'c Variables,
-    /// `None` while it is being compiled.
+    /// The compiled selections; `None` while a selection is being compiled.
     selections: Vec<Option<Selection>>,
-    /// Selections by type and selection sets: equal ones are compiled once.
+    /// Ids by object type and addresses of the selection sets, so that each combination is compiled once.
     selection_ids: HashMap<(TypeId, Vec<usize>), SelectionId>,
     argument_sets: usize,
 }
@@ -237,7 +237,7 @@ impl<'c> Compiler<'c> {
     }
 }
 
-/// A validated request names only what exists.
+/// The internal error for a name that is not in the schema. Validation rejects such requests earlier.
 fn unexpected(name: &str) -> Failure {
     Failure::new(Code::Internal, format!("`{name}` is not part of the schema"))
 }

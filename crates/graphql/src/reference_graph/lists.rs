@@ -1,15 +1,15 @@
-//! Many short lists of numbers in one allocation.
+//! Stores many short lists of ids in two allocations.
 
-/// Lists of numbers, indexed from zero.
+/// A sequence of id lists, indexed from 0.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct IdLists {
     items: Vec<u32>,
-    /// Where each list ends.
+    /// The end offset of each list.
     ends: Vec<u32>,
 }
 
 impl IdLists {
-    /// Adds the next list, sorted and without duplicates.
+    /// Sorts and deduplicates a list, appends it and clears it.
     pub fn push(&mut self, list: &mut Vec<u32>) {
         list.sort_unstable();
         list.dedup();
@@ -17,15 +17,13 @@ impl IdLists {
         list.clear();
     }
 
-    /// Adds the next list, which is sorted and has no duplicates.
+    /// Appends a list that is already sorted and has no duplicates.
     pub fn push_ordered(&mut self, list: &[u32]) {
         self.items.extend_from_slice(list);
-        self.ends.push(
-            u32::try_from(self.items.len()).expect("a bundle has fewer references than a word can count"),
-        );
+        self.ends.push(u32::try_from(self.items.len()).expect("a bundle has fewer than 2^32 references"));
     }
 
-    /// The list at this index; empty if there is none.
+    /// The list at this index; empty if the index is out of range.
     pub fn of(&self, number: u32) -> &[u32] {
         let number = number as usize;
         let Some(end) = self.ends.get(number) else { return &[] };
@@ -33,15 +31,14 @@ impl IdLists {
         &self.items[start as usize..*end as usize]
     }
 
-    /// Appends all lists of another one.
+    /// Appends all lists of `other`.
     pub fn append(&mut self, other: &Self) {
-        let before =
-            u32::try_from(self.items.len()).expect("a bundle has fewer references than a word can count");
+        let before = u32::try_from(self.items.len()).expect("a bundle has fewer than 2^32 references");
         self.items.extend_from_slice(&other.items);
         self.ends.extend(other.ends.iter().map(|end| before + end));
     }
 
-    /// The inverse: for each number below `count`, the lists that contain it.
+    /// Inverts the lists: for each id below `count`, the indexes of the lists that contain it.
     pub fn reversed(&self, count: usize) -> Self {
         let mut ends = vec![0_u32; count];
         for item in &self.items {
@@ -49,7 +46,7 @@ impl IdLists {
         }
         let mut sum = 0;
         for end in &mut ends {
-            // The start of the list; it advances to its end below.
+            // The start of the list; the loop below advances it to the end.
             sum += std::mem::replace(end, sum);
         }
         let mut items = vec![0; self.items.len()];

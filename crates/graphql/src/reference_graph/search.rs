@@ -1,4 +1,4 @@
-//! Searches datafiles for references and for names of resources.
+//! Searches datafiles for references and for paths of resources.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
@@ -14,24 +14,24 @@ use crate::index::{FileId, ResourceId};
 use crate::schema::{Kind, Resolver, Schema, TypeId};
 use crate::source::{DataView, reference};
 
-/// The references found in consecutive datafiles.
+/// The references of consecutive datafiles.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct CollectedRefs {
-    /// Per datafile, the datafiles that it refers to with their own type.
+    /// Per datafile, the datafiles that it refers to as their own type.
     pub targets: IdLists,
     /// Per datafile, the resources that it names.
     pub resources: IdLists,
     /// Per datafile, its mistyped references: the target, and the type it is read as.
     pub loose: BTreeMap<FileId, BTreeSet<(FileId, TypeId)>>,
-    /// Per datafile, hashes of the paths that it refers to or names and that do not exist.
+    /// Per datafile, the hashes of the datafile and resource paths in it that do not exist.
     pub dangling: BTreeMap<FileId, Vec<PathHash>>,
-    /// Types that have an inline object in a datafile; after an incremental build also those of the earlier
-    /// bundle.
+    /// Types that have an inline object in a datafile. After an incremental build, this includes the types of
+    /// the last bundle.
     pub inline: BTreeSet<TypeId>,
 }
 
 impl CollectedRefs {
-    /// Appends the references of the next datafiles.
+    /// Appends the references of the datafiles that follow.
     pub fn append(&mut self, next: Self) {
         let Self { targets, resources, mut loose, mut dangling, inline } = next;
         self.targets.append(&targets);
@@ -51,22 +51,22 @@ pub struct DatafileRefs {
     pub dangling: Vec<PathHash>,
 }
 
-/// A hash that identifies a path. On a collision, one datafile too many is searched.
+/// A hash of a path. A collision is harmless: a datafile is searched again without need.
 pub type PathHash = u64;
 
-/// The hash of a path.
+/// Hashes a path.
 pub fn path_hash(path: &str) -> PathHash {
     FixedState::with_seed(0).hash_one(path)
 }
 
-/// The consequences of mistyped references: their targets are read as another type, and so is what these
-/// refer to then.
+/// The consequences of mistyped references: their targets are read as another type, which may follow further
+/// references in them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct MistypedRefs {
-    /// Per datafile, the datafiles that refer to it through a mistyped reference, or that refer to it and are
-    /// themselves read as another type.
+    /// Per datafile, the datafiles that refer to it through a mistyped reference or while they are themselves
+    /// read as another type.
     pub referrers: BTreeMap<FileId, BTreeSet<FileId>>,
-    /// Per resource, the datafiles that name it in the same way.
+    /// Per resource, the datafiles that name it while they are read as another type.
     pub naming: BTreeMap<ResourceId, BTreeSet<FileId>>,
     /// The datafiles that are read as another type.
     pub targets: MistypedTargets,
@@ -76,27 +76,27 @@ pub struct MistypedRefs {
     pub inline: BTreeSet<TypeId>,
 }
 
-/// The content of a field of a datafile: a value of a type, or the path of a resource.
+/// The content of a field: a value of a type, or the path of a resource.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FieldContent {
     Value(TypeId),
     Resource,
 }
 
-/// Offsets of a type's fields in maps with the same key set, and their content.
+/// For maps with the same key set: the offsets of the fields of a type, and their content.
 type FieldOffsets = Rc<[(usize, FieldContent)]>;
 
-/// Searches datafiles, each as its own types.
+/// A search through datafiles, each as the types of its schema.
 pub struct RefSearch<'a> {
     schema: &'a Schema,
     view: DataView<'a>,
-    /// The references of the datafile that is being searched.
+    /// The references found so far in the datafile that is being searched.
     current: DatafileRefs,
-    /// Per type and key set.
+    /// Cached offsets, by type and identity of the key set.
     fields: HashMap<(TypeId, usize), FieldOffsets, RandomState>,
-    /// Per type, computed on first use: which schemas its datafiles have, by number.
+    /// Per type, computed on first use: for each schema id, whether datafiles of the schema have the type.
     expected: Vec<Option<Rc<[bool]>>>,
-    /// Per type, whether it has an inline object in a datafile.
+    /// Per type, whether an inline object of the type was found.
     inline: Vec<bool>,
     collected: CollectedRefs,
 }
@@ -114,7 +114,7 @@ impl<'a> RefSearch<'a> {
         }
     }
 
-    /// The references found since the last call.
+    /// Takes the references that were found since the last call.
     pub fn take(&mut self) -> CollectedRefs {
         let inline = self.take_inline();
         CollectedRefs { inline, ..std::mem::take(&mut self.collected) }
@@ -125,7 +125,7 @@ impl<'a> RefSearch<'a> {
         inline.filter_map(|(type_, is)| std::mem::take(is).then_some(type_)).collect()
     }
 
-    /// Adds the next datafile with these references.
+    /// Adds the next datafile, with references that are already known.
     pub fn push(&mut self, file: FileId, known: DatafileRefs) {
         let DatafileRefs { mut targets, mut resources, loose, mut dangling } = known;
         self.collected.targets.push(&mut targets);
@@ -140,7 +140,7 @@ impl<'a> RefSearch<'a> {
         }
     }
 
-    /// Adds the next datafile with the references that it had before, under the same number.
+    /// Adds the next datafile, with its references in `before`, where it has the same id.
     pub fn push_copy(&mut self, before: &CollectedRefs, file: FileId) {
         self.collected.targets.push_ordered(before.targets.of(file));
         self.collected.resources.push_ordered(before.resources.of(file));
@@ -152,8 +152,8 @@ impl<'a> RefSearch<'a> {
         }
     }
 
-    /// Searches the next datafile, as each of these types. Targets that are read as their own type are
-    /// searched on their own.
+    /// Searches the next datafile as each of these types. Targets that are read as their own type are not
+    /// followed, because they are searched on their own.
     pub fn scan(&mut self, file: FileId, types: Option<&BTreeSet<TypeId>>) {
         for type_ in types.into_iter().flatten() {
             self.scan_as(file, *type_);
@@ -162,7 +162,7 @@ impl<'a> RefSearch<'a> {
         self.push(file, here);
     }
 
-    /// Searches the targets of mistyped references, as the types they are read as.
+    /// Searches the targets of mistyped references transitively, with the types that they are read as.
     pub fn follow_mistyped(mut self, found: &BTreeMap<FileId, BTreeSet<(FileId, TypeId)>>) -> MistypedRefs {
         let mut loose = MistypedRefs::default();
         let mut visited: BTreeSet<(FileId, TypeId)> = BTreeSet::new();
@@ -260,7 +260,8 @@ impl<'a> RefSearch<'a> {
         let view = self.view;
         let find =
             || Ok::<_, Infallible>(target.as_str().and_then(|text| view.file(text.split('$').next()?)));
-        // A reference with a `$` is an error for requests: only references without one are cached.
+        // For requests, a reference that contains `$` is an error. It must not be in the cache that both
+        // share.
         let is_plain = target.as_str().is_some_and(|text| !text.contains('$'));
         let Ok(file) = if is_plain { view.index.ref_targets().get(map, find) } else { find() };
         let Some(file) = file else {
@@ -275,7 +276,7 @@ impl<'a> RefSearch<'a> {
         }
     }
 
-    /// Which schemas the datafiles of a type have, by number.
+    /// For each schema id, whether datafiles of the schema have this type.
     fn expected(&mut self, type_: TypeId) -> Rc<[bool]> {
         let (schema, index) = (self.schema, self.view.index);
         Rc::clone(self.expected[type_].get_or_insert_with(|| index.expected(schema, type_).into()))

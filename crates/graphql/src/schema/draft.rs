@@ -1,4 +1,5 @@
-//! The types by name, as the data repo and the GraphQL specification describe them, before they are numbered.
+//! Draft types, in which types refer to each other by name. They are built from the type descriptions of the
+//! data repo and from the GraphQL specification, before ids are assigned.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +10,12 @@ use qontract_bundle::types::{Field, Type, TypeResolution, Types};
 use super::SchemaError;
 use super::model::{BackReference, Dispatch, Scalar};
 
-/// The interface that every type with datafiles implements, where the data repo describes it.
+/// The interface that all datafile types implement, if the data repo describes it.
 const DATAFILE_OBJECT: &str = "DatafileObject_v1";
-/// The type of resources.
+/// The name of the type of resources.
 pub const RESOURCE: &str = "Resource_v1";
 
-/// A type by name, its parts by name.
+/// A type that refers to other types by name.
 pub struct Draft {
     pub description: Option<Box<str>>,
     pub kind: DraftKind,
@@ -60,7 +61,7 @@ pub struct DraftDirective {
     pub arguments: Vec<DraftArgument>,
 }
 
-/// All drafts, and the back-references found in them.
+/// All draft types and directives, and the back-references that their fields use.
 #[derive(Default)]
 pub struct Drafts {
     pub types: BTreeMap<Box<str>, Draft>,
@@ -75,7 +76,7 @@ impl DraftShape {
 }
 
 impl Drafts {
-    /// Adds the types that the data repo describes, and the scalars.
+    /// Adds the scalars and the types that the data repo describes.
     pub fn add_types(&mut self, types: &Types) -> Result<(), SchemaError> {
         for (name, scalar) in [
             ("String", Scalar::String),
@@ -147,7 +148,7 @@ impl Drafts {
                 self.back_references.len() - 1
             }))
         } else if field.is_resource && field.resolve_resource && &*field.type_name == "string" {
-            // The resource may be missing, whatever the field promises.
+            // Nullable even if the field is required, because the resource may be missing.
             shape = DraftShape::named(RESOURCE);
             Resolver::Resource
         } else if field.is_resource && &*field.type_name == RESOURCE {
@@ -168,8 +169,8 @@ impl Drafts {
         Ok(DraftField { name: field.name.clone(), description: None, arguments, shape, resolver })
     }
 
-    /// Adds the types and directives of introspection: fields and order from `meta.graphql`, descriptions as
-    /// built in.
+    /// Adds the introspection types and the directives. Fields and order are those of `meta.graphql`;
+    /// descriptions that it lacks are those of apollo-compiler.
     pub fn add_meta(&mut self, meta: &ast::Document, built_in: &Compiled) {
         for (name, draft) in &mut self.types {
             if matches!(draft.kind, DraftKind::Scalar(_)) {
@@ -215,7 +216,7 @@ impl Drafts {
                     let mut locations: Vec<Box<str>> =
                         directive.locations.iter().map(|place| place.name().into()).collect();
                     if directive.name == "deprecated" {
-                        // Not yet known to the parser.
+                        // The parser does not support this location yet.
                         locations.push("DIRECTIVE_DEFINITION".into());
                     }
                     self.directives.push(DraftDirective {
@@ -238,7 +239,7 @@ impl Draft {
     }
 }
 
-/// The GraphQL name of a scalar of the data repo.
+/// The GraphQL name of a scalar type of the data repo.
 pub fn scalar(name: &str) -> Option<&'static str> {
     Some(match name {
         "string" => "String",
@@ -250,7 +251,8 @@ pub fn scalar(name: &str) -> Option<&'static str> {
     })
 }
 
-/// The interface that a type names, and the interface of all datafile types.
+/// The interfaces of a type: the one that it names and, for a datafile type, the interface of all datafile
+/// types.
 fn interfaces(type_: &Type, types: &Types) -> Vec<Box<str>> {
     let own = type_.interface.as_deref();
     let has_datafile = |name: &str| types.get(name).is_some_and(|type_| type_.datafile.is_some());

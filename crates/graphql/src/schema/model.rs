@@ -1,20 +1,20 @@
-//! The types in memory, numbered in the order in which a schema lists them.
+//! The types of a schema. Types refer to each other by id, in the order in which the schema lists them.
 
 use std::collections::BTreeMap;
 
-/// The number of a type: its index in the list of all types.
+/// The id of a type: its index in the list of all types.
 pub type TypeId = usize;
 
 /// A named type.
 #[derive(Debug)]
 pub struct TypeDef {
-    /// Its name.
+    /// The name.
     pub name: Box<str>,
-    /// Its description.
+    /// The description.
     pub description: Option<Box<str>>,
-    /// Its kind.
+    /// The kind.
     pub kind: Kind,
-    /// Its fields, in order; none for scalars and enums.
+    /// The fields, in order; none for scalars and enums.
     pub fields: Vec<FieldDef>,
     /// The interfaces it implements.
     pub interfaces: Vec<TypeId>,
@@ -22,64 +22,64 @@ pub struct TypeDef {
     pub possible: Vec<TypeId>,
     /// For an enum: its values and their descriptions.
     pub values: Vec<(Box<str>, Option<Box<str>>)>,
-    /// Schema of the datafiles of this type.
+    /// The schema of the datafiles of this type.
     pub datafile: Option<Box<str>>,
 }
 
 /// The kind of a named type.
 #[derive(Debug)]
 pub enum Kind {
-    /// A value without fields.
+    /// A scalar type.
     Scalar(Scalar),
-    /// A type with fields.
+    /// An object type.
     Object,
-    /// A type with fields that other types implement.
+    /// An interface, which object types implement.
     Interface(Dispatch),
-    /// One of a list of names.
+    /// An enum.
     Enum,
 }
 
-/// The serialization of a scalar.
+/// How a scalar is serialized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scalar {
-    /// Text.
+    /// A string.
     String,
-    /// A whole number of 32 bits.
+    /// A signed 32-bit integer.
     Int,
-    /// A number.
+    /// A floating-point number.
     Float,
     /// `true` or `false`.
     Boolean,
-    /// Anything, written as a string that holds JSON text.
+    /// Any value, serialized as a string that contains JSON.
     Json,
 }
 
-/// How the concrete type of an object is resolved when a field promises only an interface.
+/// How the object type of a value is resolved if the field has an interface type.
 #[derive(Debug)]
 pub enum Dispatch {
-    /// By the value of one of its keys; the type may be unknown to the schema.
+    /// By the value of a key. The resulting type may be missing from the schema.
     Key {
         /// The key.
         key: Box<str>,
-        /// Names of types by value.
+        /// Type names, by value of the key.
         types: BTreeMap<Box<str>, Box<str>>,
     },
     /// By its `$schema`.
     Schema,
-    /// Not at all.
+    /// The type cannot be resolved.
     None,
 }
 
 /// A field of an object or interface type.
 #[derive(Debug)]
 pub struct FieldDef {
-    /// Its name.
+    /// The name.
     pub name: Box<str>,
-    /// Its description.
+    /// The description.
     pub description: Option<Box<str>>,
-    /// Its arguments, in order.
+    /// The arguments, in order.
     pub arguments: Vec<ArgumentDef>,
-    /// Its type.
+    /// The type.
     pub shape: Shape,
     /// Where its value comes from.
     pub resolver: Resolver,
@@ -88,75 +88,75 @@ pub struct FieldDef {
 /// An argument of a field or directive.
 #[derive(Debug)]
 pub struct ArgumentDef {
-    /// Its name.
+    /// The name.
     pub name: Box<str>,
-    /// Its description.
+    /// The description.
     pub description: Option<Box<str>>,
-    /// Its type, never a list.
+    /// The type, which is never a list.
     pub shape: Shape,
-    /// The default as GraphQL text.
+    /// The default value, in GraphQL syntax.
     pub default: Option<Box<str>>,
 }
 
-/// `T`, `T!`, `[T!]` or `[T!]!`: fields have no other types.
+/// A type with its wrappers: `T`, `T!`, `[T!]` or `[T!]!`. Other combinations do not occur in a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// `T`
+    /// The named type `T`.
     pub named: TypeId,
-    /// A list of `T!`.
+    /// Whether it is a list of `T!`.
     pub list: bool,
-    /// Never null.
+    /// Whether it is non-null.
     pub required: bool,
 }
 
 /// Where the value of a field comes from.
 #[derive(Debug)]
 pub enum Resolver {
-    /// The key of that name.
+    /// The key with the name of the field.
     Key,
     /// The key `$schema`.
     SchemaKey,
-    /// All datafiles of a schema that the arguments let through.
+    /// The datafiles of a schema that match the arguments.
     Datafiles(Box<str>),
-    /// The datafiles that point here; an index into [`super::Schema::back_references`].
+    /// The datafiles that refer to the object, by index into [`super::Schema::back_references`].
     BackReferences(usize),
-    /// The resource whose path the key of that name holds.
+    /// The resource whose path is the value of the key with the name of the field.
     Resource,
-    /// All resources that the arguments let through.
+    /// The resources that match the arguments.
     Resources,
-    /// The schema itself.
+    /// A part of the schema, for introspection.
     Meta,
 }
 
-/// A back-reference: datafiles of `schema` that refer to an object at `path`.
+/// A back-reference: the datafiles of `schema` that refer to an object through the keys in `path`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct BackReference {
-    /// Schema of the datafiles that point.
+    /// The schema of the datafiles that refer to the object.
     pub schema: Box<str>,
-    /// The keys down to the reference.
+    /// The keys that lead to the reference in such a datafile.
     pub path: Vec<Box<str>>,
 }
 
-/// A directive that requests or type descriptions may use.
+/// A directive definition.
 #[derive(Debug)]
 pub struct DirectiveDef {
-    /// Its name.
+    /// The name.
     pub name: Box<str>,
-    /// Its description.
+    /// The description.
     pub description: Option<Box<str>>,
-    /// Where it may be used.
+    /// The locations where it may be used.
     pub locations: Vec<Box<str>>,
-    /// Its arguments.
+    /// The arguments.
     pub arguments: Vec<ArgumentDef>,
 }
 
 impl TypeDef {
-    /// The field of this name.
+    /// The field with this name.
     pub fn field(&self, name: &str) -> Option<&FieldDef> {
         self.fields.iter().find(|field| &*field.name == name)
     }
 
-    /// Whether it has a selection of fields.
+    /// Whether it is an object or interface type, which requires a selection of fields.
     pub fn is_composite(&self) -> bool {
         matches!(self.kind, Kind::Object | Kind::Interface(_))
     }

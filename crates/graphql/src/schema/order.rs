@@ -1,15 +1,15 @@
 //! The order in which a schema lists its types.
 //!
-//! It is that of graphql-js, because clients see it: every object type of the data repo, in its order, each
-//! followed by the types it is the first to mention (its interfaces, then per field the type and the types of
-//! the arguments), unless those are object types of the data repo themselves; then the types that only
-//! directives mention; then the introspection types.
+//! Introspection exposes this order to clients, so it is the order of graphql-js: first the object types of
+//! the data repo, in file order, each followed by the types that it is the first to mention (its interfaces,
+//! then for each field its type and the types of its arguments), unless those are object types of the data
+//! repo; then the types that only directives mention; then the introspection types.
 
 use std::collections::HashSet;
 
 use super::draft::{DraftKind, Drafts};
 
-/// Names of all reachable types, in order.
+/// The names of all reachable types, in schema order.
 pub fn of(drafts: &Drafts, described: &[&str]) -> Vec<Box<str>> {
     let objects = described
         .iter()

@@ -1,4 +1,4 @@
-//! The types in the GraphQL schema language, for apollo-compiler and for people.
+//! Prints a schema in the GraphQL schema definition language (SDL), for apollo-compiler and for users.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use super::Schema;
 use super::model::{ArgumentDef, Kind, Shape, TypeDef};
 
 impl Schema {
-    /// The types in the GraphQL schema language, without the introspection types.
+    /// Prints the types in SDL, without the introspection types.
     pub fn to_sdl(&self) -> String {
         let mut out = String::new();
         for type_ in self.types.iter().filter(|type_| !type_.name.starts_with("__")) {
@@ -49,7 +49,7 @@ impl Schema {
         }
     }
 
-    /// A type as GraphQL writes it, for example `[App_v1!]`.
+    /// Formats a type in GraphQL syntax, such as `[App_v1!]`.
     pub fn show(&self, shape: Shape) -> String {
         let name = &self.types[shape.named].name;
         let required = if shape.required { "!" } else { "" };

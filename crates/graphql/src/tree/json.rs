@@ -59,11 +59,11 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<Node, E> {
-        i32::try_from(value).map(Node::Int).map_err(|_| E::custom("an integer of an answer has 32 bits"))
+        i32::try_from(value).map(Node::Int).map_err(|_| E::custom("integers in a response have 32 bits"))
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<Node, E> {
-        i32::try_from(value).map(Node::Int).map_err(|_| E::custom("an integer of an answer has 32 bits"))
+        i32::try_from(value).map(Node::Int).map_err(|_| E::custom("integers in a response have 32 bits"))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Node, E> {

@@ -1,8 +1,8 @@
-//! Invalid requests: valid ones with random mutations.
+//! Generates invalid requests by mutating valid ones.
 
 use qontract_testkit::SeededRng;
 
-/// Valid requests over the types of the recorded bundle, covering the whole grammar.
+/// Valid requests for the types of the recorded bundle; together they cover the whole grammar.
 pub const GOOD: &[&str] = &[
     "query Q($p: String, $f: JSON = {a: [1, {b: $}]}) @x { apps_v1(path: $p, filter: $f) { name } }",
     "query Apps($name: String, $with: Boolean! = true, $f: JSON) {\n  apps_v1(name: $name, filter: $f) {\n    ...App\n    team @include(if: $with) { ...Team }\n  }\n}\n\nfragment App on App_v1 {\n  path\n  name\n  endpoints { __typename ...End ... on EndpointHttp_v1 { url method } }\n}\n\nfragment Team on Team_v1 { name contact apps { name path } }\n\nfragment End on Endpoint_v1 { name provider ... on EndpointTcp_v1 { port } }\n",
@@ -125,7 +125,7 @@ const WORDS: &[&str] = &[
     "\r",
 ];
 
-/// Names, and texts that can replace one.
+/// Names, and other tokens that can replace a name.
 #[rustfmt::skip]
 const NAMES: &[&str] = &[
     "name", "path", "team", "contact", "apps", "apps_v1", "teams_v1", "clusters_v1", "App_v1", "Team_v1", "Endpoint_v1",
@@ -145,7 +145,7 @@ const LETTERS: &[&str] = &[
     "\u{0}", "\u{7f}", "\"\"\"",
 ];
 
-/// The words, signs and white space of a text.
+/// Splits a string into words, punctuation and white space.
 fn pieces(text: &str) -> Vec<String> {
     let class = |character: char| match character {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '_' => 0,
@@ -167,7 +167,7 @@ fn pieces(text: &str) -> Vec<String> {
     pieces
 }
 
-/// The text with one to three changes.
+/// Mutates a request one to three times.
 pub fn mutate(text: &str, chance: &mut SeededRng) -> String {
     let mut text = text.to_owned();
     for _ in 0..=chance.below(6) / 2 {
@@ -202,14 +202,14 @@ fn change(text: &str, chance: &mut SeededRng) -> String {
             let to = chance.below(pieces.len());
             pieces.insert(to, if copied.len() < 200 { copied } else { new.to_owned() });
         }
-        // The text ends early.
+        // Truncate the request.
         _ if chance.percent(20) => pieces.truncate(place),
         _ => " ".clone_into(&mut pieces[place]),
     }
     pieces.concat()
 }
 
-/// Changes a name, to a similar one or to another.
+/// Replaces a name by a similar one or by another.
 fn change_name(text: &str, chance: &mut SeededRng) -> String {
     let mut pieces = pieces(text);
     let is_name =

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::reference::Reference;
 
-/// The same bundle in both executors.
+/// A bundle, loaded into both executors.
 pub struct EnginePair {
     pub engine: Engine,
     pub reference: Reference,
@@ -23,7 +23,7 @@ impl EnginePair {
         Self { engine, reference }
     }
 
-    /// Queries both, which must agree; returns the answer.
+    /// Runs a request on both executors, checks that the responses are equal, and returns the response.
     #[track_caller]
     pub fn check(&self, query: &str, variables: &Map<String, Value>) -> String {
         let text = Value::Object(variables.clone()).to_string();
@@ -36,7 +36,8 @@ impl EnginePair {
     }
 }
 
-/// The body with the locations of each error replaced by their number: the reference has no locations.
+/// Replaces the locations of each error by their number, because the reference implementation has no
+/// locations.
 fn counted(body: &str) -> String {
     const PLACES: &str = "\"locations\":[";
     let mut out = String::new();

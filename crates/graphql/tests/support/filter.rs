@@ -1,4 +1,4 @@
-//! The filter language, implemented a second time from its rules.
+//! A second implementation of the filter language, written from its documentation.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ fn get<'v>(value: &'v Value, word: &str) -> Option<&'v Value> {
         .map(|(_, value)| value)
 }
 
-/// Errors of a filter that do not depend on the data.
+/// Reports the errors of a filter that do not depend on the data.
 pub fn check(world: &Reference, conf: &Value, filter: &Value) -> Result<(), ExecutionError> {
     for (key, value) in entries(filter).unwrap_or_default() {
         let Some(field) = field(world, conf, &key) else {
@@ -78,7 +78,7 @@ pub fn check(world: &Reference, conf: &Value, filter: &Value) -> Result<(), Exec
     Ok(())
 }
 
-/// Whether an object, or a list of them, passes.
+/// Whether an object or a list of objects passes a filter.
 pub fn passes(
     world: &Reference,
     conf: &Value,
@@ -148,7 +148,7 @@ fn holds(
         return unreadable(format!("Cannot read properties of null (reading '{key}')"));
     }
     if let Some(inner) = get(value, "filter") {
-        // A field is resolved here, and `schema` is the datafile's `$schema`.
+        // Here the key is resolved like a field, and the field `schema` reads `$schema`.
         let resolved = if key == "schema" { source.get("$schema") } else { raw };
         let is_missing = resolved.is_none_or(Value::is_null);
         let found = if is_missing { Value::Null } else { world.follow(resolved)? };

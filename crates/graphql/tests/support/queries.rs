@@ -1,10 +1,10 @@
-//! Valid requests, generated from types and a seed.
+//! Generates random valid requests for given types.
 
 use serde_json::{Map, Value, json};
 
 use super::rng::TestRng;
 
-/// Generates requests for some types.
+/// A generator of requests for these types.
 pub struct Queries<'q> {
     pub confs: &'q [Value],
     pub rng: TestRng,
@@ -23,7 +23,7 @@ impl<'q> Queries<'q> {
         self.confs.iter().find(|conf| conf["name"] == name)
     }
 
-    /// A request and its variables: `$yes`, `$no` and `$text`.
+    /// Generates a request and its variables: `$yes`, `$no` and `$text`.
     pub fn request(&mut self) -> (String, Map<String, Value>) {
         self.fragments.clear();
         self.aliases = 0;
@@ -117,7 +117,7 @@ impl<'q> Queries<'q> {
         if composite && depth >= self.depth {
             return None;
         }
-        // A unique key for each, so that no two of them conflict.
+        // Each gets a unique response key, so that they cannot conflict.
         let alias = if composite || self.rng.below(3) == 0 {
             self.aliases += 1;
             format!("k{}: ", self.aliases)

@@ -1,6 +1,6 @@
-//! A second executor, slow and simple, written from the rules alone: it reads the bundle as plain JSON and
-//! the request as a syntax tree, and follows the algorithm of the GraphQL specification step by step. It
-//! shares no code with the first one.
+//! The reference implementation: a slow and simple second executor, which shares no code with the first. It
+//! reads the bundle as plain JSON and the request as a syntax tree, and follows the algorithm of the GraphQL
+//! specification step by step.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::filter;
 use super::script::{FILE, inspect, number_text, stringify, to_number};
 
-/// A part of an answer; objects keep their order.
+/// A value in a response, with object fields in order.
 #[derive(Clone, Debug)]
 pub enum Out {
     Null,
@@ -34,7 +34,7 @@ impl ExecutionError {
     }
 }
 
-/// The path of a field in the answer.
+/// The path of a field in the response.
 type ResponsePath = Vec<Value>;
 
 /// A bundle as plain JSON.
@@ -44,7 +44,7 @@ pub struct Reference {
     pub confs: Vec<Value>,
 }
 
-/// One request.
+/// The execution of one request.
 struct ReferenceRun<'r> {
     world: &'r Reference,
     document: &'r ast::Document,
@@ -57,7 +57,7 @@ struct ReferenceRun<'r> {
 struct NullPropagated;
 
 impl Reference {
-    /// Reads the text of a bundle. Files get their path as their last key.
+    /// Parses a bundle. The path of each datafile is added as its last key.
     pub fn read(bundle: &[u8]) -> Self {
         let bundle: Value = serde_json::from_slice(bundle).unwrap();
         let section = |name: &str| {
@@ -79,7 +79,7 @@ impl Reference {
         self.confs.iter().rfind(|conf| conf["name"] == name)
     }
 
-    /// The answer to a valid request.
+    /// Executes a valid request and returns the response body.
     pub fn answer(&self, query: &str, variables: &Map<String, Value>) -> String {
         let document =
             ast::Document::parse(query, "q").unwrap_or_else(|error| panic!("{query}: {}", error.errors));
@@ -109,7 +109,7 @@ impl Reference {
         text
     }
 
-    /// A reference is an object with the one key `$ref`.
+    /// The target of a reference, which is an object whose only key is `$ref`.
     fn reference(value: &Value) -> Option<&Value> {
         value.as_object().filter(|map| map.len() == 1)?.get("$ref")
     }
@@ -124,7 +124,7 @@ impl Reference {
         }
     }
 
-    /// The value of a key with references followed; `None` is a missing key.
+    /// Resolves the value of a key; `None` is a missing key.
     pub fn follow(&self, raw: Option<&Value>) -> Result<Value, ExecutionError> {
         let null = || ExecutionError::new("Cannot read properties of null (reading 'constructor')");
         match raw {
@@ -441,7 +441,7 @@ impl<'r> ReferenceRun<'r> {
     }
 }
 
-/// The field whose value is completed.
+/// The field whose value is being completed.
 struct FieldPosition<'a, 'r> {
     type_: &'a str,
     name: &'a str,
@@ -483,8 +483,8 @@ fn scalar(type_: &str, value: &Value) -> Option<Result<Out, String>> {
     })
 }
 
-/// A literal with its variables; `None` is a variable that was not given. Objects here sort their keys, but
-/// the order of a filter matters: each key begins with its index.
+/// Converts a literal and replaces its variables; `None` is a variable without a value. The order of a filter
+/// matters, but objects of `serde_json` sort their keys, so each key is prefixed with its index.
 fn literal(value: &ast::Value, variables: &Map<String, Value>) -> Option<Value> {
     Some(match value {
         ast::Value::Null => Value::Null,
@@ -498,7 +498,7 @@ fn literal(value: &ast::Value, variables: &Map<String, Value>) -> Option<Value> 
             items.iter().map(|item| literal(item, variables).unwrap_or(Value::Null)).collect()
         }
         ast::Value::Object(entries) => {
-            // A missing variable is not a value: nothing equals it.
+            // A variable without a value equals no other value.
             let undefined = || json!({"0000:undefined": []});
             let entry = |(index, (name, value)): (usize, &(Name, Node<ast::Value>))| {
                 (format!("{index:04}:{name}"), literal(value, variables).unwrap_or_else(undefined))

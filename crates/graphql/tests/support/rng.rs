@@ -1,9 +1,9 @@
-//! Random choices from a seed.
+//! Seeded random choices.
 
 use qontract_testkit::SeededRng;
 use serde_json::Value;
 
-/// A stream of choices; the same seed gives the same choices.
+/// A source of random choices. Equal seeds give equal choices.
 pub struct TestRng(SeededRng);
 
 impl TestRng {

@@ -1,11 +1,11 @@
-//! Operations with JavaScript semantics, implemented a second time.
+//! A second implementation of operations with JavaScript semantics.
 
 use serde_json::{Number, Value};
 
 /// A key that marks datafiles; it is never printed.
 pub const FILE: &str = "\u{1}file";
 
-/// `===` of plain values; objects and lists are never equal.
+/// `===` for scalars; objects and lists are never equal.
 pub fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
@@ -73,7 +73,7 @@ pub fn to_number(value: &Value) -> Option<f64> {
     }
 }
 
-/// A value as messages print it.
+/// Formats a value for messages, as in graphql-js.
 pub fn inspect(value: &Value, depth: usize) -> String {
     match value {
         Value::Array(items) if items.is_empty() => "[]".to_owned(),

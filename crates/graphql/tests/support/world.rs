@@ -1,22 +1,22 @@
-//! Small data repos from a seed: types with every attribute, data that fits them and data that does not.
+//! Generates small random bundles: types with every attribute, and data of which some does not match them.
 
 use serde_json::{Map, Value, json};
 
 use super::rng::TestRng;
 
-/// The types: every attribute of fields and types at least once.
+/// The types, which use every attribute of types and fields at least once.
 pub fn confs() -> Value {
     serde_json::from_str(include_str!("types.json")).unwrap()
 }
 
-/// A bundle from a seed, as bytes.
+/// Generates a bundle from a seed, as bytes.
 pub fn bundle(seed: u64) -> Vec<u8> {
     let mut rng = TestRng::new(seed);
     let counts = [rng.below(6), rng.below(4), rng.below(4)];
     bundle_of(&mut rng, counts)
 }
 
-/// A bundle with this many things, others and shapes.
+/// Generates a bundle with these numbers of things, others and shapes.
 pub fn bundle_of(rng: &mut TestRng, [things, others, shapes]: [usize; 3]) -> Vec<u8> {
     let confs = confs();
     let mut data = Map::new();
@@ -41,7 +41,7 @@ pub fn bundle_of(rng: &mut TestRng, [things, others, shapes]: [usize; 3]) -> Vec
     serde_json::to_vec(&bundle).unwrap()
 }
 
-/// Changes one resource: its content, its back-references, or its presence; or adds another one.
+/// Changes or removes one resource, or adds one.
 #[allow(dead_code, reason = "only what sees changes is tested with it")]
 pub fn change_resources(rng: &mut TestRng, resources: &mut Map<String, Value>) {
     let path = rng.word(&["/r/a.txt", "/r/b.yml"]);
@@ -56,7 +56,7 @@ pub fn change_resources(rng: &mut TestRng, resources: &mut Map<String, Value>) {
     }
 }
 
-/// Changes one key of a datafile: to another value that fits, to one that does not, or removes it.
+/// Changes one key of a datafile to another value, valid or invalid, or removes it.
 #[allow(dead_code, reason = "only what sees changes is tested with it")]
 pub fn change(rng: &mut TestRng, confs: &Value, file: &mut Value) {
     let type_ = match file["$schema"].as_str() {
@@ -104,8 +104,7 @@ fn object(rng: &mut TestRng, confs: &Value, type_: &str, depth: usize) -> Value 
     Value::Object(map)
 }
 
-/// Number of elements that a list keeps, of two: decided by the first letter of a third, which is as good as
-/// random.
+/// The length of a generated list, from 0 to 2, derived from another random value.
 fn value_count(value: &Value) -> usize {
     value.to_string().len() % 3
 }
@@ -147,7 +146,7 @@ fn reference(rng: &mut TestRng, folder: &str) -> Value {
     json!({"$ref": format!("/{folder}/{}.yml", rng.below(5))})
 }
 
-/// A value that does not fit.
+/// A value of the wrong type.
 fn odd(rng: &mut TestRng) -> Value {
     rng.pick(&[
         json!(null),

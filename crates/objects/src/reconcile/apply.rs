@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use qontract_client_kubernetes::{
-    Cluster, Kind, KubernetesError, MANAGER, ObjectAddress, ObjectDraft, ObjectVersion, Rehearsal,
-    WorkloadRestart, WritePrecondition,
+    Cluster, FieldOwnership, Kind, KubernetesError, MANAGER, ObjectAddress, ObjectDraft, ObjectVersion,
+    Rehearsal, WorkloadRestart, WritePrecondition,
 };
 use qontract_inventory::{LiveBody, SENSITIVE, to_write};
 use qontract_runtime::{ApplyResult, Fault, ReadContext, RehearsalResult, WriteContext};
@@ -37,7 +37,7 @@ pub enum ObjectAction {
 pub struct ObjectPut {
     /// The desired object.
     pub item: DesiredObject,
-    /// Its address.
+    /// The address.
     pub address: ObjectAddress,
     /// The live object, whose restart annotations are preserved.
     pub live: Option<LiveBody>,
@@ -82,19 +82,12 @@ impl ObjectReconciler {
     pub async fn apply(&self, write: &WriteContext<'_>, action: &ObjectAction) -> Result<ApplyResult, Fault> {
         let done = match action {
             ObjectAction::Put(put) => {
-                let (cluster, draft) = (&put.item.managed_scope.cluster, put.draft(jiff::Timestamp::now()));
+                let (cluster, draft) = (&put.item.managed_scope.cluster, put.draft(write.now));
                 if put.awaits_kind {
                     self.await_kind(write, cluster, &draft.address.kind).await;
                 }
                 let done = self.kubernetes.put(write.permit, cluster, MANAGER, &draft).await;
-                // If the last attempt to create an object is refused, nothing was written: an earlier attempt
-                // that succeeded would have turned this one into a conflict.
-                if let (WritePrecondition::Absent, Err(error)) = (&draft.precondition, &done)
-                    && is_refusal(error)
-                {
-                    return Err(cluster_fault(error).undone());
-                }
-                done
+                return put_result(&draft.precondition, done);
             }
             ObjectAction::Remove(managed_scope, address, version) => {
                 self.kubernetes.remove(write.permit, &managed_scope.cluster, address, version).await
@@ -124,7 +117,7 @@ impl ObjectReconciler {
         action: &ObjectAction,
     ) -> Result<RehearsalResult, Fault> {
         let ObjectAction::Put(put) = action else { return Ok(RehearsalResult::Skipped) };
-        let draft = put.draft(jiff::Timestamp::now());
+        let draft = put.draft(read.now);
         rehearsal_result(
             self.kubernetes.rehearse(&read.permit, &put.item.managed_scope.cluster, MANAGER, &draft).await,
         )
@@ -138,7 +131,28 @@ fn is_refusal(error: &KubernetesError) -> bool {
         KubernetesError::NamespaceMissing { .. }
             | KubernetesError::Denied { .. }
             | KubernetesError::Invalid { .. }
+            | KubernetesError::Unserved { .. }
     )
+}
+
+/// Converts the result of writing an object.
+///
+/// If the last attempt of a write that is a single request is refused, nothing was written: an earlier attempt
+/// that succeeded would have turned this one into a conflict. A replacement, or a write that first migrates
+/// fields, consists of several requests.
+fn put_result(
+    precondition: &WritePrecondition,
+    done: Result<(), KubernetesError>,
+) -> Result<ApplyResult, Fault> {
+    let is_single_request = match precondition {
+        WritePrecondition::Absent | WritePrecondition::Version(_, FieldOwnership::Ours) => true,
+        WritePrecondition::Version(_, FieldOwnership::ClientSideApplied | FieldOwnership::Updated)
+        | WritePrecondition::Replace(_) => false,
+    };
+    match &done {
+        Err(error) if is_single_request && is_refusal(error) => Err(cluster_fault(error).undone()),
+        _ => apply_result(done),
+    }
 }
 
 /// Converts the result of a write.
@@ -161,5 +175,39 @@ pub fn rehearsal_result(result: Result<Rehearsal, KubernetesError>) -> Result<Re
             Ok(RehearsalResult::NotValidated(format!("{object} changed meanwhile")))
         }
         Err(error) => Err(cluster_fault(&error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_write_of_one_request_has_no_effect() {
+        let cluster = || "c1".to_owned();
+        let invalid = || KubernetesError::Invalid {
+            cluster: cluster(),
+            object: "ConfigMap x".to_owned(),
+            why: "no".to_owned(),
+        };
+        let unserved = || KubernetesError::Unserved {
+            cluster: cluster(),
+            kind: "Route".to_owned(),
+            instead: String::new(),
+        };
+        let version = || ObjectVersion { uid: None, resource_version: "1".to_owned() };
+        let failed = || KubernetesError::Failed { cluster: cluster(), status: 500, why: "no".to_owned() };
+        let onto = |fields: FieldOwnership| WritePrecondition::Version(version(), fields);
+        let check = |precondition: WritePrecondition, error: KubernetesError, expect: bool| {
+            let fault = put_result(&precondition, Err(error)).expect_err("a failed write");
+            assert_eq!(fault.is_undone, expect, "{precondition:?}: {fault}");
+        };
+        check(WritePrecondition::Absent, invalid(), true);
+        check(WritePrecondition::Absent, unserved(), true);
+        check(onto(FieldOwnership::Ours), invalid(), true);
+        check(onto(FieldOwnership::Ours), unserved(), true);
+        check(onto(FieldOwnership::Ours), failed(), false);
+        check(onto(FieldOwnership::Updated), invalid(), false);
+        check(WritePrecondition::Replace(version()), invalid(), false);
     }
 }

@@ -27,7 +27,7 @@ const MAX_CONCURRENT_LISTS: usize = 4;
 pub struct LiveObject {
     /// The scope in which it is managed.
     pub managed_scope: Arc<ManagedScope>,
-    /// Its address.
+    /// The address.
     pub address: ObjectAddress,
     /// The version that was read.
     pub version: ObjectVersion,
@@ -37,6 +37,23 @@ pub struct LiveObject {
     pub managed_fields: ManagedFields,
     /// The whole object.
     pub live: LiveBody,
+}
+
+/// The key of a reachability check in the cache of a round. The cluster includes the reference to the token,
+/// since another token may have access to other objects.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct ReachabilityKey {
+    cluster: Cluster,
+}
+
+/// The key of a list in the cache of a round. The cluster includes the reference to the token, since another
+/// token may have access to other objects.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct ListKey {
+    cluster: Cluster,
+    namespace: Option<String>,
+    kind: Kind,
+    api_version: Option<String>,
 }
 
 impl LiveObject {
@@ -64,14 +81,14 @@ impl ObjectReconciler {
     ) -> CurrentState<LiveObject> {
         let mut world = CurrentState::new();
         if let Err(why) = self.check_reachable(read, managed_scope).await {
-            let scopes = managed_scope.kinds.iter().map(|managed| managed_scope.scope(&managed.kind));
+            let scopes = managed_scope.kinds.iter().map(|managed| managed_scope.kind_scope(&managed.kind));
             world.extend(scopes.map(|scope| (scope, Observed::Unknown(why.clone()))));
             return world;
         }
         let wrong = self.unmanageable_kinds(read, managed_scope).await;
         let mut lists: Vec<BoxFuture<'_, _>> = Vec::new();
         for managed in &managed_scope.kinds {
-            let scope = managed_scope.scope(&managed.kind);
+            let scope = managed_scope.kind_scope(&managed.kind);
             if let Some(why) = wrong.get(&managed.kind) {
                 world.insert(scope, Observed::Unknown(why.clone()));
                 continue;
@@ -99,11 +116,11 @@ impl ObjectReconciler {
         world
     }
 
-    /// Checks whether the cluster responds. The result is cached for the round, so that only one request waits
-    /// for the deadline of an unreachable cluster.
+    /// Checks whether the cluster responds. The result is cached for the round, so that only one request
+    /// waits for the deadline of an unreachable cluster.
     async fn check_reachable(&self, read: &ReadContext, managed_scope: &ManagedScope) -> Result<(), Fault> {
         let cluster = &managed_scope.cluster;
-        let ask = async {
+        let probe = async {
             let served = self.kubernetes.api_resource(&read.permit, cluster, &Kind::namespace()).await;
             match served {
                 Err(
@@ -115,8 +132,7 @@ impl ObjectReconciler {
                 Ok(_) | Err(_) => Ok(()),
             }
         };
-        let answer = read.cache.get_or_read(format!("reach {}", cluster_cache_key(cluster)), ask).await;
-        Result::clone(&answer)
+        Result::clone(&*read.cache.get_or_read(ReachabilityKey { cluster: cluster.clone() }, probe).await)
     }
 
     /// Kinds that cannot be managed in this scope: listed twice, cluster-scoped although the scope has a
@@ -159,7 +175,7 @@ impl ObjectReconciler {
         managed: &ManagedKind,
         wanted: &[DesiredItem<DesiredObject>],
     ) -> Result<Vec<Object>, Fault> {
-        let scope = managed_scope.scope(&managed.kind);
+        let scope = managed_scope.kind_scope(&managed.kind);
         let names: BTreeSet<&str> = wanted
             .iter()
             .filter(|want| want.object.scope == scope)
@@ -169,8 +185,9 @@ impl ObjectReconciler {
             let name = object.address.name.as_str();
             let is_ours = || {
                 let mark = OwnerMark::of(&object.body);
+                let owner = &managed_scope.owner;
                 mark.map_or(managed_scope.adopts_unmarked, |mark| {
-                    mark.integration == managed_scope.owner.integration()
+                    mark.integration == owner.integration() && mark.caller.as_deref() == owner.caller()
                 }) && managed.names.as_ref().is_none_or(|names| names.contains(name))
             };
             names.contains(name) || is_ours()
@@ -181,19 +198,24 @@ impl ObjectReconciler {
             DesiredState::Present(_) | DesiredState::Delete | DesiredState::Unresolved(_) => None,
         });
         let kind = KindVersion { kind: &managed.kind, api_version: version };
-        if managed_scope.namespace.is_some() {
-            let all = self.list_all(read, managed_scope, kind).await?;
+        if managed_scope.namespace.is_some() && managed_scope.owner.caller().is_none() {
+            let all = self.list_kind(read, managed_scope, kind).await?;
             return Ok(all.into_iter().filter(concerns).collect());
         }
-        // Many shards may manage cluster-scoped objects of one cluster, so the list is cached for the round.
-        let shown = version.unwrap_or_default();
-        let name = format!("list {} {} {shown}", cluster_cache_key(&managed_scope.cluster), managed.kind);
-        let all = read.cache.get_or_read(name, self.list_all(read, managed_scope, kind)).await;
+        // Many shards may manage cluster-scoped objects of one cluster, and many callers the objects of one
+        // namespace, so the list is cached for the round.
+        let key = ListKey {
+            cluster: managed_scope.cluster.clone(),
+            namespace: managed_scope.namespace.clone(),
+            kind: managed.kind.clone(),
+            api_version: version.map(str::to_owned),
+        };
+        let all = read.cache.get_or_read(key, self.list_kind(read, managed_scope, kind)).await;
         let all = all.as_ref().as_ref().map_err(Fault::clone)?;
         Ok(all.iter().filter(|object| concerns(object)).cloned().collect())
     }
 
-    async fn list_all(
+    async fn list_kind(
         &self,
         read: &ReadContext,
         managed_scope: &ManagedScope,
@@ -231,23 +253,17 @@ impl ObjectReconciler {
         let mut workloads = BTreeMap::new();
         for kind in super::recycle::kinds() {
             let kind_version = KindVersion { kind: &kind, api_version: None };
-            let listed = self.list_all(read, managed_scope, kind_version).await;
+            let listed = self.list_kind(read, managed_scope, kind_version).await;
             let observed = match listed {
                 Ok(objects) => Observed::Known(
                     objects.into_iter().map(|object| LiveObject::new(managed_scope, object)).collect(),
                 ),
                 Err(why) => Observed::Unknown(why),
             };
-            workloads.insert(super::recycle::scope(managed_scope, &kind), observed);
+            workloads.insert(super::recycle::workload_scope(managed_scope, &kind), observed);
         }
         world.extend(workloads);
     }
-}
-
-/// The cache key of a cluster. It includes the token, since another token may have access to other objects.
-fn cluster_cache_key(cluster: &Cluster) -> String {
-    let Cluster { name, server, token } = cluster;
-    format!("{name} {server} {token:?}")
 }
 
 fn record_count(managed_scope: &ManagedScope, managed: &ManagedKind, state: ObjectState, count: usize) {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use qontract_client_kubernetes::{FieldOwnership, Kind, WritePrecondition};
 use qontract_inventory::{
-    ApplyOrder, ApplyPhase, FieldDifference, ObjectIntent, PreviousOwner, SHA256SUM, Verdict,
-    body_differences, decide,
+    ApplyOrder, ApplyPhase, FieldDifference, ObjectIntent, PreviousOwner, RolloutStatus, SHA256SUM, Verdict,
+    body_differences, decide, rollout_status,
 };
 use qontract_runtime::{
     Change, ChangeKind, CurrentState, DesiredItem, DesiredState, DiffEntry, Fault, Observed, Plan, PlanStage,
-    Scope, Wait,
+    Rollout, RolloutProgress, Scope, Wait,
 };
 
 use super::ObjectReconciler;
@@ -78,7 +78,7 @@ fn mark_awaited_kinds(plan: &mut Plan<ObjectAction>) {
 
 /// The managed live objects by scope and name. Workloads that are only observed are left out.
 fn index(world: &CurrentState<LiveObject>) -> LiveIndex<'_> {
-    let managed = world.iter().filter(|(scope, _)| scope.get("workloads").is_none());
+    let managed = world.iter().filter(|(scope, _)| !recycle::is_workload_scope(scope));
     let mut index = LiveIndex::new();
     for (scope, observed) in managed {
         if let Observed::Known(all) = observed {
@@ -102,7 +102,11 @@ fn plan_desired(
         decide(&managed_scope.owner, &managed_scope.callers, intent, seen.map(|seen| &seen.live))
     };
     let write = match decide(item.sensitivity.disclosure()) {
-        Verdict::Keep | Verdict::Leave(_) | Verdict::Remove => return,
+        Verdict::Keep => {
+            plan.rollouts.extend(seen.and_then(|seen| rollout(want, seen)));
+            return;
+        }
+        Verdict::Leave(_) | Verdict::Remove => return,
         Verdict::Wait(text) => {
             plan.waits.push(Wait { text, place: want.place.clone() });
             return;
@@ -153,10 +157,21 @@ fn plan_desired(
                 change.diff_by_name.extend(written.entries(&decided, disclosure));
             }
             change.loss = written.loss().filter(|_| how == ChangeKind::Change);
+            change.incarnation = Some(seen.version.to_string());
         }
     }
     let stage = ApplyPhase::of(kind, item.desired.group());
     plan.add_step_in(plan_stage(ApplyOrder::Write(stage)), change, ObjectAction::Put(Box::new(put)));
+}
+
+/// The rollout of an object that needs no write, unless it is complete.
+fn rollout(want: &DesiredItem<DesiredObject>, seen: &LiveObject) -> Option<Rollout> {
+    let (progress, text) = match rollout_status(seen.live.body())? {
+        RolloutStatus::Complete => return None,
+        RolloutStatus::InProgress(text) => (RolloutProgress::InProgress, text),
+        RolloutStatus::Failed(text) => (RolloutProgress::Failed, text),
+    };
+    Some(Rollout { object: want.object.clone(), progress, text, place: want.place.clone() })
 }
 
 /// A write that follows from a verdict.
@@ -263,7 +278,9 @@ fn plan_undeclared(plan: &mut Plan<ObjectAction>, scope: &Scope, seen: &LiveObje
     }
 }
 
-fn remove(plan: &mut Plan<ObjectAction>, change: Change, seen: &LiveObject) {
+fn remove(plan: &mut Plan<ObjectAction>, mut change: Change, seen: &LiveObject) {
+    let uid = seen.version.uid.as_ref().unwrap_or(&seen.version.resource_version);
+    change.incarnation = Some(uid.clone());
     let Kind { name, group } = &seen.address.kind;
     let order = ApplyOrder::removal(ApplyPhase::of(name, group.as_deref().unwrap_or_default()));
     let action =

@@ -1,8 +1,8 @@
 //! Restarts the workloads that use a changed ConfigMap or Secret.
 //!
 //! A ConfigMap or Secret with the annotation `qontract.recycle: "true"` is written together with a note that
-//! the workloads that use it have to be restarted. The restarts are planned once that note is observed, in the
-//! next round or run. The note is removed when every such workload has restarted.
+//! the workloads that use it have to be restarted. The restarts are planned when that note is observed, in
+//! the next round or run. The note is removed when every such workload has restarted.
 //!
 //! **Invariant:** a crash loses no restart, and no restart happens twice (`tests/recycle.rs`).
 
@@ -27,8 +27,19 @@ pub const PENDING: &str = RECYCLE_PENDING;
 /// Prefix of the note's value for a created object: only older workloads are restarted.
 const CREATED: &str = "created-";
 
-/// An object to be recycled: its desired item, and the desired and the live object.
-type RecycleCandidate<'a> = (&'a DesiredItem<DesiredObject>, &'a DesiredObject, &'a LiveObject);
+/// The key that distinguishes the scopes of workloads from those of managed kinds.
+const WORKLOADS: &str = "workloads";
+
+/// An object to be recycled.
+#[derive(Clone, Copy)]
+struct RecycleCandidate<'a> {
+    /// The desired item, with its provenance.
+    want: &'a DesiredItem<DesiredObject>,
+    /// The desired object.
+    item: &'a DesiredObject,
+    /// The live object.
+    seen: &'a LiveObject,
+}
 
 /// The kinds of workloads that can be restarted.
 pub fn kinds() -> [Kind; 4] {
@@ -42,13 +53,18 @@ pub fn kinds() -> [Kind; 4] {
 }
 
 /// The scope of workloads that are observed but not managed.
-pub fn scope(managed_scope: &ManagedScope, kind: &Kind) -> Scope {
+pub fn workload_scope(managed_scope: &ManagedScope, kind: &Kind) -> Scope {
     let (namespace, label) = (managed_scope.namespace.as_deref().unwrap_or_default(), kind.to_string());
     Scope::new([
         ("cluster", managed_scope.cluster.name.as_str()),
         ("namespace", namespace),
-        ("workloads", &label),
+        (WORKLOADS, &label),
     ])
+}
+
+/// Whether a scope is that of workloads.
+pub fn is_workload_scope(scope: &Scope) -> bool {
+    scope.get(WORKLOADS).is_some()
 }
 
 /// The restart note that is written with an object: the cause for restarting the workloads that use it.
@@ -96,7 +112,7 @@ fn changes_content(item: &DesiredObject, seen: &LiveObject) -> bool {
 /// Whether the workloads have to be observed.
 pub fn may_restart(wanted: &[DesiredItem<DesiredObject>], world: &CurrentState<LiveObject>) -> bool {
     recycle_candidates(wanted, world)
-        .any(|(_, item, seen)| pending(seen).is_some() || changes_content(item, seen))
+        .any(|RecycleCandidate { item, seen, .. }| pending(seen).is_some() || changes_content(item, seen))
 }
 
 /// The desired, existing objects that are to be recycled.
@@ -111,7 +127,7 @@ fn recycle_candidates<'a>(
         }
         let Some(Observed::Known(all)) = world.get(&want.object.scope) else { return None };
         let seen = all.iter().find(|seen| seen.address.name == want.object.name)?;
-        Some((want, item, seen))
+        Some(RecycleCandidate { want, item, seen })
     })
 }
 
@@ -123,25 +139,26 @@ pub fn plan(
 ) {
     let Some(workloads) = workloads(world) else { return };
     let mut due: Vec<RecycleCandidate<'_>> = Vec::new();
-    for (want, item, seen) in recycle_candidates(wanted, world) {
+    for candidate in recycle_candidates(wanted, world) {
+        let RecycleCandidate { want, item, seen } = candidate;
         if changes_content(item, seen) {
             for workload in workloads.iter().filter(|workload| is_user(workload, seen)) {
-                let text = format!("{} is restarted once {} has changed", workload.address, seen.address);
+                let text = format!("{} will be restarted after {} changes", workload.address, seen.address);
                 plan.waits.push(Wait { text, place: want.place.clone() });
             }
         } else if pending(seen).is_some() {
-            due.push((want, item, seen));
+            due.push(candidate);
         }
     }
     for workload in &workloads {
         restart(plan, workload, &due);
     }
-    for (want, item, seen) in &due {
+    for candidate @ RecycleCandidate { seen, .. } in &due {
         let is_done = |workload: &&LiveObject| {
             !is_due(workload, seen) || restart_causes(workload).contains(&*restart_cause(seen))
         };
         if workloads.iter().all(is_done) {
-            clear_note(plan, want, item, seen);
+            clear_note(plan, candidate);
         }
     }
 }
@@ -149,21 +166,23 @@ pub fn plan(
 /// Restarts a workload once for all changed objects that it uses.
 fn restart(plan: &mut Plan<ObjectAction>, workload: &LiveObject, due: &[RecycleCandidate<'_>]) {
     let handled = restart_causes(workload);
-    let is_new = |(_, _, seen): &&RecycleCandidate<'_>| {
-        is_due(workload, seen) && !handled.contains(&*restart_cause(seen))
+    let is_new = |candidate: &&RecycleCandidate<'_>| {
+        is_due(workload, candidate.seen) && !handled.contains(&*restart_cause(candidate.seen))
     };
     let new: Vec<&RecycleCandidate<'_>> = due.iter().filter(is_new).collect();
-    let Some((first, item, _)) = new.first() else { return };
+    let Some(RecycleCandidate { want: first, item, .. }) = new.first() else { return };
     // The annotation keeps causes that were already handled but are still noted, so that a crash in between
     // does not restart the workload again.
-    let retained =
-        due.iter().map(|(_, _, seen)| restart_cause(seen)).filter(|cause| handled.contains(cause.as_str()));
+    let retained = due
+        .iter()
+        .map(|candidate| restart_cause(candidate.seen))
+        .filter(|cause| handled.contains(cause.as_str()));
     let causes: BTreeSet<String> =
-        new.iter().map(|(_, _, seen)| restart_cause(seen)).chain(retained).collect();
+        new.iter().map(|candidate| restart_cause(candidate.seen)).chain(retained).collect();
     let cause = causes.into_iter().collect::<Vec<_>>().join(" ");
     let kind = &workload.address.kind;
     let key = item.managed_scope.object_key(kind, workload.address.name.clone());
-    let diff = new.iter().map(|(_, _, seen)| format!("it uses {}, which changed", seen.address));
+    let diff = new.iter().map(|candidate| format!("it uses {}, which changed", candidate.seen.address));
     let change = Change::new(ChangeKind::Change, key, format!("restart {}", kind.name))
         .with_diff(diff)
         .at(first.place.clone());
@@ -177,16 +196,12 @@ fn restart(plan: &mut Plan<ObjectAction>, workload: &LiveObject, due: &[RecycleC
 }
 
 /// Removes the note from an object once all workloads that use it have restarted.
-fn clear_note(
-    plan: &mut Plan<ObjectAction>,
-    want: &DesiredItem<DesiredObject>,
-    item: &DesiredObject,
-    seen: &LiveObject,
-) {
+fn clear_note(plan: &mut Plan<ObjectAction>, candidate: &RecycleCandidate<'_>) {
+    let RecycleCandidate { want, item, seen } = candidate;
     let what = format!("clear the restart note of {}", seen.address.kind.name);
     let change = Change::new(ChangeKind::Change, want.object.clone(), what).at(want.place.clone());
     let put = ObjectPut {
-        item: item.clone(),
+        item: (*item).clone(),
         address: seen.address.clone(),
         live: None,
         precondition: WritePrecondition::Version(seen.version.clone(), seen.field_ownership),
@@ -200,7 +215,7 @@ fn clear_note(
 fn workloads(world: &CurrentState<LiveObject>) -> Option<Vec<&LiveObject>> {
     let mut all = Vec::new();
     let mut is_observed = false;
-    for (_, observed) in world.iter().filter(|(scope, _)| scope.get("workloads").is_some()) {
+    for (_, observed) in world.iter().filter(|(scope, _)| is_workload_scope(scope)) {
         is_observed = true;
         let Observed::Known(seen) = observed else { return None };
         all.extend(seen);

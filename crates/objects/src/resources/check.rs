@@ -5,11 +5,13 @@
 
 use std::collections::BTreeMap;
 
+use qontract_client_kubernetes::Kind;
 use qontract_runtime::{Data, Fault, SourceLocation};
 
 use super::declare::declare;
-use super::entry::{InvalidCause, InvalidEntry, ResourceEntry};
+use super::entry::{InvalidEntry, ResourceEntry};
 use super::provider_group::ProviderGroup;
+use crate::templates::entry_error::InvalidCause;
 
 /// The provider groups whose entries refer to resources.
 const GROUPS: [ProviderGroup; 3] = [ProviderGroup::Files, ProviderGroup::Routes, ProviderGroup::Rules];
@@ -52,6 +54,41 @@ pub fn text_errors(data: &Data) -> Result<BTreeMap<ResourceTextError, Vec<Source
         }
     }
     Ok(errors)
+}
+
+/// An object whose kind its namespace does not manage, so that it would be neither created nor updated.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UnmanagedKind {
+    /// The entry that refers to the object.
+    pub place: SourceLocation,
+    /// The kind of the object.
+    pub kind: String,
+    /// The kinds that the namespace manages.
+    pub managed: Vec<String>,
+}
+
+/// All objects whose kinds are not managed, each entry once.
+pub fn unmanaged_kinds(data: &Data) -> Result<Vec<UnmanagedKind>, Fault> {
+    let mut unmanaged = BTreeMap::new();
+    for providers in GROUPS {
+        for shard in declare(providers, data)?.shards.values() {
+            for (index, item) in shard.state.items.iter().enumerate() {
+                let ResourceEntry::Object(body) = item else { continue };
+                let Some(own) = Kind::of(body) else { continue };
+                let is_own =
+                    |kind: &Kind| kind.name == own.name && (kind.group.is_none() || kind.group == own.group);
+                let managed = &shard.state.kinds;
+                let Some(place) = shard.place(&format!("/items/{index}")) else { continue };
+                if managed.keys().any(is_own) {
+                    continue;
+                }
+                let managed = managed.keys().map(ToString::to_string).collect();
+                let one = UnmanagedKind { place: place.clone(), kind: own.name, managed };
+                unmanaged.entry((one.place.clone(), one.kind.clone())).or_insert(one);
+            }
+        }
+    }
+    Ok(unmanaged.into_values().collect())
 }
 
 fn error(InvalidEntry { subject: what, fault, cause }: &InvalidEntry) -> Option<ResourceTextError> {

@@ -6,22 +6,21 @@ use qontract_client_kubernetes::Kind;
 use qontract_runtime::{Data as Source, Fault, ResourceBatch};
 use qontract_template::{Data, Dialect, entry_dialect as dialect};
 
-use super::entry::{
-    DeclaredResources, EntryError, InvalidCause, InvalidEntry, ResourceEntry, SecretAddress, TemplateSource,
-};
+use super::entry::{DeclaredResources, InvalidEntry, ResourceEntry, SecretAddress, entries};
 use super::provider_group::ProviderGroup;
 use super::query::{
     self, Namespace, NamespaceOpenshiftResource as Entry, NamespaceOpenshiftResourcePrometheusRule,
     NamespaceOpenshiftResourceResource, NamespaceOpenshiftResourceResourceTemplate,
     NamespaceOpenshiftResourceRoute, NamespaceOpenshiftResourceVaultSecret, Resource,
 };
-use super::{parse, rule};
+use super::{rule, variables};
 use crate::Declared;
 use crate::fragments::{ClusterAccess, NamespaceTarget};
-use crate::namespaces::{LocatedNamespace, ShardBuilder};
-use crate::templates::preview::entries;
+use crate::namespaces::{LocatedNamespace, LocatedState, ShardBuilder};
+use crate::templates::deferred::TemplateSource;
+use crate::templates::entry_error::{EntryError, InvalidCause};
 use crate::templates::render::Rendering;
-use crate::templates::{render, variables};
+use crate::templates::{parse, render};
 
 /// Declares the namespaces with the objects that an integration manages there.
 pub fn declare(providers: ProviderGroup, data: &Source) -> Result<Declared<DeclaredResources>, Fault> {
@@ -57,7 +56,8 @@ pub fn declare(providers: ProviderGroup, data: &Source) -> Result<Declared<Decla
             }
             items.push(item);
         }
-        let state = kinds(providers, &namespace).map(|kinds| (DeclaredResources { kinds, items }, places));
+        let state = kinds(providers, &namespace)
+            .map(|kinds| LocatedState { state: DeclaredResources { kinds, items }, places });
         shards.add(located, state.map_err(Fault::author));
     }
     Ok(shards.finish())
@@ -103,29 +103,26 @@ fn paths(providers: ProviderGroup, namespace: &Namespace) -> Vec<String> {
 fn kinds(
     providers: ProviderGroup,
     namespace: &Namespace,
-) -> Result<BTreeMap<String, Option<BTreeSet<String>>>, String> {
+) -> Result<BTreeMap<Kind, Option<BTreeSet<String>>>, String> {
     let overrides: BTreeMap<&str, &str> = namespace
         .managed_resource_type_overrides
         .iter()
         .flatten()
         .filter_map(|one| Some((one.resource.as_deref()?, one.r#override.as_deref()?)))
         .collect();
-    let mut kinds: BTreeMap<String, Option<BTreeSet<String>>> = BTreeMap::new();
+    let parse = |kind: &str| kind.parse::<Kind>().map_err(|_| format!("`{kind}` is not a valid kind"));
+    let mut kinds: BTreeMap<Kind, Option<BTreeSet<String>>> = BTreeMap::new();
     let managed = namespace.managed_resource_types.iter().flatten().map(String::as_str);
     for kind in managed.filter(|_| providers == ProviderGroup::Files).chain(providers.kinds().iter().copied())
     {
-        let kind = overrides.get(kind).copied().unwrap_or(kind);
-        if kind.parse::<Kind>().is_err() {
-            return Err(format!("`{kind}` is not a valid kind"));
-        }
-        kinds.insert(kind.to_owned(), None);
+        kinds.insert(parse(overrides.get(kind).copied().unwrap_or(kind))?, None);
     }
     for names in namespace.managed_resource_names.iter().flatten() {
         let kind = overrides.get(names.resource.as_str()).copied().unwrap_or(&names.resource);
-        let named = kind.parse::<Kind>().map_err(|_| format!("`{kind}` is not a valid kind"))?;
+        let named = parse(kind)?;
         let mut is_managed = false;
         for (managed, listed) in &mut kinds {
-            if managed.parse::<Kind>().is_ok_and(|managed| is_same(&managed, &named)) {
+            if is_same(managed, &named) {
                 listed.get_or_insert_default().extend(names.resource_names.iter().cloned());
                 is_managed = true;
             }
@@ -187,8 +184,7 @@ impl EntryContext<'_> {
             }
             // Only the integration that handles files reports this.
             (ProviderGroup::Files, Entry::Other) => {
-                let text =
-                    "its `provider` is not supported: there is no client for the RHCS certificate service";
+                let text = "its `provider` is not supported: the RHCS certificate service has no client yet";
                 ("openshiftResources".to_owned(), Err(Fault::author(text).into()))
             }
             (_, _) => return None,

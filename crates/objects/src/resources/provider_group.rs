@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
 
-use qontract_client_kubernetes::Kind;
 use qontract_runtime::{Data, DesiredItem, Fault, IntegrationMeta, Options, SecretLookup, texts};
 
 use super::entry::{DeclaredResources, ResourceEntry};
@@ -74,7 +73,7 @@ impl ProviderGroup {
 pub trait ResourceProviders: Send + Sync + 'static {
     /// The providers that it handles.
     const PROVIDERS: ProviderGroup;
-    /// Its description, in one sentence.
+    /// The description, in one sentence.
     const DESCRIPTION: &'static str;
 }
 
@@ -129,11 +128,14 @@ impl<P: ResourceProviders> ObjectIntegration for NamespaceResources<P> {
 }
 
 impl ObjectState for DeclaredResources {
-    fn scope(shard: ObjectShardView<'_, Self>) -> ScopeSpec {
-        let managed = shard.shard.state.kinds.iter().filter_map(|(kind, names)| {
-            Some(ManagedKind { kind: kind.parse::<Kind>().ok()?, names: names.clone() })
-        });
-        let namespace = shard.key.get("namespace").map(str::to_owned);
-        ScopeSpec { namespace, kinds: managed.collect(), adopts_unmarked: false }
+    fn scope_spec(shard: ObjectShardView<'_, Self>) -> ScopeSpec {
+        let kinds = shard.shard.state.kinds.iter();
+        ScopeSpec {
+            namespace: shard.key.get("namespace").map(str::to_owned),
+            kinds: kinds
+                .map(|(kind, names)| ManagedKind { kind: kind.clone(), names: names.clone() })
+                .collect(),
+            adopts_unmarked: false,
+        }
     }
 }

@@ -7,25 +7,28 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 use qontract_client_kubernetes::Kind;
-use qontract_client_secrets::{SecretFields, SecretsError};
+use qontract_client_secrets::SecretFields;
 use qontract_runtime::{
     DesiredItem, DesiredState, Fault, ObjectKey, ReadContext, Responsible, SourceLocation,
 };
 use serde_json::Value;
 
 use super::entry::{DeclaredResources, InvalidEntry, ResourceEntry};
-use super::{parse, route, secret};
+use super::{route, secret};
 use crate::integration::{ObjectShardView, ResolveContext};
 use crate::scope::{DesiredObject, ManagedScope, Sensitivity};
 use crate::templates::lookups::ExternalLookups;
-use crate::templates::render;
 use crate::templates::render::ResolvedTemplate;
+use crate::templates::{parse, render};
 
 /// Maximum number of objects of a namespace that are looked up concurrently.
 const MAX_CONCURRENT_LOOKUPS: usize = 8;
 
-/// A resolved object, and its sensitivity.
-type ResolvedObject = (Value, Sensitivity);
+/// A resolved object.
+struct ResolvedObject {
+    body: Value,
+    sensitivity: Sensitivity,
+}
 
 /// Resolves the desired objects of a namespace.
 pub async fn resolve(
@@ -42,7 +45,9 @@ pub async fn resolve(
     while let Some((index, made)) = made.next().await {
         let place = shard.shard.place(&format!("/items/{index}")).cloned();
         match made {
-            Ok((body, sensitivity)) => wants.push(scope.desired_item(body, sensitivity, place)),
+            Ok(ResolvedObject { body, sensitivity }) => {
+                wants.push(scope.desired_item(body, sensitivity, place));
+            }
             Err(fault) => {
                 let item = &shard.shard.state.items[index];
                 match unresolved(scope, item, &fault, place.as_ref()) {
@@ -64,35 +69,29 @@ async fn resolve_entry(
     item: &ResourceEntry,
 ) -> Result<ResolvedObject, Fault> {
     match item {
-        ResourceEntry::Object(body) => Ok((body.clone(), Sensitivity::Public)),
+        ResourceEntry::Object(body) => {
+            Ok(ResolvedObject { body: body.clone(), sensitivity: Sensitivity::Public })
+        }
         ResourceEntry::Template(template) => {
             let ResolvedTemplate { body, is_sensitive } =
                 render::resolve_template(template, read, outside).await?;
-            Ok((body, if is_sensitive { Sensitivity::Template } else { Sensitivity::Public }))
+            let sensitivity = if is_sensitive { Sensitivity::Template } else { Sensitivity::Public };
+            Ok(ResolvedObject { body, sensitivity })
         }
         ResourceEntry::Secret(address) => {
-            let fields = outside.fields(read, address).await?;
+            let fields = outside.fields(read, &address.path, address.version).await?;
             let body =
                 parse::check_object(&address.path, secret::kubernetes_secret(address, &fields)?, false)?;
             let declared = secret::kubernetes_secret(address, &SecretFields::new())?;
-            Ok((body, Sensitivity::Entry(Arc::new(declared))))
+            Ok(ResolvedObject { body, sensitivity: Sensitivity::Entry(Arc::new(declared)) })
         }
         ResourceEntry::Route { body, tls } => {
-            let fields = outside.fields(read, tls).await?;
-            let made = route::with_certificate(body.clone(), &tls.path, &fields)?;
-            Ok((made, Sensitivity::Filled(Arc::new(route::with_every_field(body.clone())))))
+            let fields = outside.fields(read, &tls.path, tls.version).await?;
+            let declared = Arc::new(route::with_every_field(body.clone()));
+            let body = route::with_certificate(body.clone(), &tls.path, &fields)?;
+            Ok(ResolvedObject { body, sensitivity: Sensitivity::Filled(declared) })
         }
         ResourceEntry::Invalid(InvalidEntry { fault, .. }) => Err(fault.clone()),
-    }
-}
-
-/// Converts an error of the secret store into a fault that names who has to act.
-pub fn secret_fault(error: &SecretsError) -> Fault {
-    let text = error.to_string();
-    match error {
-        SecretsError::NotFound(_) => Fault::author(text),
-        _ if error.is_transient() => Fault::remote(text),
-        _ => Fault::operator(text),
     }
 }
 

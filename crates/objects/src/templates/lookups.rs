@@ -21,9 +21,7 @@ use futures_util::FutureExt as _;
 use qontract_client_http::{Http, HttpError, StatusCode};
 use qontract_client_secrets::{SecretFields, SecretReader, SecretsError};
 use qontract_runtime::{Fault, ReadContext, SecretLookup};
-use qontract_template::{Data, LookupAnswer, TemplateLookup};
-
-use crate::resources::entry::SecretAddress;
+use qontract_template::{Data, LookupState, TemplateLookup};
 
 pub use allow_list::{AllowList, LookupLimits};
 use github::GithubFile;
@@ -51,8 +49,16 @@ struct HttpLookups {
     http: Http,
 }
 
+/// The key of a look-up in the cache of a round. It includes the account, which is not part of the address:
+/// templates may resolve its name differently.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct LookupKey {
+    address: TemplateLookup,
+    account: Option<AwsAccount>,
+}
+
 /// The result of a look-up, cached for all shards of a round.
-type LookupResult = Result<LookupAnswer, Fault>;
+type LookupResult = Result<LookupState, Fault>;
 
 impl ExternalLookups {
     /// Allows secrets only.
@@ -69,20 +75,21 @@ impl ExternalLookups {
     pub(crate) async fn fields(
         &self,
         read: &ReadContext,
-        address: &SecretAddress,
+        path: &str,
+        version: Option<i32>,
     ) -> Result<SecretFields, Fault> {
-        read.secrets.check(&address.lookup())?;
-        let version = address.version.map(|version| version.unsigned_abs().into());
-        let fields = self.secrets.read_all(&read.permit, &address.path, version).await;
-        let fields = fields.map_err(|error| crate::resources::resolve::secret_fault(&error))?;
+        read.secrets.check(&SecretLookup::all(path, version.map(|version| version.to_string())))?;
+        let version = version.map(|version| version.unsigned_abs().into());
+        let fields = self.secrets.read_all(&read.permit, path, version).await;
+        let fields = fields.map_err(|error| secret_fault(&error))?;
         for value in fields.values() {
             read.secrets.record(value.expose());
         }
         Ok(fields)
     }
 
-    /// Looks up one field of a secret. A failed read may be transient, so it is a fault and not an error of the
-    /// template: the object is unknown.
+    /// Looks up one field of a secret. A failed read may be transient, so it is a fault and not an error of
+    /// the template: the object is unknown.
     pub(crate) async fn secret(
         &self,
         read: &ReadContext,
@@ -95,22 +102,22 @@ impl ExternalLookups {
             None => None,
             Some(Ok(version)) => Some(version),
             Some(Err(_)) => {
-                return Ok(LookupAnswer::Failed(format!("the version of `{path}` is not a number")));
+                return Ok(LookupState::Failed(format!("the version of `{path}` is not a number")));
             }
         };
         let absent = |why: String| {
-            if allow_not_found { LookupAnswer::Known(Data::Null) } else { LookupAnswer::Failed(why) }
+            if allow_not_found { LookupState::Ready(Data::Null) } else { LookupState::Failed(why) }
         };
         match self.secrets.read_all(&read.permit, path, version).await {
             Ok(fields) => Ok(match fields.get(key) {
                 Some(value) => {
                     read.secrets.record(value.expose());
-                    LookupAnswer::Known(Data::text(value.expose()))
+                    LookupState::Ready(Data::text(value.expose()))
                 }
                 None => absent(format!("`{path}` has no field `{key}`")),
             }),
             Err(error @ SecretsError::NotFound(_)) => Ok(absent(error.to_string())),
-            Err(error) => Err(crate::resources::resolve::secret_fault(&error)),
+            Err(error) => Err(secret_fault(&error)),
         }
     }
 
@@ -123,8 +130,6 @@ impl ExternalLookups {
         address: &TemplateLookup,
         accounts: &BTreeMap<String, AwsAccount>,
     ) -> LookupResult {
-        // The account is not part of the address, and templates may resolve it differently; so it is part of
-        // the cache key.
         let account = match address {
             TemplateLookup::S3Object { account, .. } | TemplateLookup::S3List { account, .. } => {
                 accounts.get(account)
@@ -136,21 +141,22 @@ impl ExternalLookups {
         if let Some(account) = account.filter(|_| self.http.is_some()) {
             read.secrets.check(&account.lookup())?;
         }
-        let ask = async {
+        let request = async {
             match &self.http {
                 Some(outward) => outward.request(read, &*self.secrets, address, account).await,
-                None => Ok(LookupAnswer::Failed(not_allowed(setting(address)))),
+                None => Ok(LookupState::Failed(not_allowed(setting(address)))),
             }
         };
         // Boxed because the AWS library makes the future large.
-        let ask = ask.boxed();
-        LookupResult::clone(&*read.cache.get_or_read(format!("template {address:?} {account:?}"), ask).await)
+        let request = request.boxed();
+        let key = LookupKey { address: address.clone(), account: account.cloned() };
+        LookupResult::clone(&*read.cache.get_or_read(key, request).await)
     }
 }
 
 impl fmt::Debug for ExternalLookups {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Outside").finish_non_exhaustive()
+        f.debug_struct("ExternalLookups").finish_non_exhaustive()
     }
 }
 
@@ -170,10 +176,10 @@ impl HttpLookups {
             TemplateLookup::S3Object { bucket, path, region, account: name }
             | TemplateLookup::S3List { bucket, path, region, account: name } => {
                 if !self.allowed.has_bucket(name, bucket) {
-                    return Ok(LookupAnswer::Failed(not_allowed(setting(address))));
+                    return Ok(LookupState::Failed(not_allowed(setting(address))));
                 }
                 let Some(account) = account else {
-                    return Ok(LookupAnswer::Failed(format!("the data has no account `{name}`")));
+                    return Ok(LookupState::Failed(format!("the data has no account `{name}`")));
                 };
                 let bucket = self
                     .bucket(read, secrets, account, BucketName { name: bucket, region: region.as_deref() })
@@ -184,9 +190,19 @@ impl HttpLookups {
                 }
             }
             TemplateLookup::Secret { .. } | TemplateLookup::Query { .. } | TemplateLookup::Yesterday => {
-                Ok(LookupAnswer::Unknown)
+                Ok(LookupState::Pending)
             }
         }
+    }
+}
+
+/// Converts an error of the secret store into a fault that names who has to act.
+fn secret_fault(error: &SecretsError) -> Fault {
+    let text = error.to_string();
+    match error {
+        SecretsError::NotFound(_) => Fault::author(text),
+        _ if error.is_transient() => Fault::remote(text),
+        _ => Fault::operator(text),
     }
 }
 

@@ -8,7 +8,6 @@ use qontract_template::{Data, DeclaredLookups, RenderOutcome, RenderRequest, ren
 use super::render::TemplateQueries;
 use super::variables::{json, node_value};
 
-pub use crate::resources::rule::with_source_urls;
 pub use qontract_template::{Source as TemplateSource, entry_dialect as dialect};
 
 /// The variables of a template.
@@ -30,23 +29,6 @@ pub fn render_from_data(
     }
 }
 
-/// The entries of a namespace, its own and the shared ones, each with its JSON pointer into the query result.
-/// `at` is the pointer of the namespace.
-pub fn entries<L: IntoIterator>(
-    at: &str,
-    own: Option<L>,
-    shared: impl IntoIterator<Item = L>,
-) -> Vec<(String, L::Item)> {
-    let own = own.map(|list| (format!("{at}/openshiftResources"), list));
-    let shared = shared.into_iter().enumerate();
-    let shared =
-        shared.map(|(index, list)| (format!("{at}/sharedResources/{index}/openshiftResources"), list));
-    let items = |(at, list): (String, L)| {
-        list.into_iter().enumerate().map(move |(index, entry)| (format!("{at}/{index}"), entry))
-    };
-    own.into_iter().chain(shared).flat_map(items).collect()
-}
-
 /// The variables of an entry: its own, and `resource`, which is the entry with its namespace.
 pub fn variables(own: Option<&str>, entry: &Node, namespace: &Node) -> Result<TemplateVariables, String> {
     let mut variables = match own.map(|text| json(Some(text))).transpose()? {
@@ -61,7 +43,8 @@ pub fn variables(own: Option<&str>, entry: &Node, namespace: &Node) -> Result<Te
     Ok(variables)
 }
 
-/// The variable `namespace` of templates: without its resources, and with the environment parameters as a map.
+/// The variable `namespace` of templates: without its resources, and with the environment parameters as a
+/// map.
 fn namespace_value(namespace: &Node) -> Result<Data, String> {
     let mut all = fields(namespace);
     all.retain(|(name, _)| name != "openshiftResources" && name != "sharedResources");
@@ -86,22 +69,5 @@ fn fields(node: &Node) -> TemplateVariables {
             fields
         }
         _ => Vec::new(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::entries;
-
-    #[test]
-    fn entries_are_listed_with_their_pointers() {
-        let actual = entries("/n/0", Some(vec!["a", "b"]), [vec![], vec!["c"]]);
-        let expect = [
-            ("/n/0/openshiftResources/0", "a"),
-            ("/n/0/openshiftResources/1", "b"),
-            ("/n/0/sharedResources/1/openshiftResources/0", "c"),
-        ];
-        assert_eq!(actual, expect.map(|(at, entry)| (at.to_owned(), entry)));
-        assert_eq!(entries("/n/0", None::<Vec<u8>>, []), []);
     }
 }

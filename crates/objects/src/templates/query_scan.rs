@@ -12,8 +12,8 @@ const QUERY_FUNCTIONS: [&str; 2] = ["query", "s3"];
 /// query.
 const RENDERING_FUNCTIONS: [&str; 2] = ["vault", "github"];
 
-/// Whether a template with this source may query the data. The names of the functions that it calls are in its
-/// source, or in that of a rendered argument.
+/// Whether a template with this source may query the data. The names of the functions that it calls are in
+/// its source, or in that of a rendered argument.
 pub fn may_query(text: &str) -> bool {
     if !text.contains("{{") && !text.contains("{%") {
         return false;

@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use qontract_runtime::{Data as Source, Fault, ReadContext, SourceLocation};
 use qontract_template::{
-    Data, DeclaredLookups, Kind, LookupAnswer, LookupSource, RenderOutcome, RenderRequest, Strictness,
+    Data, DeclaredLookups, Kind, LookupSource, LookupState, RenderOutcome, RenderRequest, Strictness,
     TemplateLookup, render,
 };
 use serde_json::Value;
 
+use super::deferred::{DeferredTemplate, TemplateSource, secret_lookup};
+use super::entry_error::{EntryError, InvalidCause};
 use super::lookups::{self, ExternalLookups};
-use super::variables;
-use crate::resources::entry::{DeferredTemplate, EntryError, InvalidCause, TemplateSource, secret_lookup};
-use crate::resources::parse;
+use super::{parse, variables};
 
 /// Maximum number of look-up rounds of a template.
 const MAX_LOOKUP_ROUNDS: usize = 8;
@@ -21,7 +21,7 @@ const MAX_LOOKUP_ROUNDS: usize = 8;
 /// Runs the queries of templates against the data, and records the results.
 pub(crate) struct TemplateQueries<'d> {
     data: &'d Source,
-    answers: RefCell<BTreeMap<TemplateLookup, LookupAnswer>>,
+    answers: RefCell<BTreeMap<TemplateLookup, LookupState>>,
 }
 
 impl<'d> TemplateQueries<'d> {
@@ -31,17 +31,17 @@ impl<'d> TemplateQueries<'d> {
 }
 
 impl LookupSource for TemplateQueries<'_> {
-    fn answer(&self, address: &TemplateLookup) -> LookupAnswer {
+    fn answer(&self, address: &TemplateLookup) -> LookupState {
         match address {
             TemplateLookup::Query { path, variables } => match query(self.data, path, variables) {
                 Ok(data) => {
-                    let answer = LookupAnswer::Known(data);
+                    let answer = LookupState::Ready(data);
                     self.answers.borrow_mut().insert(address.clone(), answer.clone());
                     answer
                 }
-                Err(why) => LookupAnswer::Failed(why),
+                Err(why) => LookupState::Failed(why),
             },
-            _ => LookupAnswer::Unknown,
+            _ => LookupState::Pending,
         }
     }
 }
@@ -82,7 +82,7 @@ impl<L> RecordingLookups<L> {
 }
 
 impl<L: LookupSource> LookupSource for RecordingLookups<L> {
-    fn answer(&self, address: &TemplateLookup) -> LookupAnswer {
+    fn answer(&self, address: &TemplateLookup) -> LookupState {
         self.addresses.borrow_mut().insert(address.clone());
         self.lookups.answer(address)
     }
@@ -93,12 +93,12 @@ impl<L: LookupSource> LookupSource for RecordingLookups<L> {
 }
 
 /// The look-ups made so far, with each secret replaced by its address.
-struct MaskedLookups<'a>(&'a BTreeMap<TemplateLookup, LookupAnswer>);
+struct MaskedLookups<'a>(&'a BTreeMap<TemplateLookup, LookupState>);
 
 impl LookupSource for MaskedLookups<'_> {
-    fn answer(&self, address: &TemplateLookup) -> LookupAnswer {
+    fn answer(&self, address: &TemplateLookup) -> LookupState {
         if address.is_secret() {
-            LookupAnswer::Known(Data::text(address.to_string()))
+            LookupState::Ready(Data::text(address.to_string()))
         } else {
             self.0.answer(address)
         }
@@ -111,12 +111,12 @@ impl LookupSource for MaskedLookups<'_> {
 
 /// Like [`MaskedLookups`], with addresses also for look-ups that were not made because a secret decided
 /// against them.
-struct AddressLookups<'a>(&'a BTreeMap<TemplateLookup, LookupAnswer>);
+struct AddressLookups<'a>(&'a BTreeMap<TemplateLookup, LookupState>);
 
 impl LookupSource for AddressLookups<'_> {
-    fn answer(&self, address: &TemplateLookup) -> LookupAnswer {
+    fn answer(&self, address: &TemplateLookup) -> LookupState {
         match MaskedLookups(self.0).answer(address) {
-            LookupAnswer::Unknown => LookupAnswer::Known(Data::text(address.to_string())),
+            LookupState::Pending => LookupState::Ready(Data::text(address.to_string())),
             answer => answer,
         }
     }
@@ -157,8 +157,8 @@ pub fn render_declared(path: &str, source: TemplateSource, data: &Source) -> Res
             let accounts = lookups::accounts(data, &requested)?;
             let answers = lookups.lookups.0.answers.into_inner();
             let parts = answers.iter().map(|(address, answer)| match answer {
-                LookupAnswer::Known(data) => format!("{address} {}", comparison_text(data)),
-                LookupAnswer::Unknown | LookupAnswer::Failed(_) => address.to_string(),
+                LookupState::Ready(data) => format!("{address} {}", comparison_text(data)),
+                LookupState::Pending | LookupState::Failed(_) => address.to_string(),
             });
             let parts = parts.chain(accounts.iter().map(|(name, account)| format!("{name} {account:?}")));
             let parts: Vec<String> = parts.collect();
@@ -235,7 +235,7 @@ pub async fn resolve_template(
 /// (`a_template_may_not_take_an_identity_from_a_secret`).
 fn check_identity(
     template: &DeferredTemplate,
-    answers: &BTreeMap<TemplateLookup, LookupAnswer>,
+    answers: &BTreeMap<TemplateLookup, LookupState>,
     object: Result<Value, Fault>,
 ) -> Result<ResolvedTemplate, Fault> {
     let DeferredTemplate { path, source, .. } = template;
@@ -254,7 +254,7 @@ fn check_identity(
     let body = object?;
     if identity(&body) != identity(&declared) {
         let text = format!(
-            "`{path}` takes its `apiVersion`, `kind`, name or namespace from a secret, which is refused"
+            "`{path}` takes its `apiVersion`, `kind`, name or namespace from a secret, which is not allowed"
         );
         return Err(Fault::author(text).hint("write them in the template, or take them from variables"));
     }
@@ -280,7 +280,7 @@ fn render_once(
 /// without secrets does not request, and all external ones.
 fn secret_dependent_needs(
     template: &DeferredTemplate,
-    answers: &BTreeMap<TemplateLookup, LookupAnswer>,
+    answers: &BTreeMap<TemplateLookup, LookupState>,
     needs: &BTreeSet<TemplateLookup>,
 ) -> BTreeSet<TemplateLookup> {
     if !answers.keys().any(TemplateLookup::is_secret) {
@@ -296,7 +296,7 @@ fn secret_dependent_needs(
 /// The pending external look-ups of a rendering with addresses in place of secrets.
 fn external_needs(
     template: &DeferredTemplate,
-    answers: &BTreeMap<TemplateLookup, LookupAnswer>,
+    answers: &BTreeMap<TemplateLookup, LookupState>,
 ) -> BTreeSet<TemplateLookup> {
     let lookups = RecordingLookups::new(AddressLookups(answers));
     // The result is ignored: a look-up that this rendering does not reach is refused once a secret is read.
@@ -332,19 +332,19 @@ impl LookupRound<'_> {
     async fn look_up(
         &self,
         needs: BTreeSet<TemplateLookup>,
-    ) -> Result<BTreeMap<TemplateLookup, LookupAnswer>, Fault> {
+    ) -> Result<BTreeMap<TemplateLookup, LookupState>, Fault> {
         let mut answers = BTreeMap::new();
         for address in needs {
             let answer = match &address {
                 TemplateLookup::Secret { allow_not_found, .. } => {
                     self.secret(&address, *allow_not_found).await?
                 }
-                TemplateLookup::Query { .. } => LookupAnswer::Failed(
+                TemplateLookup::Query { .. } => LookupState::Failed(
                     "whether this query runs depends on a secret: move it to where it always runs".to_owned(),
                 ),
-                TemplateLookup::Yesterday => match self.read.today.yesterday() {
-                    Ok(date) => LookupAnswer::Known(Data::text(date.to_string())),
-                    Err(_) => LookupAnswer::Failed("there is no day before today".to_owned()),
+                TemplateLookup::Yesterday => match self.read.today().yesterday() {
+                    Ok(date) => LookupState::Ready(Data::text(date.to_string())),
+                    Err(_) => LookupState::Failed("cannot compute the day before today".to_owned()),
                 },
                 TemplateLookup::GithubFile { .. }
                 | TemplateLookup::Url { .. }
@@ -357,8 +357,8 @@ impl LookupRound<'_> {
     }
 
     /// Looks up a secret. An address that depends on another secret is not quoted.
-    async fn secret(&self, address: &TemplateLookup, allow_not_found: bool) -> Result<LookupAnswer, Fault> {
-        let Some(lookup) = secret_lookup(address) else { return Ok(LookupAnswer::Unknown) };
+    async fn secret(&self, address: &TemplateLookup, allow_not_found: bool) -> Result<LookupState, Fault> {
+        let Some(lookup) = secret_lookup(address) else { return Ok(LookupState::Pending) };
         let path = &self.template.path;
         let answer = self.lookups.secret(self.read, &lookup, allow_not_found).await;
         if self.secret_dependent.contains(address) {
@@ -372,7 +372,7 @@ impl LookupRound<'_> {
         match answer? {
             // Reported here, since the error of a rendering with another secret does not name the missing
             // one.
-            LookupAnswer::Failed(why) if self.has_other_secrets => {
+            LookupState::Failed(why) if self.has_other_secrets => {
                 Err(Fault::author(format!("`{path}`: `{address}` could not be looked up: {why}")))
             }
             answer => Ok(answer),
@@ -380,7 +380,7 @@ impl LookupRound<'_> {
     }
 
     /// Looks up an external address. Secrets are never part of the request.
-    async fn external(&self, address: &TemplateLookup) -> Result<LookupAnswer, Fault> {
+    async fn external(&self, address: &TemplateLookup) -> Result<LookupState, Fault> {
         let path = &self.template.path;
         if self.secret_dependent.contains(address) {
             let text = format!(
@@ -390,7 +390,7 @@ impl LookupRound<'_> {
         }
         match self.lookups.look_up(self.read, address, &self.template.source.accounts).await? {
             // The address contains no secret, so the error can be reported here.
-            LookupAnswer::Failed(why) if self.has_secrets => {
+            LookupState::Failed(why) if self.has_secrets => {
                 Err(Fault::author(format!("`{path}`: `{address}` could not be looked up: {why}")))
             }
             answer => Ok(answer),

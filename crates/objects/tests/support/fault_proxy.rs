@@ -26,7 +26,7 @@ pub struct FaultRates {
 
 /// The proxy.
 pub struct FaultProxy {
-    /// Its address.
+    /// The address.
     pub address: SocketAddr,
     counts: Arc<Mutex<RequestCounts>>,
 }

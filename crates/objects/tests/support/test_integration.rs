@@ -39,7 +39,7 @@ pub enum TestIntent {
     Present,
     /// It is to be deleted.
     Delete,
-    /// Its desired state is unknown.
+    /// The desired state is unknown.
     Unresolved,
 }
 

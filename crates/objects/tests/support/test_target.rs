@@ -154,7 +154,7 @@ impl RealCluster {
         Self { api: shared().clone(), server: format!("http://{address}") }
     }
 
-    /// Its CA certificate.
+    /// The CA certificate.
     pub fn ca(&self) -> Vec<u8> {
         std::fs::read(&self.api.ca).unwrap()
     }

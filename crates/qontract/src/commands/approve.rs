@@ -54,7 +54,7 @@ pub fn run(arguments: ApproveArgs, printer: &Printer) -> anyhow::Result<Exit> {
 /// The note about the run that an integration name selected.
 fn found_run_note(record: &RunRecord, newer: usize) -> String {
     let RunRecord { run, began, mode, .. } = record;
-    let text = format!("run {run} ({mode} of {}) is the last that held changes", human::time(*began));
+    let text = format!("using run {run} ({mode} of {}), the last run that held changes", human::time(*began));
     match newer {
         0 => text,
         _ => format!("{text}; {} held nothing", pluralize(newer, "newer run")),
@@ -70,11 +70,11 @@ fn held_approval(record: &RunRecord) -> anyhow::Result<Approval> {
         if held == 0 && undecided > 0 {
             let changes = pluralize(undecided, "change");
             bail!(
-                "run {run} held nothing: {changes} could not be decided, and no approval can release them; `qontract explain run {run}` shows why"
+                "run {run} has nothing to approve: {changes} not done because of an error, which no approval can release; `qontract explain run {run}` shows why"
             );
         }
         if held == 0 {
-            bail!("run {run} held nothing: there is nothing to approve");
+            bail!("run {run} held nothing: no approval is needed");
         }
         let held = pluralize(held, "change");
         bail!(

@@ -10,19 +10,15 @@ use qontract_daemon::discovery::{self, PassedAs};
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::source::WatchedRepo;
 use qontract_server::Settings;
-use qontract_telemetry::log::Log;
 
 use crate::allocator::{self, PurgeDelay};
 
 /// Serves until a shutdown.
 pub fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
-    // Before the token is read, which may come from a pipe.
+    // Re-execute before the token is read, because the token may come from a pipe.
     allocator::reexec_with_purge_delay(PurgeDelay::Short);
     let log_options = arguments.log.with_environment()?;
-    let log = Arc::new(
-        Log::new(log_options.level().into())
-            .with_output(log_options.line_format(&std::io::stderr()), std::io::stderr()),
-    );
+    let log = Arc::new(log_options.stderr_log());
     let settings = Settings {
         token: read_token(arguments.token_file)?,
         cache_bytes: arguments.limits.answer_cache << 20,
@@ -48,7 +44,7 @@ pub fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
             let given = arguments.repo.unwrap_or_else(|| PathBuf::from("."));
             let folder = discovery::root(&given, &layout, PassedAs::Argument)?;
             if !folder.is_dir() {
-                return Err(UsageError(format!("`{}` is not a folder", folder.display())).into());
+                return Err(UsageError(format!("`{}` is not a directory", folder.display())).into());
             }
             let folder = Arc::new(WatchedRepo::new(folder, layout));
             watched = arguments.watch.then(|| Arc::clone(&folder));

@@ -23,12 +23,12 @@ pub fn run(arguments: GetArgs, printer: &Printer) -> anyhow::Result<Exit> {
         selections: usize::MAX,
         ..QueryLimits::default()
     };
-    let asked = QueryableData::open(data, limits, printer)?;
+    let queryable = QueryableData::open(data, limits, printer)?;
     let Some(kind) = kind else {
-        printer.styled(&listing::list(&asked.engine))?;
+        printer.styled(&listing::list(&queryable.engine))?;
         return Ok(Exit::Ok);
     };
-    let kind = Kind::find(asked.engine.schema(), &kind).map_err(usage)?;
+    let kind = Kind::find(queryable.engine.schema(), &kind).map_err(usage)?;
     let filters = filter.iter().map(|text| split(text)).collect::<anyhow::Result<Vec<_>>>()?;
     let mut selection = match output {
         GetFormat::Table => Selection::short(&kind),
@@ -38,9 +38,9 @@ pub fn run(arguments: GetArgs, printer: &Printer) -> anyhow::Result<Exit> {
     for field in filters.iter().map(|(field, _)| *field).chain(sort.as_deref()) {
         selection.require(&kind, field).map_err(usage)?;
     }
-    let name = name.map(|name| asked.data.path_of(&name).to_owned());
+    let name = name.map(|name| queryable.data.path_of(&name).to_owned());
     let query = selection.query(&kind, name.as_deref());
-    let answer = asked.engine.answer(Request { query: &query, provenance: true, ..Request::default() });
+    let answer = queryable.engine.answer(Request { query: &query, provenance: true, ..Request::default() });
     let body: Value = serde_json::from_slice(&answer.body).context("the response is not JSON")?;
     let found = body["data"][ROWS_KEY].as_array().cloned().unwrap_or_default();
     // An unknown path may cause an error in the response; a better message is printed below.
@@ -50,10 +50,10 @@ pub fn run(arguments: GetArgs, printer: &Printer) -> anyhow::Result<Exit> {
     }
     let file = |index: usize| {
         let origin = answer.provenance.as_ref()?.of(&format!("/{ROWS_KEY}/{index}"))?;
-        Some(asked.data.file(&SourceLocation::from(origin)))
+        Some(queryable.data.file(&SourceLocation::from(origin)))
     };
     let mut rows = Rows::read(found, &file);
-    let near = name.as_deref().and_then(|name| suggestion(name, &rows, &kind, &asked.engine));
+    let near = name.as_deref().and_then(|name| suggestion(name, &rows, &kind, &queryable.engine));
     rows.retain_named(&kind, name.as_deref());
     for (field, value) in &filters {
         rows.retain_matching(field, value);

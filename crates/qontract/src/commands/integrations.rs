@@ -80,11 +80,11 @@ fn object(meta: &IntegrationMeta, is_program: bool) -> Value {
 fn schemas(arguments: IntegrationSchemasArgs, config: &Config, printer: &Printer) -> anyhow::Result<Exit> {
     let IntegrationSchemasArgs { name, data } = arguments;
     let integration = REGISTRY.integration(&name, config, &Targets::none())?;
-    let asked = QueryableData::open(data, QueryLimits::default(), printer)?;
-    let reach = allow_list::reachable_schemas(&asked.engine, &integration.meta().queries)?;
+    let queryable = QueryableData::open(data, QueryLimits::default(), printer)?;
+    let reach = allow_list::reachable_schemas(&queryable.engine, &integration.meta().queries)?;
     let mut schemas: BTreeSet<String> = allow_list::IMPLICIT_SCHEMAS.map(str::to_owned).into();
     schemas.extend(reach.into_iter().map(|one| one.schema));
-    schemas.extend(read(&integration, &asked)?);
+    schemas.extend(read(&integration, &queryable)?);
     for schema in &schemas {
         printer.text(&format!("- {}\n", sanitize(schema)))?;
     }
@@ -93,12 +93,12 @@ fn schemas(arguments: IntegrationSchemasArgs, config: &Config, printer: &Printer
             "note: the integration also runs queries from the data; list the schemas that they read as well",
         );
     }
-    if let Some(listing) = definition::of(&*asked.data.source, &name)? {
+    if let Some(listing) = definition::of(&*queryable.data.source, &name)? {
         for schema in schemas.difference(&listing.schemas) {
             printer.note(&format!("note: `{}` is not listed yet", sanitize(schema)));
         }
         if integration.meta().ad_hoc_reads == AdHocReads::Never {
-            for schema in allow_list::unused_schemas(&asked.engine, &listing, &schemas) {
+            for schema in allow_list::unused_schemas(&queryable.engine, &listing, &schemas) {
                 printer.note(&format!("warning: `{}` is listed but never read", sanitize(&schema)));
             }
         }
@@ -108,9 +108,9 @@ fn schemas(arguments: IntegrationSchemasArgs, config: &Config, printer: &Printer
 
 /// The schemas that an integration reads in this data. References may lead to schemas that the types do not
 /// name.
-fn read(integration: &Integration, asked: &QueryableData) -> anyhow::Result<BTreeSet<String>> {
+fn read(integration: &Integration, queryable: &QueryableData) -> anyhow::Result<BTreeSet<String>> {
     let meta = integration.meta();
-    let data = Data::new(Arc::clone(&asked.data.source), QueryPolicy::of(meta));
+    let data = Data::new(Arc::clone(&queryable.data.source), QueryPolicy::of(meta));
     for query in &meta.queries {
         data.query_tree(query)?;
     }

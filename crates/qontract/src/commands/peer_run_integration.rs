@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Parser as _;
-use qontract_cli::{Cli, Command, CommandLine, PeerTool, RunOptions};
+use qontract_cli::{Cli, CliFlavor, Command, PeerTool, RunOptions};
 use qontract_config::ConfigError;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::run_integration::{IGNORED_VARIABLES, Settings};
@@ -83,6 +83,7 @@ fn start(words: &[String], loop_options: &LoopOptions) -> anyhow::Result<Exit> {
     })?;
     let Command::Peer(peer) = cli.command else { unreachable!("the arguments begin with `peer`") };
     let PeerTool::Reconcile(arguments) = peer.tool else { unreachable!("`peer` is followed by `reconcile`") };
-    let options = RunOptions { command_line: CommandLine::Peer, ..arguments.options.with_environment()? };
+    let options =
+        RunOptions { flavor: CliFlavor::QontractReconcile, ..arguments.options.with_environment()? };
     run_in_loop(&options, &arguments.integration, loop_options)
 }

@@ -14,7 +14,7 @@ use qontract_daemon::data_server::{ServeOptions, bundle_sources, read_token, ser
 
 use crate::allocator::{self, PurgeDelay};
 
-/// Default of `BUNDLE_SHA_TTL`: milliseconds for which a bundle stays loaded after its last request.
+/// Default of `BUNDLE_SHA_TTL`: how long a bundle stays loaded after its last request, in milliseconds.
 const DEFAULT_TTL_MS: u64 = 1_200_000;
 
 /// Serves until a shutdown.

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use futures_util::StreamExt as _;
-use qontract_access::{Mode, ReadPermit};
+use qontract_access::Mode;
 use qontract_bundle::Layout;
 use qontract_cli::plan_output;
 use qontract_cli::printer::Printer;
@@ -19,29 +18,24 @@ use qontract_daemon::input::{InputCheck, InputResolver, ValidationFailed};
 use qontract_daemon::journal;
 use qontract_daemon::pinned_data::{self, PinnedData};
 use qontract_daemon::plan_report;
+use qontract_daemon::planner::{self, PlannedShards, Planner};
 use qontract_daemon::registry::{SandboxUnsupported, describe_missing};
-use qontract_daemon::run_setup::RunSetup;
 use qontract_daemon::run_store::RunStore;
+use qontract_daemon::sandbox_folder;
 use qontract_daemon::signals;
 use qontract_daemon::targets::{SandboxLocation, Targets};
-use qontract_journal::Journal;
-use qontract_report::{DataSide, InvalidData, PlanReport, ReportStatus, RevisionInfo, UncheckedIntegration};
-use qontract_runtime::guard::{Ledger, LedgerError, MemoryLedger};
+use qontract_report::{
+    DataSide, InvalidData, PlanReport, ReportStatus, RevisionInfo, RunMode, UncheckedIntegration,
+};
 use qontract_runtime::reconcile_loop::ShutdownSignal;
-use qontract_runtime::{Bodies, Integration, RunEnd, RunRecord, definition};
+use qontract_runtime::{Bodies, RunEnd, definition};
 use qontract_telemetry::activity::Activities;
-use qontract_telemetry::log::Log;
 
 use crate::commands::affected::UNDECLARED_EXIT_CODE;
-use crate::commands::reconcile::{WarnOnly, record};
-use crate::commands::up::default_sandbox;
 use crate::integrations::REGISTRY;
 
-/// Maximum number of integrations that are planned concurrently. Each processes several shards concurrently.
-const MAX_CONCURRENT: usize = 4;
-
 /// Plans the affected integrations, and prints the report.
-pub fn run(arguments: PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
+pub fn run(arguments: &PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let config_file = arguments.config.clone().or_else(|| variable("QONTRACT_CONFIG").map(PathBuf::from));
     let config = Config::find_and_note(config_file.as_deref(), printer)?;
     let resolver = InputResolver::new(&arguments.repo, Layout::default(), printer);
@@ -55,38 +49,45 @@ pub fn run(arguments: PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let base = opened(base, &base_spec, arguments.output, printer, |failed| {
         invalid_report(DataSide::Base, failed, Some(&head))
     })?;
-    let sandbox = sandbox(&arguments, &config, printer);
+    let sandbox = sandbox(arguments, &config, printer);
     let repo = discovery::repo_of(&head_spec, &arguments.repo);
     let repo = repo.map(|folder| discovery::revision_root(folder, &Layout::default()));
     let at = SandboxLocation { folder: sandbox.as_deref(), repo: repo.as_deref() };
     let log_options = LogOptions::default().with_environment()?;
-    let log = Arc::new(
-        Log::new(log_options.level().into())
-            .with_output(log_options.line_format(&std::io::stderr()), std::io::stderr()),
-    );
+    let log = Arc::new(log_options.stderr_log());
     let targets = Targets::new(&config, at, Mode::DryRun)?.with_log(&log);
-    let names = names(&arguments, &config, &head)?;
+    let names = names(arguments, &config, &head)?;
     let runs = Arc::new(RunStore::new(
         arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)),
     )?);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     let journal = journal::of(config.sandbox_folder(sandbox.as_deref()), &runs);
-    let ledger = runtime.block_on(ledger_of(journal, printer));
+    let ledger = runtime.block_on(planner::ledger_of(journal, printer));
     let activities = Activities::default();
     let (stopper, stop) = ShutdownSignal::pair();
-    let planner = Planner { head: Arc::new(head), base, runs, ledger, config, arguments, activities, stop };
-    let planner = Arc::new(planner);
-    let mut report = planner.empty_report();
-    planner.note_removed(&mut report)?;
+    let planner = Arc::new(Planner {
+        head: Arc::new(head),
+        base,
+        runs,
+        ledger,
+        budgets: config.guards.budgets(),
+        shards: if arguments.all { PlannedShards::All } else { PlannedShards::Affected },
+        trust_head: arguments.trust_head,
+        bodies: if arguments.full { Bodies::Shown } else { Bodies::Hidden },
+        messages: Arc::new(Printer::default()),
+        activities: activities.clone(),
+        stop,
+    });
+    let mut report = planner.empty_report()?;
     let (mut integrations, mut unready) = (Vec::new(), BTreeMap::new());
     for name in names {
-        match REGISTRY.integration(&name, &planner.config, &targets) {
+        match REGISTRY.integration(&name, &config, &targets) {
             Ok(integration) => {
                 // An integration that the command line names has to run: if it cannot, that is an
                 // error.
                 if let Err(fault) = integration.ready()
-                    && planner.arguments.integration.is_empty()
+                    && arguments.integration.is_empty()
                 {
                     unready.insert(name, fault);
                 }
@@ -105,11 +106,11 @@ pub fn run(arguments: PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
         printer.note(
             "warning: the data declares no integration of this binary: nothing is planned\nhint: declare integrations with datafiles of schema `/app-sre/integration-1.yml`, or name one with `-i NAME`",
         );
-        let format = planner.arguments.output;
+        let format = arguments.output;
         plan_output::print(&report, format, plan_output::detail(false), &str::to_owned, printer)?;
         return Ok(Exit::Run(UNDECLARED_EXIT_CODE));
     }
-    let progress = Progress::start("planning", planner.activities.clone());
+    let progress = Progress::start("planning", activities);
     let all = runtime.block_on(async {
         signals::listen(stopper.clone(), Vec::new, log)?;
         anyhow::Ok(planner.clone().plan_all(integrations).await)
@@ -134,31 +135,19 @@ pub fn run(arguments: PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
         }
     }
     drop(progress);
-    let PlanArgs { output, full, .. } = planner.arguments;
+    let &PlanArgs { output, full, .. } = arguments;
     let file_name = |file: &str| planner.head.display(file);
     plan_output::print(&report, output, plan_output::detail(full), &file_name, printer)?;
     Ok(stopper.interruption().map_or_else(|| exit(&report), |by| Exit::Run(by.exit_code())))
 }
 
-/// The ledger that the removal budgets of a plan are checked against. A machine that only plans, such as a CI
-/// runner, has no ledger: the plan then assumes that nothing was removed before, and a warning is printed.
-async fn ledger_of(journal: Arc<Journal>, printer: &Printer) -> Arc<dyn Ledger> {
-    match journal.check(&ReadPermit::for_data()).await {
-        Err(LedgerError::NotInitialised { place, .. }) => {
-            printer.note(&format!(
-                "warning: no removal ledger in `{place}`: the plan assumes that nothing was removed in the last 24 hours\nhint: pass the `--runs` directory of the processes that reconcile, if this machine can read it"
-            ));
-            Arc::new(MemoryLedger::default())
-        }
-        _ => journal,
-    }
-}
-
 /// The exit code of a dry run with this report.
 pub fn exit(report: &PlanReport) -> Exit {
     match report.status {
-        ReportStatus::Unchanged => Exit::Ok,
         ReportStatus::Changes => Exit::Changes,
+        // The status of another integration hides that there are changes.
+        ReportStatus::Degraded | ReportStatus::Waiting if report.totals.changes() > 0 => Exit::Changes,
+        ReportStatus::Unchanged | ReportStatus::Degraded | ReportStatus::Waiting => Exit::Ok,
         ReportStatus::Held | ReportStatus::Failed | ReportStatus::Invalid => Exit::Failure,
     }
 }
@@ -193,18 +182,10 @@ fn invalid_report(side: DataSide, failed: &ValidationFailed, head: Option<&Pinne
         modified: !commit.is_empty() && pinned_data::is_modified(repo),
     };
     let report = match head {
-        Some(head) => PlanReport::new(Mode::DryRun.as_str(), Some(revision), self::revision(head)),
-        None => PlanReport::new(Mode::DryRun.as_str(), None, revision),
+        Some(head) => PlanReport::new(RunMode::DryRun, Some(revision), planner::revision(head)),
+        None => PlanReport::new(RunMode::DryRun, None, revision),
     };
     report.with_invalid(InvalidData::new(side, findings, repo))
-}
-
-fn revision(side: &PinnedData) -> RevisionInfo {
-    RevisionInfo {
-        sha256: side.source.sha().to_owned(),
-        commit: side.source.commit().map(str::to_owned),
-        modified: side.is_modified(),
-    }
 }
 
 /// The sandbox directory: the one from the command line, or, if the configuration has no targets, the one
@@ -214,7 +195,7 @@ fn sandbox(arguments: &PlanArgs, config: &Config, printer: &Printer) -> Option<P
         return arguments.sandbox.clone();
     }
     let repo = discovery::revision_root(&arguments.repo, &Layout::default());
-    let folder = default_sandbox(&repo).ok().filter(|folder| folder.is_dir())?;
+    let folder = sandbox_folder::default_for(&repo).ok().filter(|folder| folder.is_dir())?;
     printer
         .note(&format!("note: no target is configured; planning against the sandbox {}", folder.display()));
     Some(folder)
@@ -235,79 +216,4 @@ fn names(arguments: &PlanArgs, config: &Config, head: &PinnedData) -> anyhow::Re
     names.sort();
     names.dedup();
     Ok(names)
-}
-
-/// Shared context of the runs of a plan.
-struct Planner {
-    head: Arc<PinnedData>,
-    base: PinnedData,
-    runs: Arc<RunStore>,
-    ledger: Arc<dyn Ledger>,
-    config: Config,
-    arguments: PlanArgs,
-    /// The current activities of the runs.
-    activities: Activities,
-    /// Ends all runs.
-    stop: ShutdownSignal,
-}
-
-impl Planner {
-    fn empty_report(&self) -> PlanReport {
-        PlanReport::new(Mode::DryRun.as_str(), Some(revision(&self.base)), revision(&self.head))
-    }
-
-    /// Notes integrations that only the base defines: they no longer run, and their objects stay.
-    fn note_removed(&self, report: &mut PlanReport) -> anyhow::Result<()> {
-        let head: Vec<String> =
-            definition::all(&*self.head.source)?.into_iter().map(|(name, _)| name).collect();
-        for (name, _) in definition::all(&*self.base.source)? {
-            if !head.contains(&name) {
-                let text = format!(
-                    "`{name}` is no longer defined: it stops running, and the objects that it manages stay"
-                );
-                report.notes.push(text);
-            }
-        }
-        Ok(())
-    }
-
-    /// Plans all integrations, up to [`MAX_CONCURRENT`] concurrently. A failure does not stop the others.
-    async fn plan_all(
-        self: Arc<Self>,
-        integrations: Vec<Integration>,
-    ) -> Vec<(String, anyhow::Result<RunRecord>)> {
-        let planned = integrations.into_iter().map(|integration| {
-            let (planner, name) = (Arc::clone(&self), integration.meta().name.clone());
-            let task = tokio::spawn(async move { planner.plan(&integration).await });
-            async move {
-                let planned = task.await.unwrap_or_else(|panic| Err(anyhow::anyhow!("it panicked: {panic}")));
-                (name, planned)
-            }
-        });
-        futures_util::stream::iter(planned).buffered(MAX_CONCURRENT).collect().await
-    }
-
-    async fn plan(&self, integration: &Integration) -> anyhow::Result<RunRecord> {
-        let Self { head, base, runs, ledger, config, arguments, activities, stop } = self;
-        let mode = Mode::DryRun;
-        let mut begun = RunSetup {
-            integration: &integration.meta().name,
-            mode,
-            head,
-            runs,
-            ledger,
-            observer: Arc::new(WarnOnly),
-        }
-        .start()?;
-        let request = &mut begun.request;
-        request.base = Some(Arc::clone(&base.source));
-        request.only_affected = !arguments.all;
-        request.include_unaffected = arguments.all;
-        request.trust_head = arguments.trust_head;
-        request.bodies = if arguments.full { Bodies::Shown } else { Bodies::Hidden };
-        request.budgets = config.guards.budgets();
-        request.shutdown = stop.clone();
-        let outcome = activities.scope(qontract_runtime::run(integration, &begun.request)).await;
-        Ok(record(&outcome, begun.clock(), head, Some(base)))
-    }
 }

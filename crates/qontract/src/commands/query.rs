@@ -10,7 +10,7 @@ use qontract_bundle::json::JsonParser;
 use qontract_cli::printer::Printer;
 use qontract_cli::{DataOptions, QueryArgs};
 use qontract_daemon::exit::{Exit, UsageError};
-use qontract_daemon::input::{InputCheck, InputResolver, invalid_types};
+use qontract_daemon::input::{InputCheck, InputResolver, invalid_types_message};
 use qontract_daemon::pinned_data::PinnedData;
 use qontract_graphql::{Engine, ObjectOrigin, QueryLimits, Request};
 use qontract_runtime::SourceLocation;
@@ -19,9 +19,9 @@ pub fn run(arguments: QueryArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let QueryArgs { request, variables, operation, provenance, timeout, data } = arguments;
     let query = if request == "-" { stdin()? } else { request };
     let variables = variables.as_deref().map(read_variables).transpose()?;
-    let asked = QueryableData::open(data, QueryLimits::default(), printer)?;
+    let queryable = QueryableData::open(data, QueryLimits::default(), printer)?;
     let (started, timeout) = (Instant::now(), Duration::from_secs(timeout));
-    let answer = asked.engine.answer(Request {
+    let answer = queryable.engine.answer(Request {
         cancelled: Some(&|| started.elapsed() >= timeout),
         query: &query,
         operation: operation.as_deref(),
@@ -29,13 +29,13 @@ pub fn run(arguments: QueryArgs, printer: &Printer) -> anyhow::Result<Exit> {
         provenance,
         ..Request::default()
     });
-    let body = asked.data.with_lines(|line| {
+    let body = queryable.data.with_lines(|line| {
         // A bundle file has no lines.
         let place =
-            |origin: &ObjectOrigin| asked.data.has_lines().then(|| line(&SourceLocation::from(origin)));
+            |origin: &ObjectOrigin| queryable.data.has_lines().then(|| line(&SourceLocation::from(origin)));
         answer.with_provenance(&place)
     });
-    printer.json_answer(&body)?;
+    printer.print_json(&body)?;
     Ok(if answer.has_errors { Exit::Failure } else { Exit::Ok })
 }
 
@@ -51,9 +51,10 @@ impl QueryableData {
     /// Opens the data that the options name, with query limits.
     pub fn open(options: DataOptions, limits: QueryLimits, printer: &Printer) -> anyhow::Result<Self> {
         let DataOptions { data, repo, layout } = options;
+        let data = data.unwrap_or_else(|| repo.display().to_string());
         let resolver = InputResolver::new(&repo, layout.into(), printer);
         let input = resolver.open(&data, InputCheck::Nothing)?;
-        let engine = input.engine(None).with_context(|| invalid_types(&data))?;
+        let engine = input.engine(None).with_context(|| invalid_types_message(&data))?;
         let engine = Arc::new(engine.with_limits(limits));
         let side = PinnedData::with_engine(input, Arc::clone(&engine), &resolver.layout);
         Ok(Self { engine, data: side })

@@ -12,16 +12,16 @@ use qontract_cli::plan_output;
 use qontract_cli::printer::Printer;
 use qontract_cli::progress::Progress;
 use qontract_cli::{
-    CommandLine, LogLevel, PlanFormat, ReconcileArgs, RunFormat, RunOptions, SelectedIntegration,
+    CliFlavor, LogLevel, PlanFormat, ReconcileArgs, RunFormat, RunOptions, SelectedIntegration,
 };
 use qontract_config::{Config, ConfigLocation};
 use qontract_daemon::announcement::Announcement;
-use qontract_daemon::audit::WriteObserver;
+use qontract_daemon::audit::WarningObserver;
 use qontract_daemon::discovery;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::input::{InputCheck, InputResolver};
 use qontract_daemon::journal;
-use qontract_daemon::pinned_data::{ComparedData, PinnedData, ServerConnection};
+use qontract_daemon::pinned_data::{PinnedData, ServerConnection};
 use qontract_daemon::plan_report;
 use qontract_daemon::run_loop::{DataSpec, LoopInput, LoopOptions, ProcessSlot, run_loop};
 use qontract_daemon::run_setup::{RunSetup, StartedRun};
@@ -29,25 +29,21 @@ use qontract_daemon::run_store::RunStore;
 use qontract_daemon::run_text;
 use qontract_daemon::signals;
 use qontract_daemon::targets::{SandboxLocation, Targets};
-use qontract_diagnostics::sanitize;
+use qontract_daemon::watcher;
 use qontract_report::FileName;
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::reconcile_loop::{Schedule, ShutdownSignal};
-use qontract_runtime::slot::Slot;
-use qontract_runtime::{
-    Bodies, ChangeKind, LineResolvers, RunEnd, RunOutcome, RunRecord, RunTiming, SourceLocation,
-};
+use qontract_runtime::{Bodies, RunEnd, RunOutcome, RunRecord};
 use qontract_telemetry::activity::Activities;
-use qontract_telemetry::log::{Log, LogLine};
 
 use crate::BUILD;
 use crate::allocator::{self, PurgeDelay};
 use crate::integrations::REGISTRY;
 
-pub fn run(arguments: ReconcileArgs, line: CommandLine, printer: &Printer) -> anyhow::Result<Exit> {
+pub fn run(arguments: ReconcileArgs, flavor: CliFlavor, printer: &Printer) -> anyhow::Result<Exit> {
     let ReconcileArgs { options, integration: selected } = arguments;
-    let mut options = RunOptions { command_line: line, ..options.with_environment()? };
-    if line == CommandLine::Own {
+    let mut options = RunOptions { flavor, ..options.with_environment()? };
+    if flavor == CliFlavor::Qontract {
         let location = ConfigLocation::find(options.config.as_deref());
         location.note().iter().for_each(|note| printer.note(note));
         options.config = location.file().map(Path::to_owned);
@@ -55,28 +51,25 @@ pub fn run(arguments: ReconcileArgs, line: CommandLine, printer: &Printer) -> an
     if let Some(every) = options.every {
         return start_loop(&options, &selected, every);
     }
-    let config = options.configuration().map_err(|error| match line {
-        CommandLine::Own => error,
+    let config = options.configuration().map_err(|error| match flavor {
+        CliFlavor::Qontract => error,
         // The peer has one exit code for all errors.
-        CommandLine::Peer => anyhow::anyhow!("{error:#}"),
+        CliFlavor::QontractReconcile => anyhow::anyhow!("{error:#}"),
     })?;
     let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
-    let log = Arc::new(
-        Log::new(options.log.level().into())
-            .with_output(options.log.line_format(&std::io::stderr()), std::io::stderr()),
-    );
+    let log = Arc::new(options.log.stderr_log());
     let targets = Targets::new(&config, sandbox_at(&options), mode)?.with_log(&log);
     let integration = REGISTRY.integration(&selected.name, &config, &targets)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     let runs = Arc::new(RunStore::new(options.runs.clone())?);
     let ledger: Arc<dyn Ledger> = journal::of(config.sandbox_folder(options.sandbox.as_deref()), &runs);
-    let job = RunContext { options: &options, config: &config, runs: &runs, ledger: &ledger, printer };
+    let context = RunContext { options: &options, config: &config, runs: &runs, ledger: &ledger, printer };
     let progress = Progress::start("reading the data", Activities::default());
-    let opened = job.open_data(runtime.handle());
+    let opened = context.open_data(runtime.handle());
     drop(progress);
     let (head, base) = opened?;
-    if line == CommandLine::Own {
+    if flavor == CliFlavor::Qontract {
         let announcement = Announcement {
             data: options.data.as_deref(),
             sandbox: options.sandbox.as_deref(),
@@ -87,32 +80,31 @@ pub fn run(arguments: ReconcileArgs, line: CommandLine, printer: &Printer) -> an
         };
         announcement.print(&selected.options, &head, options.log.level().into(), printer);
     }
-    let mut begun = job.begin(&selected, mode, &head)?;
-    let request = &mut begun.request;
+    let mut started = context.start_run(&selected, mode, &head)?;
+    let request = &mut started.request;
     request.set_options(selected.options.clone(), &integration.meta().flags);
     request.base = base.as_ref().map(|base| Arc::clone(&base.source));
     // A flag that selects nothing is a person's typing error; in a peer's job, the selected object may have
     // been removed.
-    request.strict_selectors = line == CommandLine::Own;
-    request.only_affected = match line {
-        CommandLine::Own => !options.all_shards,
-        CommandLine::Peer => options.check_only_affected_shards,
+    request.strict_selectors = flavor == CliFlavor::Qontract;
+    request.only_affected = match flavor {
+        CliFlavor::Qontract => !options.all_shards,
+        CliFlavor::QontractReconcile => options.check_only_affected_shards,
     };
     let (stopper, stop) = ShutdownSignal::pair();
-    begun.request.shutdown = stop;
+    started.request.shutdown = stop;
     let activities = Activities::default();
     let progress = Progress::start(format!("running {}", selected.name), activities.clone());
     let outcome = runtime.block_on(async {
         signals::listen(stopper.clone(), Vec::new, log)?;
-        anyhow::Ok(activities.scope(qontract_runtime::run(&integration, &begun.request)).await)
+        anyhow::Ok(activities.scope(qontract_runtime::run(&integration, &started.request)).await)
     })?;
     drop(progress);
     if options.log.level() <= LogLevel::Debug {
         printer.note(run_text::activities(&activities.finished()).trim_end());
     }
-    let mut record = record(&outcome, begun.clock(), &head, base.as_ref());
-    record.head.modified = mode == Mode::Real && head.is_modified();
-    job.report(&outcome, &record, &|file| head.display(file))?;
+    let record = started.record(&outcome, &head, base.as_ref());
+    context.report(&outcome, &record, &|file| head.display(file))?;
     // The process ends now: does not wait for blocked threads, handles signals, and lets the release of a
     // lease finish.
     std::mem::forget(runtime);
@@ -138,10 +130,7 @@ fn start_loop(
     let loop_options = LoopOptions {
         pace: Schedule { interval: every, initial_backoff: Duration::from_secs(10).min(every), jitter: 0.1 },
         once: false,
-        log: Arc::new(
-            Log::new(options.log.level().into())
-                .with_output(options.log.line_format(&std::io::stderr()), std::io::stderr()),
-        ),
+        log: Arc::new(options.log.stderr_log()),
         listen: options.listen,
         shard_label: None,
         pushgateway: None,
@@ -175,13 +164,13 @@ pub fn run_in_loop(
         data: DataSpec {
             spec: options.data.clone(),
             repo: options.repo.clone(),
-            is_pinned: options.gql_sha_url || !options.no_gql_sha_url,
+            is_pinned: options.pins_bundle(),
         },
         sandbox: sandbox_at(options),
         runs: options.runs.clone(),
         mode: if options.dry_run { Mode::DryRun } else { Mode::Real },
         slot: slot(options),
-        validate_schemas: options.validate_schemas || !options.no_validate_schemas,
+        validate_schemas: options.validates_schemas(),
         bodies: if options.full { Bodies::Shown } else { Bodies::Hidden },
         messages: Arc::new(Printer::default()),
         build: BUILD,
@@ -199,7 +188,7 @@ struct RunContext<'a> {
 }
 
 impl RunContext<'_> {
-    /// Opens and pins the head and the base.
+    /// Opens and pins the head and the base, which the run compares for early exit.
     fn open_data(
         &self,
         runtime: &tokio::runtime::Handle,
@@ -212,7 +201,7 @@ impl RunContext<'_> {
                 return Err(UsageError(text.to_owned()).into());
             }
             let connection = ServerConnection::new(&graphql, runtime.clone())?;
-            let head = connection.head(options.gql_sha_url || !options.no_gql_sha_url)?;
+            let head = connection.head(options.pins_bundle())?;
             if options.gql_url_print || (!options.dry_run && !options.no_gql_url_print) {
                 printer.note(&format!("using gql endpoint {}", head.endpoint()));
             }
@@ -226,6 +215,8 @@ impl RunContext<'_> {
         }
         let resolver = InputResolver::new(&options.repo, Layout::default(), *printer);
         let spec = options.data.as_deref().unwrap_or(".");
+        // Git updates a work tree file by file: a bundle of that moment would lack files.
+        watcher::await_git(Path::new(spec));
         let check = if options.no_validate { InputCheck::Complete } else { InputCheck::Valid };
         let head = PinnedData::open(&resolver, spec, check, None)?;
         let base = match options.base.as_deref() {
@@ -236,25 +227,24 @@ impl RunContext<'_> {
     }
 
     /// Starts the run with the options.
-    fn begin(
+    fn start_run(
         &self,
         integration: &SelectedIntegration,
         mode: Mode,
         head: &Arc<PinnedData>,
     ) -> anyhow::Result<StartedRun> {
         let Self { options, config, runs, ledger, .. } = self;
-        let observer = Arc::new(WarnOnly);
-        let mut begun =
+        let observer = Arc::new(WarningObserver::new(Arc::new(Printer::default())));
+        let mut started =
             RunSetup { integration: &integration.name, mode, head, runs, ledger, observer }.start()?;
-        let request = &mut begun.request;
-        request.slot = Slot::new(options.shard_id.unwrap_or(0), options.shards.unwrap_or(1))
-            .map_err(|error| UsageError(error.to_string()))?;
-        // If both flags are given, the safe one applies.
-        request.validate_schemas = options.validate_schemas || !options.no_validate_schemas;
+        let request = &mut started.request;
+        request.slot = slot(options).validate().map_err(|error| UsageError(error.to_string()))?;
+        request.validate_schemas = options.validates_schemas();
         request.trust_head = options.trust_head;
         request.bodies = if options.full { Bodies::Shown } else { Bodies::Hidden };
         request.budgets = config.guards.budgets();
-        Ok(begun)
+        request.await_rollouts = options.wait;
+        Ok(started)
     }
 
     /// Stores the record of the run, and prints the result.
@@ -301,42 +291,6 @@ impl RunContext<'_> {
             Err(error) => printer.note(&format!("warning: cannot store the run record: {error:#}")),
         }
         Ok(())
-    }
-}
-
-/// Observer that reports audit log errors immediately. The writes of a single run are reported at its end.
-pub struct WarnOnly;
-
-impl WriteObserver for WarnOnly {
-    fn wrote(&self, _: &LogLine, _: ChangeKind, _: Option<i64>) {}
-
-    fn audit_failed(&self, why: &str) {
-        Printer::default().note(&format!("warning: {why}"));
-    }
-
-    fn unfinished_run(&self, warning: &str) {
-        Printer::default().note(&format!("warning: {}", sanitize(warning)));
-    }
-}
-
-/// The record of a run. Its source lines are those of the differences between base and head; objects that
-/// exist only in the base have lines of the base.
-pub fn record(
-    outcome: &RunOutcome,
-    clock: RunTiming,
-    head: &PinnedData,
-    base: Option<&PinnedData>,
-) -> RunRecord {
-    match base {
-        None => head.with_lines(|line| RunRecord::new(outcome, clock, LineResolvers::uniform(line))),
-        Some(base) => {
-            let sides = ComparedData::new(base, head);
-            let (changes, faults) = (
-                |place: &SourceLocation| sides.line(place, &outcome.causes),
-                |place: &SourceLocation| sides.own_line(place),
-            );
-            RunRecord::new(outcome, clock, LineResolvers { changes: &changes, faults: &faults })
-        }
     }
 }
 

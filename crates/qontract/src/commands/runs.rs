@@ -115,9 +115,9 @@ fn follow(
                 let rows: Vec<Vec<String>> =
                     records.iter().map(|record| RunEntry::from(record).row()).collect();
                 let text = table::to_text(&HEADER.map(str::to_owned), &rows);
-                printer.follow(text.split_once('\n').map_or("", |(_, rows)| rows))?
+                printer.print_streaming(text.split_once('\n').map_or("", |(_, rows)| rows))?
             }
-            RecordFormat::Json => printer.follow(&lines(&records)?)?,
+            RecordFormat::Json => printer.print_streaming(&lines(&records)?)?,
         };
         if reader == PipeState::Closed {
             return Ok(());

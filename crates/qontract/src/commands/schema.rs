@@ -12,6 +12,7 @@ use qontract_validate::export;
 /// `qontract schema export`: writes plain JSON Schemas, and the editor settings that map them to files.
 pub fn export(arguments: SchemaExportArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let SchemaExportArgs { folder, from, repo, layout } = arguments;
+    let from = from.unwrap_or_else(|| repo.display().to_string());
     let resolver = InputResolver::new(&repo, layout.into(), printer);
     let input = resolver.open(&from, InputCheck::Nothing)?;
     let schemas = export::schemas(&input.bundle);

@@ -1,6 +1,5 @@
 //! `qontract up`: runs the whole platform in one process, and limits the loop concurrency.
 
-use std::fs::{File, TryLockError};
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use jiff::Timestamp;
 use qontract_access::Mode;
-use qontract_bundle::{Layout, Sha256};
+use qontract_bundle::Layout;
 use qontract_cli::plan_output;
 use qontract_cli::printer::{self, Printer};
 use qontract_cli::screen::Screen;
@@ -20,12 +19,12 @@ use qontract_config::Config;
 use qontract_daemon::clusters;
 use qontract_daemon::data_validity::{DataReporter, DataUse};
 use qontract_daemon::discovery::{self, PassedAs};
-use qontract_daemon::exit::{Exit, UsageError};
+use qontract_daemon::exit::Exit;
 use qontract_daemon::health::{self, Health};
 use qontract_daemon::journal;
 use qontract_daemon::plan_report;
-use qontract_daemon::private_files;
-use qontract_daemon::run_store::{RunStore, state_folder};
+use qontract_daemon::run_store::RunStore;
+use qontract_daemon::sandbox_folder;
 use qontract_daemon::signals;
 use qontract_daemon::source::{DataSource, PollResult, WatchedRepo};
 use qontract_daemon::status_view::loop_view;
@@ -63,8 +62,7 @@ pub fn run(arguments: UpArgs) -> anyhow::Result<Exit> {
         sandbox.as_ref().map_or_else(|| "real targets".to_owned(), |folder| folder.display().to_string());
     let targets_word = sandbox.as_ref().map_or_else(|| place.clone(), |_| format!("sandbox {place}"));
     let data_word = discovery::title(&repo);
-    let mode_word = mode.as_str();
-    log.write(&LogLine::new(Level::Info, format!("up: {mode_word} of {} on {place}", repo.display())));
+    log.write(&LogLine::new(Level::Info, format!("up: {mode} of {} on {place}", repo.display())));
     let feed = Arc::new(WatchedRepo::new(repo, Layout::default()));
     let printer = Printer::default();
     if matches!(
@@ -73,7 +71,7 @@ pub fn run(arguments: UpArgs) -> anyhow::Result<Exit> {
     ) {
         return Ok(Exit::Failure);
     }
-    let _lock = sandbox.as_deref().filter(|_| mode == Mode::Real).map(lock).transpose()?;
+    let _lock = sandbox.as_deref().filter(|_| mode == Mode::Real).map(sandbox_folder::lock).transpose()?;
     log.write(&bundle_line(&*feed.current()?.source, sandbox.as_deref()));
     let runs = Arc::new(RunStore::new(
         arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)),
@@ -121,7 +119,12 @@ pub fn run(arguments: UpArgs) -> anyhow::Result<Exit> {
         let title = title(
             Arc::clone(&feed),
             Arc::clone(&supervisor.unchecked),
-            StatusTitle { data: data_word, mode: mode_word, targets: targets_word, ..StatusTitle::default() },
+            StatusTitle {
+                data: data_word,
+                mode: plan_report::run_mode(mode),
+                targets: targets_word,
+                ..StatusTitle::default()
+            },
         );
         tokio::spawn(draw(Arc::clone(&screen), Arc::clone(&reporters), title));
         let ends = stop.clone();
@@ -250,46 +253,16 @@ fn sandbox(arguments: &UpArgs, config: &Config, repo: &Path) -> anyhow::Result<O
     if config.kubernetes.is_some() && arguments.config.is_some() {
         return Ok(None);
     }
-    default_sandbox(repo).map(Some)
+    sandbox_folder::default_for(repo).map(Some)
 }
 
-/// The default sandbox of a data repo: each data repo has its own.
-pub fn default_sandbox(repo: &Path) -> anyhow::Result<PathBuf> {
-    let folder = state_folder()
-        .ok_or_else(|| UsageError("no directory for the sandbox: pass `--sandbox`".to_owned()))?;
-    let repo = std::path::absolute(repo).context("the working directory does not exist")?;
-    let repo = repo.canonicalize().unwrap_or(repo);
-    let name = repo.file_name().map_or_else(|| "repo".into(), |name| name.to_string_lossy().into_owned());
-    let own = Sha256::of(repo.as_os_str().as_encoded_bytes()).to_string();
-    Ok(folder.join("sandbox").join(format!("{name}-{}", &own[..8])))
-}
-
-/// Maximum time for which a run waits for a permit of the concurrency limit.
+/// Maximum time that a run waits for a permit of the concurrency limit.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Sets the loop concurrency. On a sandbox, sequential runs take no longer than concurrent ones and need less
 /// memory. Runs on real targets mostly wait for the network, so they are concurrent.
 fn limiter(sandbox: Option<&Path>) -> Limiter {
     if sandbox.is_some() { Limiter::new(1).with_wait_timeout(WAIT_TIMEOUT) } else { Limiter::default() }
-}
-
-/// Locks a sandbox for this process.
-fn lock(folder: &Path) -> anyhow::Result<File> {
-    let file = folder.join(".lock");
-    private_files::create_folder(folder, folder)
-        .with_context(|| format!("cannot create `{}`", folder.display()))?;
-    let opened = private_files::options().write(true).truncate(false).open(&file);
-    let lock = opened.with_context(|| format!("cannot write `{}`", file.display()))?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => {
-            let text = format!("another `qontract up` uses `{}`: pass `--sandbox`", folder.display());
-            Err(UsageError(text).into())
-        }
-        Err(TryLockError::Error(error)) => {
-            Err(error).with_context(|| format!("cannot lock `{}`", file.display()))
-        }
-    }
 }
 
 /// Watches the data repo, in its own thread.

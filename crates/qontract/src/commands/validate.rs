@@ -10,7 +10,7 @@ use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::input;
 use qontract_daemon::repo_cache::RepoCache;
 use qontract_daemon::validation::subject::ValidationSubject;
-use qontract_daemon::validation::{self, ValidationDepth, duplicates, templates};
+use qontract_daemon::validation::{self, ValidationDepth, duplicates, templates, values};
 use qontract_diagnostics::{Diagnostic, NoSources, Report, Severity, Sources, StyledText, pluralize, record};
 use qontract_telemetry::activity::Activities;
 use qontract_validate::schema::Formats;
@@ -18,7 +18,10 @@ use qontract_validate::{Options, locate, validate};
 use serde_json::json;
 
 pub fn run(arguments: ValidateArgs, printer: &Printer) -> anyhow::Result<Exit> {
-    let ValidateArgs { what, repo, only_errors, strict, max, formats, output, layout } = arguments;
+    let ValidateArgs { mut what, repo, only_errors, strict, max, formats, output, layout } = arguments;
+    if what.is_empty() {
+        what.push(repo.display().to_string());
+    }
     let formats = if formats { Formats::Enforced } else { Formats::Ignored };
     let layout = Layout::from(layout);
     let subject = ValidationSubject::of(&what, repo, &layout)?;
@@ -78,6 +81,7 @@ fn find(
             findings.extend(validation::graphql_types(&bundle, &options, &findings));
             findings.extend(validation::approvals(&bundle, &options.layout));
             findings.extend(duplicates::check(&bundle, &options.layout));
+            findings.extend(values::check(&bundle, &options.layout));
             findings.extend(templates::check(&bundle, &options.layout, &findings));
             return Ok((findings, Box::new(NoSources)));
         }
@@ -106,6 +110,7 @@ fn find(
     outcome.findings.extend(found);
     if let Some(bundle) = outcome.built.as_ref().or(outcome.partial.as_ref()) {
         let mut found = duplicates::check(bundle, repo.layout());
+        found.extend(values::check(bundle, repo.layout()));
         locate(&mut found, &repo);
         outcome.findings.extend(found);
     }

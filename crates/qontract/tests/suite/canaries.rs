@@ -306,7 +306,7 @@ fn none_of_ten_thousand_secrets_is_printed_stored_or_passed_on() {
         ("fields that come from a secret differ", ENTRIES),
         ("neither the reason nor the line is shown", 2),
         ("the kind is not managed in this namespace", 2),
-        ("which is refused", 2),
+        ("which is not allowed", 2),
     ] {
         assert!(
             captured.matches(what).count() >= count,

@@ -118,7 +118,7 @@ fn a_cluster_that_cannot_be_reached_fails_the_check_in_one_sentence() {
     );
     let (code, found) = rows(scratch.path(), &WORDS);
     assert_eq!(code, 1, "{found:?}");
-    has(&found, "warning clusters: `[kubernetes.clusters.c2]` is not a cluster of the data");
+    has(&found, "warning clusters: `[kubernetes.clusters.c2]`: the data has no cluster `c2`");
     let expect = "failed cluster c1: cannot reach cluster `c1`: `POST https://127.0.0.1:1/apis/authorization.k8s.io/v1/selfsubjectaccessreviews`: connection refused";
     assert!(found.contains(&expect.to_owned()), "{found:#?}");
     // A missing secret.
@@ -161,6 +161,32 @@ fn faults_of_a_cluster_are_named_and_nothing_is_written() {
             || head.starts_with("POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews ")
     };
     assert!(seen.iter().all(is_read), "{seen:#?}");
+}
+
+#[test]
+fn kinds_that_a_cluster_does_not_serve_are_not_allowed() {
+    let server = Loopback::start(|line| {
+        if line.starts_with("POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews ") {
+            return review(true, "");
+        }
+        let body = match line.split(' ').nth(1).unwrap_or_default() {
+            "/api/v1" => {
+                r#"{"kind": "APIResourceList", "groupVersion": "v1", "resources": [{"name": "configmaps", "singularName": "", "namespaced": true, "kind": "ConfigMap", "verbs": ["list", "get", "create", "patch", "delete"]}]}"#
+            }
+            "/apis" => r#"{"kind": "APIGroupList", "apiVersion": "v1", "groups": []}"#,
+            _ => return Reply::Full("404 Not Found", String::new(), String::new()),
+        };
+        Reply::Full("200 OK", "content-type: application/json\r\n".to_owned(), body.to_owned())
+    });
+    let scratch = repo(server.url());
+    scratch.write("config.toml", "[kubernetes]\n[creds.c1]\ntoken = \"t0ken\"\n");
+    let (_, found) = rows(scratch.path(), &WORDS);
+    has(&found, "warning cluster c1, openshift-resources: not served: Deployment.apps");
+    let allowed = "ok cluster c1, openshift-resources: allowed: ";
+    assert!(found.iter().any(|row| row.starts_with(allowed) && row.ends_with(" ConfigMap")), "{found:#?}");
+    has(&found, "warning cluster c1, openshift-limitranges: not served: LimitRange");
+    let is_allowed = |row: &String| row.starts_with("ok cluster c1, openshift-limitranges");
+    assert!(!found.iter().any(is_allowed), "{found:#?}");
 }
 
 #[test]
@@ -375,7 +401,7 @@ fn a_cluster_that_the_data_does_not_have_is_a_warning_with_the_nearest() {
     let scratch = operator_fixture();
     let (code, printed) =
         dry_run_with(&scratch, "[kubernetes.clusters.clifs-stage]\nrequests_per_second = 5\n");
-    let expect = "warning: `[kubernetes.clusters.clifs-stage]` is not a cluster of the data: did you mean `cliffs-stage`?";
+    let expect = "warning: `[kubernetes.clusters.clifs-stage]`: the data has no cluster `clifs-stage`; did you mean `cliffs-stage`?";
     assert!(printed.contains(expect), "{code:?} {printed}");
 }
 

@@ -1,4 +1,5 @@
-//! Drop-in replacement of qontract-reconcile: its flags, its configuration, and few requests to qontract-server.
+//! Drop-in replacement of qontract-reconcile: its flags, its configuration, and few requests to
+//! qontract-server.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -162,6 +163,9 @@ fn internal_and_external_select_clusters_by_the_data() {
     assert_eq!(clusters(&["--external", "--internal"]).0, ["cliffs-stage"]);
     let (_, captured) = clusters(&["--internal", "--use-jump-host", "--no-use-jump-host"]);
     assert!(!captured.contains("no effect"), "{captured}");
+    let scratch = Scratch::copy_of(&example());
+    let output = peer(&scratch, &["--dry-run", "openshift-namespaces", "--internal"]);
+    assert!(output.status.success() && text(&output).contains("no shard selected"), "{}", text(&output));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Runs the whole example on real API servers, one for each of its clusters: its Kubernetes integrations create
-//! all objects, and a second run has nothing to do.
+//! Runs the whole example on real API servers, one for each of its clusters: its Kubernetes integrations
+//! create all objects, and a second run has nothing to do.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use crate::support::command::qontract;
@@ -24,7 +24,7 @@ fn definition((group, kind, plural): (&str, &str, &str)) -> String {
 
 const CLUSTERS: [&str; 3] = ["cliffs-stage", "dunes-int", "harbor-prod"];
 
-/// A cluster for each of the example's, started concurrently.
+/// Starts a test cluster for each cluster of the example, concurrently.
 fn clusters() -> Vec<TestCluster> {
     std::thread::scope(|scope| {
         let starting = CLUSTERS.map(|_| scope.spawn(TestCluster::start));

@@ -1,4 +1,5 @@
-//! Tests of the first hour of a new user: checks of programs, lists for scripts, server messages, pages, colours.
+//! Tests of the first hour of a new user: checks of programs, lists for scripts, server messages, pages,
+//! colours.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::path::Path;
@@ -195,7 +196,7 @@ fn help_lists_every_location_of_the_configuration() {
 fn unusable_serve_arguments_are_a_usage_error_of_one_line() {
     let scratch = Scratch::new();
     for (words, expect) in [
-        (&["serve", "/nonexistent"][..], "error: `/nonexistent` is not a folder\n"),
+        (&["serve", "/nonexistent"][..], "error: `/nonexistent` is not a directory\n"),
         (&["serve", "--bundle", "nowhere.json"], "error: `nowhere.json` is not a file\n"),
         (&["serve", "--bundle", "fs://nowhere.json"], "error: `fs://nowhere.json` is not a file\n"),
     ] {
@@ -470,6 +471,6 @@ fn a_client_certificate_that_cannot_be_used_is_reported_with_its_cause() {
     assert_eq!(code, 1);
     has(
         &rows,
-        "failed cluster cliffs-stage: cannot reach cluster `cliffs-stage`: the HTTP client cannot be set up: certificate of X.509 version 1 or 2, which is not supported",
+        "failed cluster cliffs-stage: cannot reach cluster `cliffs-stage`: the HTTP client cannot be set up: X.509 version 1 and 2 certificates are not supported",
     );
 }

@@ -147,7 +147,7 @@ fn a_loop_warns_of_held_changes_once_and_counts_them() {
     let warning = running.json("\"WARNING\"");
     let (text, run) = (warning["message"].as_str().unwrap(), warning["run"].as_str().unwrap());
     assert!(text.starts_with("held: - remove LimitRange `"), "{warning}");
-    assert!(text.contains("may make without approval"), "it has the reason: {warning}");
+    assert!(text.contains(" the limit of "), "it has the reason: {warning}");
     assert!(text.contains(&format!("`qontract explain run {run}`")), "{warning}");
     assert_eq!(warning["integration"], INTEGRATION);
     let ended = running.json("run ended: held");

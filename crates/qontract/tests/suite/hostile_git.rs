@@ -16,9 +16,9 @@ use rustix::process::{Pid, Signal, kill_process};
 /// Time after which a command counts as hanging. Far less than the deadline of a `git` process.
 const HANG_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Every command that reads a data repo and ends, with its exit code on valid data. `DATA` is the
-/// directory, `HEAD` a revision of it, and a command that begins with `IN` runs in the directory; `SANDBOX` and
-/// `RUNS`, which commands write to, are outside of it.
+/// Every command that reads a data repo and ends, with its exit code on valid data. `DATA` is the directory,
+/// `HEAD` a revision of it, and a command that begins with `IN` runs in the directory; `SANDBOX` and `RUNS`,
+/// which commands write to, are outside of it.
 const COMMANDS: [(&[&str], i32); 27] = [
     (&["validate", "DATA"], 0),
     (&["validate", "HEAD", "--repo", "DATA"], 0),

@@ -243,7 +243,7 @@ impl OutputRow {
         Self { environment: variables.into_iter().filter_map(pair).collect(), line, shows: sign == "+" }
     }
 
-    /// Its output.
+    /// The output.
     fn output(&self, scratch: &Scratch, colour: (&str, &str)) -> String {
         let words = self.line.iter().map(|word| if word == "RUN" { last_run(scratch) } else { word.clone() });
         let output = Command::new(env!("CARGO_BIN_EXE_qontract"))

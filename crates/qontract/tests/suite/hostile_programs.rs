@@ -1,5 +1,5 @@
-//! Process integrations with invalid responses: their secrets are not shown, and an invalid plan is an error of
-//! its shard.
+//! Process integrations with invalid responses: their secrets are not shown, and an invalid plan is an error
+//! of its shard.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Attacks on secrets by an unmerged change: addresses that occur only in the head, identities and faults that
-//! depend on a secret, and guesses.
+//! Attacks on secrets by an unmerged change: addresses that occur only in the head, identities and faults
+//! that depend on a secret, and guesses.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::process::Command;
@@ -73,6 +73,7 @@ fn a_secret_that_only_head_names_is_not_read_in_a_check() {
         repo.template("head", &template);
         let messages = assert_same_output(&repo, both, || repo.check(RESOURCES));
         assert_eq!(messages.code, Some(0), "{}", messages.text);
+        assert!(messages.text.contains(" 1 not planned"), "{}", messages.text);
         assert!(messages.text.contains(address), "{address}: {}", messages.text);
         assert!(!messages.text.contains("canary") && !messages.text.contains("madeup`"), "{}", messages.text);
         assert!(
@@ -157,7 +158,7 @@ fn the_store_is_not_queried_for_secrets_that_only_head_names() {
 fn a_template_may_not_take_an_identity_from_a_secret() {
     let repo = SecretsRepo::new();
     let letters = "{% for c in vault('shop/other', 'client_secret') %}.{{ c }}{% endfor %}";
-    let refused = "takes its `apiVersion`, `kind`, name or namespace from a secret, which is refused";
+    let refused = "takes its `apiVersion`, `kind`, name or namespace from a secret, which is not allowed";
     let no_object = "is not an object when secrets are replaced by their addresses";
     for (template, expect) in [
         (config_map(LEAKING_NAME, ""), no_object),
@@ -248,7 +249,8 @@ fn after_a_secret_was_read_a_fault_shows_neither_line_nor_value() {
                 std::fs::remove_dir_all(repo.scratch.path().join(OBJECTS)).unwrap();
                 repo.reconcile(RESOURCES, options)
             });
-            // Which line of the template changed is public; the fault names no line of its own.
+            // The changed line of the template is public. The fault must not name a line, which could depend on the
+            // secret.
             let mut lines = messages.text.lines();
             while lines.by_ref().any(|line| line.starts_with("error: ")) {
                 let places = lines.by_ref().take_while(|line| line.starts_with("    -->"));

@@ -131,7 +131,7 @@ fn up_survives_deep_directories_and_a_data_repo_that_was_deleted_and_recreated()
     up.until("the data changed");
     // After the repo was deleted and recreated, edits are detected immediately, not only by the next poll.
     fs::remove_dir_all(scratch.path().join("repo")).unwrap();
-    up.until("is not a folder");
+    up.until("is not a directory");
     scratch.copy(&example(), "repo");
     up.until("the data changed");
     for value in ["two", "three", "four"] {
@@ -302,8 +302,8 @@ fn types_that_cannot_be_queried_are_a_finding() {
     let repo = scratch.path().join("repo");
     let team = "- name: Team_v1\n  fields:\n  - {name: name, type: string}\n";
     let types = [
-        ("[]\n", "no type `Query` is described"),
-        (team, "no type `Query` is described"),
+        ("[]\n", "type `Query` is not defined"),
+        (team, "type `Query` is not defined"),
         ("- name: Query\n  fields: []\n", "not a valid GraphQL schema"),
         ("- name: Query\n  fields:\n  - {name: a-b, type: string}\n", "not a valid GraphQL schema"),
     ];

@@ -9,6 +9,7 @@ use crate::support::terminal::Terminal;
 use qontract_testkit::{Scratch, example};
 
 const NAMESPACE: &str = "repo/data/services/catalog/namespaces/catalog-stage.yml";
+const OTHER: &str = "repo/data/services/checkout/namespaces/checkout-stage.yml";
 
 fn stage() -> Scratch {
     let scratch = Scratch::new();
@@ -63,6 +64,14 @@ fn a_loop_with_invalid_data_shows_it_in_log_metrics_and_health() {
     );
     assert!(line.contains("; still reconciling bundle "), "{line}");
     assert_eq!(metric(&address, "qontract_reconcile_data_invalid"), 1);
+    // The same errors are not logged again when another file changes; other errors are.
+    let other = scratch.read(OTHER);
+    scratch.write(OTHER, format!("{other}# a comment\n"));
+    scratch.write(OTHER, "name: [");
+    let line = running.until("data is invalid: ");
+    assert!(line.contains("data is invalid: 2 errors"), "{line}");
+    scratch.write(OTHER, other);
+    running.until("data is invalid: ");
     assert!(metric(&address, "qontract_reconcile_data_invalid_since_timestamp_seconds") > 1_700_000_000);
     // The process is degraded but ready, so that a probe does not restart it: a new process could not use
     // the data either.
@@ -91,7 +100,7 @@ fn a_loop_that_starts_with_invalid_data_is_not_ready_and_reports_it() {
     let mut running = start_loop(&scratch);
     let address = address(&running.until("http://"));
     let line = running.until("data is invalid: ");
-    assert!(line.contains("there is no valid bundle to reconcile yet"), "{line}");
+    assert!(line.contains("no valid bundle to reconcile yet"), "{line}");
     running.until("cannot start the run: no valid bundle yet");
     let answer = get(&address, "/readyz");
     assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("no valid bundle yet"), "{answer}");
@@ -188,8 +197,8 @@ fn approve_takes_the_last_run_that_held_changes_and_names_it() {
     assert_eq!(reconcile("openshift-namespaces", &["--dry-run"]).0, 0);
     let (code, text) = run(&scratch, &["approve", "openshift-limitranges"]);
     assert!(code == 0 && text.contains("integration: openshift-limitranges"), "{text}");
-    let note = text.lines().find(|line| line.contains(" is the last that held changes")).unwrap();
-    assert!(note.starts_with("note: run 2") && note.ends_with("; 1 newer run held nothing"), "{note}");
+    let note = text.lines().find(|line| line.contains(", the last run that held changes")).unwrap();
+    assert!(note.starts_with("note: using run 2") && note.ends_with("; 1 newer run held nothing"), "{note}");
     // `last` is the last run, whatever it held.
     let (code, text) = run(&scratch, &["approve", "last"]);
     assert!(code == 1 && text.contains("openshift-namespaces") && text.contains("held nothing"), "{text}");
@@ -295,6 +304,6 @@ fn an_integration_that_cannot_run_on_this_machine_is_not_checked_and_never_ok() 
     let words = [&["up", "repo", "--once", "--dry-run"][..], &config].concat();
     let (code, text) = run(&scratch, &words);
     assert_eq!(code, 0, "{text}");
-    assert!(text.contains("WARNING skipped: promtool not found at"), "{text}");
+    assert!(text.contains("WARNING integration skipped: promtool not found at"), "{text}");
     assert!(text.contains("; 1 integration not checked"), "{text}");
 }

@@ -100,6 +100,28 @@ fn a_loop_runs_at_once_wakes_with_new_data_serves_health_and_shuts_down() {
     running.signal(Signal::TERM);
     running.until("shutting down; no step in progress");
     assert_eq!(running.child.wait().unwrap().code(), Some(0));
+    // The last run had a base: the data of the first one.
+    let shown = qontract(&scratch).args(["runs", "show", "last", "--runs", "runs"]).output().unwrap();
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("\nbase: ") && !shown.contains("before a decision"), "{shown}");
+}
+
+#[test]
+fn the_record_of_a_loop_says_whether_the_data_differs_from_the_commit() {
+    let scratch = stage();
+    scratch.write(".gitignore", "/sandbox/\n/runs/\n");
+    scratch.commit_all("as it is");
+    let shown_after_run = || {
+        let up = ["up", "repo", "--once", "--sandbox", "sandbox", "--runs", "runs"];
+        assert!(qontract(&scratch).args(up).output().unwrap().status.success());
+        let show = ["runs", "show", "openshift-namespace-labels", "--runs", "runs"];
+        String::from_utf8(qontract(&scratch).args(show).output().unwrap().stdout).unwrap()
+    };
+    let text = shown_after_run();
+    assert!(text.contains(" (commit ") && !text.contains("modified"), "{text}");
+    scratch.write(NAMESPACE, scratch.read(NAMESPACE).replace("tier: edge", "tier: core"));
+    let text = shown_after_run();
+    assert!(text.contains(", modified)\n") && text.contains("core"), "{text}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! support code is shared.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
+mod callers;
 mod canaries;
 mod cases;
 mod cli;
@@ -39,6 +40,7 @@ mod removal_budget;
 mod repo_cache;
 mod report_details;
 mod runs;
+mod safe_removals;
 mod screen;
 mod secret_store;
 mod serve;
@@ -46,3 +48,4 @@ mod shutdown;
 mod support;
 mod templates;
 mod up;
+mod waits;

@@ -263,8 +263,8 @@ fn sources(root: &Path) -> Vec<(PathBuf, String)> {
     sources
 }
 
-/// The names of variables that a source reads: upper-case strings, or constants with such strings, as the first
-/// argument of a function that reads a variable.
+/// The names of variables that a source reads: upper-case strings, or constants with such strings, as the
+/// first argument of a function that reads a variable.
 fn variables(code: &str, all: &str) -> Vec<String> {
     let readers = [
         "var", "var_os", "variable", "word", "number", "path", "absolute", "folder", "seconds", "boolean",

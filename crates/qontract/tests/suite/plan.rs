@@ -1,4 +1,5 @@
-//! Tests of the reports about a change (`plan`, `diff` and `affected`), and of the exit codes of all dry runs.
+//! Tests of the reports about a change (`plan`, `diff` and `affected`), and of the exit codes of all dry
+//! runs.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::path::Path;
@@ -131,7 +132,7 @@ fn newer_commits_of_the_default_branch_are_not_part_of_a_change() {
     let text = stderr(&output);
     assert!(text.contains("openshift-resources: affected"), "{text}");
     assert!(!text.contains("openshift-namespace-labels: affected"), "{text}");
-    assert!(text.contains("where `HEAD` left `origin/HEAD`"), "{text}");
+    assert!(text.contains("where `HEAD` branched off `origin/HEAD`"), "{text}");
     // If the base is named, it is compared with the tip.
     let output = qontract(&clone, &["affected", "origin/HEAD", "."]);
     assert!(stderr(&output).contains("openshift-namespace-labels: affected"), "{}", stderr(&output));
@@ -182,7 +183,7 @@ fn a_plan_of_invalid_data_reports_the_findings() {
     assert!(finding["message"].as_str().unwrap().contains("nope"), "{finding}");
     let place = line_of(&scratch, STAGE, "nope:");
     assert_eq!(format!("{STAGE}:{}", finding["line"]), place, "{finding}");
-    assert!(markdown.contains("### Plan: the data of head does not validate: "), "{markdown}");
+    assert!(markdown.contains("### Plan: the data of head is invalid: "), "{markdown}");
     let line =
         format!("- **error** `{}`: `{place}:{}`: ", finding["code"].as_str().unwrap(), finding["column"]);
     assert!(markdown.contains(&line), "{markdown}");
@@ -194,6 +195,27 @@ fn a_plan_of_invalid_data_reports_the_findings() {
     }
     // The working tree differs from the commit.
     assert_eq!(report["head"]["modified"], true, "{report:#}");
+    assert_eq!(report["totals"]["errors"], invalid["errors"], "{report:#}");
+}
+
+#[test]
+fn omitted_characters_and_fields_are_counted_after_the_shown_ones() {
+    let scratch = applied_example();
+    let template = "resources/shop/app-config.configmap.yaml.j2";
+    let keys: Vec<String> = (0..200).map(|number| format!("  KEY_{number}: \"1\"\n")).collect();
+    let keys = keys.concat();
+    edit(&scratch, template, "\ndata:\n", &format!("\ndata:\n  A_LONG: \"{}\"\n{keys}", "A".repeat(1_000)));
+    let shown = format!("\"{}… (800 more characters)\"", "A".repeat(200));
+    let text = out(&plan(&scratch, &["HEAD", "."]));
+    assert!(text.contains(&format!("+ data.A_LONG: {shown}\n")), "{text}");
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let more = lines.iter().position(|line| line.starts_with("… and ")).unwrap();
+    assert!(lines[more - 1].starts_with("+ data.KEY_") && lines[more + 1].starts_with("--> "), "{text}");
+    let markdown = out(&plan(&scratch, &["HEAD", ".", "-o", "md"]));
+    assert!(markdown.contains(&format!("added `data.A_LONG`: `{shown}`\n")), "{markdown}");
+    let lines: Vec<&str> = markdown.lines().map(str::trim).collect();
+    let more = lines.iter().position(|line| line.starts_with("- `… and ")).unwrap();
+    assert!(lines[more - 1].starts_with("- added `data.KEY_"), "{markdown}");
 }
 
 #[test]
@@ -418,6 +440,21 @@ fn causes_are_the_lines_that_matter_to_the_integration() {
         assert_eq!(row(name)["shards"][0]["differs"], serde_json::json!([line]), "{name}: {rows:#}");
     }
     assert_eq!(row("openshift-routes")["affected"], false, "{rows:#}");
+    // Fields that are not read, in files that a reference may read as another type.
+    let (cluster, quota) = ("data/clusters/harbor-prod.yml", "data/platform/quotas/small.yml");
+    for file in [cluster, quota] {
+        edit(&scratch, file, "description: ", "description: other ");
+    }
+    edit(&scratch, quota, "pods: 20", "pods: 21");
+    let rows = json(&qontract(scratch.path(), &["affected", "HEAD", ".", "-o", "json"]));
+    let causes = |name: &str| {
+        let row = rows.as_array().unwrap().iter().find(|row| row["integration"] == name);
+        row.unwrap()["causes"].clone()
+    };
+    let label = line_of(&scratch, STAGE, "tier: core");
+    assert_eq!(causes("openshift-namespace-labels"), serde_json::json!([label]), "{rows:#}");
+    let pods = line_of(&scratch, quota, "pods: 21");
+    assert_eq!(causes("openshift-resourcequotas"), serde_json::json!([pods]), "{rows:#}");
     // A template: the line of the resource.
     scratch.git(&["checkout", "--quiet", "."]);
     let template = "resources/shop/app-config.configmap.yaml.j2";

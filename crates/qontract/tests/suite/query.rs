@@ -28,6 +28,23 @@ fn query_reads_a_directory_a_bundle_and_a_revision() {
 }
 
 #[test]
+fn the_directory_of_the_data_repo_is_the_default_data() {
+    let scratch = Scratch::copy_of(&vectors().join("repo"));
+    let elsewhere = Scratch::new();
+    let repo = scratch.path().to_str().expect("a path");
+    for words in [&["get", "apps"][..], &["query", "{ apps_v1 { name } }"], &["validate"]] {
+        let here = command::qontract(scratch.path(), words);
+        let there = command::qontract(elsewhere.path(), &[words, &["--repo", repo]].concat());
+        assert!(there.status.success(), "{words:?}: {}", String::from_utf8_lossy(&there.stderr));
+        assert_eq!(
+            String::from_utf8_lossy(&there.stdout),
+            String::from_utf8_lossy(&here.stdout),
+            "{words:?}"
+        );
+    }
+}
+
+#[test]
 fn query_takes_variables_and_an_operation() {
     let text = "query A($p: String) { apps_v1(path: $p) { name } } query B { teams_v1 { name } }";
     let variables = "{\"p\": \"/apps/search.yml\"}";

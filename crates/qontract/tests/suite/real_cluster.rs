@@ -190,7 +190,7 @@ fn errors_of_the_operator_are_reported_as_such() {
     stage.declare(&stage.name("never"), "");
     for (config, expect) in [
         ("[creds.admin]\ntoken = \"wrong\"\n", "the credentials are not accepted"),
-        ("[creds.admin]\ntoken = \"a\\nb\"\n", "its token or its address cannot be sent"),
+        ("[creds.admin]\ntoken = \"a\\nb\"\n", "its token or address cannot be used in an HTTP request"),
         (
             "[creds.admin]\ntoken = \"x\"\nserver = \"https://elsewhere.example.com\"\n",
             "its credentials are for the server `https://elsewhere.example.com`",

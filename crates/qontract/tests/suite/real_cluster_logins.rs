@@ -1,5 +1,5 @@
-//! Tests of logins to a real API server: with a client certificate of a kubeconfig, and with a configuration of
-//! the peer.
+//! Tests of logins to a real API server: with a client certificate of a kubeconfig, and with a configuration
+//! of the peer.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::process::Command;

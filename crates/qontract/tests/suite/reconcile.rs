@@ -165,7 +165,7 @@ fn the_audit_log_names_changes_that_were_not_done() {
     assert!(!lines.is_empty());
     for line in lines {
         assert!(
-            line.contains("failed, and was not done: + create") && line.contains(r#""done":false"#),
+            line.contains("failed without effect: + create") && line.contains(r#""done":false"#),
             "{line}"
         );
     }

@@ -233,7 +233,7 @@ fn a_run_killed_between_reservation_and_removal_converges_within_one_budget() {
     let (code, shown) = reconcile(&scratch);
     assert_eq!((code, things(&scratch)), (Some(1), 4), "{shown}");
     assert!(
-        shown.contains("1 removals after 10 in the last 24 h are more than the 10 that a shard may make"),
+        shown.contains("1 removal after 10 in the last 24 h exceeds the limit of 10 for a shard"),
         "{shown}"
     );
     scratch.write("keep", "t00\nt01\nt02\nt03\n");

@@ -78,15 +78,15 @@ fn the_cache_of_a_large_data_repo_does_not_change_results() {
         use std::os::unix::fs::PermissionsExt as _;
         // A directory that others could write to is neither read nor written.
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
-        fs::write(folder.join("right"), "theirs").unwrap();
+        fs::write(folder.join("validation"), "theirs").unwrap();
         fs::remove_file(folder.join("index")).unwrap();
         check(repo, &cache, true);
-        assert_eq!(fs::read(folder.join("right")).unwrap(), b"theirs");
+        assert_eq!(fs::read(folder.join("validation")).unwrap(), b"theirs");
         assert!(!folder.join("index").exists());
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
     }
     fs::write(folder.join("index"), "nonsense").unwrap();
-    fs::write(folder.join("right"), "nonsense").unwrap();
+    fs::write(folder.join("validation"), "nonsense").unwrap();
     check(repo, &cache, true);
 }
 
@@ -94,7 +94,7 @@ fn the_cache_of_a_large_data_repo_does_not_change_results() {
 fn a_run_uses_the_cache_and_still_validates() {
     let (scratch, caches) = (large(), Scratch::new());
     let (repo, cache) = (scratch.path(), caches.path().join("cache"));
-    let right = || kept(&cache).expect("something is kept").0.join("right");
+    let validation = || kept(&cache).expect("something is kept").0.join("validation");
     let runs = caches.path().join("runs").display().to_string();
     // This data repo defines no integration of the binary: a run ends after validation.
     let words = ["reconcile", "openshift-namespaces", "--data", ".", "--dry-run", "--runs", &runs];
@@ -105,15 +105,15 @@ fn a_run_uses_the_cache_and_still_validates() {
             let text = String::from_utf8_lossy(&output.stderr).into_owned();
             text.lines().filter(|line| !line.contains("explain run")).collect::<Vec<_>>().join("\n")
         };
-        assert_eq!(seen(&cold).contains("does not validate"), !good, "{}", seen(&cold));
+        assert_eq!(seen(&cold).contains("is invalid; no integration runs on it"), !good, "{}", seen(&cold));
         assert_eq!((warm.status, seen(&warm)), (cold.status, seen(&cold)));
     };
     // A query does not validate, and adds nothing to the cache.
     let asked = run(repo, cache.to_str().unwrap(), &["query", "{ teams_v1 { name } }"]);
     assert!(asked.status.success());
-    assert!(!right().exists());
+    assert!(!validation().exists());
     check(true);
-    assert!(right().exists());
+    assert!(validation().exists());
     let file = repo.join("data/teams/7/27.yml");
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, format!("{text}nobody: knows this field\n")).unwrap();
@@ -132,7 +132,7 @@ fn a_run_uses_the_cache_and_still_validates() {
     let schema = "schemas/tiny/team-1.yml";
     scratch.write(schema, scratch.read(schema).replace("name: {type: string,", "name: {type: integer,"));
     check(false);
-    fs::write(right(), "nonsense").unwrap();
+    fs::write(validation(), "nonsense").unwrap();
     check(false);
 }
 

@@ -1,4 +1,5 @@
-//! Tests of details in reports: the current reason of a held change, and the values that a replacement removes.
+//! Tests of details in reports: the current reason of a held change, and the values that a replacement
+//! removes.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use crate::support::command::qontract;
@@ -46,7 +47,7 @@ fn a_held_change_is_reported_with_its_current_reason() {
     assert!(text.contains("it loses 6 of 7 keys"), "{text}");
     let text = run(&["--dry-run"]);
     assert!(text.contains("held since ") && text.contains("approved: it loses 6 of 7 keys"), "{text}");
-    assert!(text.contains("more than the 0 that a shard may make"), "{text}");
+    assert!(text.contains("the limit of 0 for a shard"), "{text}");
     // Then it would be removed.
     repo.entries("head", "");
     for more in [&["--dry-run"][..], &[], &["--dry-run"]] {

@@ -1,4 +1,4 @@
-//! Tests of the table of `up` on terminals of several sizes, with a terminal emulator.
+//! Tests of the `up` table on terminals of several sizes, with a terminal emulator.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::fs::{File, OpenOptions};

@@ -1,5 +1,5 @@
-//! Tests of a secret store that fails during a run: nothing is removed, and objects whose secrets were read are
-//! processed.
+//! Tests of a secret store that fails during a run: nothing is removed, and objects whose secrets were read
+//! are processed.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::process::Command;

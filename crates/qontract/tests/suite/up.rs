@@ -54,7 +54,7 @@ fn an_integration_with_missing_tools_is_skipped_and_logged_once() {
     let scratch = stage();
     scratch.write("config.toml", "[promtool]\npath = \"/no/promtool\"\n");
     let (code, printed) = once(scratch.path(), &["--config", "config.toml"]);
-    let line = "skipped: promtool not found at `/no/promtool`: not an executable file; set `path` of `[promtool]` in the configuration; not checked";
+    let line = "integration skipped: promtool not found at `/no/promtool`: not an executable file; set `path` of `[promtool]` in the configuration; its changes are unknown";
     assert!(code == 0 && printed.matches(line).count() == 1, "{printed}");
     assert!(!printed.contains("ok changes=0 held=0 integration=prometheus-rules-tester"), "{printed}");
     assert!(printed.contains("ok changes=0 held=0 integration=resource-template-tester"), "{printed}");

@@ -73,7 +73,8 @@ impl Rows {
         self.rows.iter().map(row).collect()
     }
 
-    /// The rows as a list of values, without absent fields; a single value if `one` object was requested and it exists.
+    /// The rows as a list of values, without absent fields; a single value if `one` object was requested and
+    /// it exists.
     pub fn values(&self, one: bool) -> Value {
         let value = |(row, file): &(Value, Option<String>)| {
             let mut shown = decode_row(row);

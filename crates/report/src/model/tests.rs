@@ -13,6 +13,7 @@ fn change(action: ChangeAction, held: bool) -> ReportedChange {
         summary: "x".to_owned(),
         fields: Vec::new(),
         notes: Vec::new(),
+        trailing_notes: Vec::new(),
         location: None,
         approvable: held,
         held: held.then(|| "why".to_owned()),
@@ -27,7 +28,7 @@ fn fault() -> ReportedFault {
 
 #[test]
 fn disabled_shards_are_counted_once_for_each_reason() {
-    let mut report = PlanReport::new("dry run", None, RevisionInfo::default());
+    let mut report = PlanReport::new(RunMode::DryRun, None, RevisionInfo::default());
     let disabled = |reason: &str, shards: &[&str]| DisabledShards {
         reason: reason.to_owned(),
         shards: shards.iter().map(|&shard| shard.to_owned()).collect(),
@@ -48,7 +49,7 @@ fn disabled_shards_are_counted_once_for_each_reason() {
 
 #[test]
 fn unchecked_integrations_are_in_the_order_of_their_names() {
-    let mut report = PlanReport::new("dry run", None, RevisionInfo::default());
+    let mut report = PlanReport::new(RunMode::DryRun, None, RevisionInfo::default());
     for name in ["b", "a"] {
         let (integration, reason) = (name.to_owned(), "x".to_owned());
         report.add_unchecked(UncheckedIntegration { integration, reason });
@@ -82,6 +83,8 @@ fn integration(name: &str, status: ReportStatus, totals: Totals) -> IntegrationR
         causes: Vec::new(),
         changes: Vec::new(),
         waits: Vec::new(),
+        rollouts: Vec::new(),
+        degraded: Vec::new(),
         errors: Vec::new(),
         notes: Vec::new(),
         disabled: Vec::new(),
@@ -106,6 +109,7 @@ fn changes_are_counted_by_kind_and_held_ones_apart() {
         fields_removed: 0,
         held: 4,
         not_done: 1,
+        not_planned: 0,
         errors: 2,
         applied: None,
     };
@@ -114,7 +118,7 @@ fn changes_are_counted_by_kind_and_held_ones_apart() {
 
 #[test]
 fn a_report_sums_its_integrations_in_order_and_has_the_worst_status() {
-    let mut report = PlanReport::new("dry run", None, RevisionInfo::default());
+    let mut report = PlanReport::new(RunMode::DryRun, None, RevisionInfo::default());
     assert_eq!(report.status, ReportStatus::Unchanged);
     let one = Totals {
         add: 1,
@@ -124,6 +128,7 @@ fn a_report_sums_its_integrations_in_order_and_has_the_worst_status() {
         fields_removed: 1,
         held: 5,
         not_done: 2,
+        not_planned: 3,
         errors: 6,
         applied: None,
     };
@@ -139,6 +144,7 @@ fn a_report_sums_its_integrations_in_order_and_has_the_worst_status() {
         fields_removed: 3,
         held: 15,
         not_done: 6,
+        not_planned: 9,
         errors: 18,
         applied: Some(7),
     };

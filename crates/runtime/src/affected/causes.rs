@@ -48,11 +48,15 @@ pub struct Cause {
     /// The path of the file in base, if it was renamed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renamed_from: Option<Box<str>>,
+    /// Whether a reference may read the file as another type, so that it is not known whether the field is
+    /// read.
+    #[serde(skip)]
+    pub is_mistyped: bool,
 }
 
 impl Cause {
     fn new(what: CauseKind, place: Option<SourceLocation>) -> Self {
-        Self { what, place, gone: false, renamed_from: None }
+        Self { what, place, gone: false, renamed_from: None, is_mistyped: false }
     }
 }
 
@@ -74,10 +78,13 @@ pub fn footprint(sides: &EnginePair<'_>, meta: &IntegrationMeta) -> Option<Vec<C
             base.mistyped_targets().contains(&change.path) || head.mistyped_targets().contains(&change.path);
         let (old, new) = (change.change.before(), change.change.after());
         let sees = |footprint: &Footprint| footprint.sees(old.map(AsRef::as_ref), new.map(AsRef::as_ref));
-        if stray || footprints.iter().any(sees) {
+        if footprints.iter().any(sees) {
             causes.extend(datafile(change, |schema, pointer| {
                 footprints.iter().any(|footprint| footprint.reads(schema, pointer))
             }));
+        } else if stray {
+            let mistyped = datafile(change, |_, _| true).into_iter();
+            causes.extend(mistyped.map(|cause| Cause { is_mistyped: true, ..cause }));
         }
     }
     if footprints.iter().any(Footprint::resources) {
@@ -108,7 +115,7 @@ fn datafile(
     };
     let schema = change.either().schema().unwrap_or_default();
     let pointers = fields(&old.value, &new.value).into_iter().map(|field| {
-        // Where a list item was removed, head has another item at that index: the cause is the list.
+        // If head has another item at the index of a removed list item, the cause is the list.
         let is_taken = field.change.after().is_none() && new.value.pointer(&field.pointer).is_some();
         let list = field.pointer.rfind('/').filter(|_| is_taken);
         field.pointer[..list.unwrap_or(field.pointer.len())].to_owned()
@@ -182,7 +189,7 @@ pub fn without_moved_references(causes: Vec<Cause>, diff: &Diff, renames: &Renam
 /// Omits changed fields that do not explain a difference in the declared state.
 ///
 /// This is possible only if the location of every difference is known and a field changed there: then changes
-/// elsewhere are not the cause. Otherwise all causes are kept. `names` returns whether the value at the first
+/// elsewhere are not the cause. Otherwise all causes are kept, except for fields that may not be read. `names` returns whether the value at the first
 /// location names the file of the second one, as an entry names its template; then a change to that file
 /// explains the difference.
 pub fn relevant(
@@ -205,12 +212,27 @@ pub fn relevant(
         })
     };
     if !differences().all(|difference| is_explained(difference.place.as_ref())) {
-        return causes;
+        let files: Option<BTreeSet<&str>> =
+            differences().map(|difference| difference.place.as_ref().map(|place| &*place.path)).collect();
+        return match files {
+            Some(files) => without_unread_files(causes, &files),
+            None => causes,
+        };
     }
     let is_relevant = |cause: &Cause| {
         differences().filter_map(|difference| difference.place.as_ref()).any(|place| explains(cause, place))
     };
     causes.into_iter().filter(is_relevant).collect()
+}
+
+/// Omits fields of which it is not known whether they are read, in files without differences. They are kept if
+/// they are the only causes.
+fn without_unread_files(causes: Vec<Cause>, files: &BTreeSet<&str>) -> Vec<Cause> {
+    let is_unread = |cause: &Cause| {
+        cause.is_mistyped && !cause.place.as_ref().is_some_and(|place| files.contains(&*place.path))
+    };
+    let (unread, others): (Vec<Cause>, Vec<Cause>) = causes.into_iter().partition(is_unread);
+    if others.is_empty() { unread } else { others }
 }
 
 /// Whether the value at `place`, in base or head, contains the path of the file of `cause`.

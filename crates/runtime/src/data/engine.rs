@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use qontract_graphql::{Engine, Request, TypedError};
 
+use super::query_name::{abbreviate, quoted};
 use super::{BundleReader, DataError, QueryRequest, UntypedAnswer};
 use crate::source_location::SourceLocations;
 
@@ -72,7 +73,7 @@ fn request(query: QueryRequest<'_>) -> Request<'_> {
 }
 
 fn refused(query: QueryRequest<'_>, error: TypedError) -> DataError {
-    let query = super::quoted(query.operation.unwrap_or(&super::abbreviate(query.text)));
+    let query = quoted(query.operation.unwrap_or(&abbreviate(query.text)));
     let why = match error {
         TypedError::Failed(failures) => {
             failures.iter().map(|failure| failure.message.as_str()).collect::<Vec<_>>().join("; ")

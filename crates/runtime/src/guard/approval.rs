@@ -19,9 +19,9 @@ pub const DEFAULT_APPROVAL_DAYS: i32 = 7;
 pub struct ObjectRef {
     /// The scope of the object, as it is spelled in plans.
     pub target: String,
-    /// Its kind.
+    /// The kind.
     pub kind: String,
-    /// Its name.
+    /// The name.
     pub name: String,
 }
 
@@ -61,16 +61,16 @@ pub struct Approval {
 /// The validity of an approval on a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Validity {
-    /// It is valid.
+    /// The approval is valid.
     Valid,
-    /// Its last day has passed.
+    /// The last day of the approval has passed.
     Expired,
-    /// Its last day is not a valid date, so it is never valid.
+    /// The last day is not a valid date, so the approval is never valid.
     NoDate,
 }
 
 impl Approval {
-    /// Its validity on `today`.
+    /// The validity of the approval on `today`.
     pub fn validity(&self, today: Date) -> Validity {
         match self.expiration.parse::<Date>() {
             Ok(last) if today <= last => Validity::Valid,
@@ -138,7 +138,7 @@ impl Approvals {
 /// A datafile that approves removals. `Display` writes the content of the file.
 #[derive(Clone, Copy, Debug)]
 pub struct ApprovalFile<'a> {
-    /// Its unique name in the data.
+    /// The unique name in the data.
     pub name: &'a str,
     /// The reason for the removals.
     pub description: &'a str,

@@ -39,7 +39,7 @@ pub struct Budgets {
     pub integration: Budget,
     /// The length of the window.
     pub window: SignedDuration,
-    /// The limits from which on a change counts as a removal.
+    /// The limits at which a change counts as a removal.
     pub keys: KeyLimits,
 }
 

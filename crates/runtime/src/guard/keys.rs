@@ -23,7 +23,7 @@ pub struct FieldLoss {
     pub depends_on_secret: bool,
 }
 
-/// The limits from which on a loss of keys counts as a removal.
+/// The limits at which a loss of keys counts as a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyLimits {
     /// Number of lost keys that counts as a removal.

@@ -38,6 +38,19 @@ pub struct LedgerEntry {
     /// The object.
     #[serde(flatten)]
     pub object: ObjectRef,
+    /// Identifies the object among objects that have had the same name; absent if its target has no such
+    /// identifier, and in a ledger of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incarnation: Option<String>,
+}
+
+/// A removed object, as the ledger counts it.
+pub(super) type RemovedObject<'a> = (&'a ObjectRef, Option<&'a str>);
+
+impl LedgerEntry {
+    pub(super) fn removed_object(&self) -> RemovedObject<'_> {
+        (&self.object, self.incarnation.as_deref())
+    }
 }
 
 /// A removal that is held until it is approved or the object is declared again.
@@ -105,11 +118,11 @@ impl LedgerState {
         &self,
         start: Timestamp,
         select: impl Fn(&LedgerEntry) -> bool,
-    ) -> BTreeSet<&ObjectRef> {
+    ) -> BTreeSet<RemovedObject<'_>> {
         self.removals
             .iter()
             .filter(|entry| entry.at > start && select(entry))
-            .map(|entry| &entry.object)
+            .map(LedgerEntry::removed_object)
             .collect()
     }
 
@@ -118,10 +131,11 @@ impl LedgerState {
         self.held.iter().find(|entry| entry.object == *object)
     }
 
-    /// Adds removals; an earlier reservation of the same object is replaced.
+    /// Adds removals; an earlier reservation of the same object is replaced, unless the object was created
+    /// again since.
     pub(super) fn reserve(&mut self, entries: Vec<LedgerEntry>) {
-        let again: BTreeSet<&ObjectRef> = entries.iter().map(|entry| &entry.object).collect();
-        self.removals.retain(|entry| !again.contains(&entry.object));
+        let again: BTreeSet<RemovedObject<'_>> = entries.iter().map(LedgerEntry::removed_object).collect();
+        self.removals.retain(|entry| !again.contains(&entry.removed_object()));
         self.removals.extend(entries);
         self.removals.sort_by(|a, b| (a.at, &a.object).cmp(&(b.at, &b.object)));
     }
@@ -137,9 +151,9 @@ impl LedgerState {
 /// next state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerSnapshot {
-    /// Its content.
+    /// The content.
     pub state: LedgerState,
-    /// Its version; `None` if it was never stored.
+    /// The version; `None` if the ledger was never stored.
     pub version: Option<String>,
 }
 
@@ -158,7 +172,7 @@ pub enum LedgerError {
     /// The ledger does not exist: it was never initialised, or was lost completely.
     #[error("the removal ledger in `{place}` is not initialised; if it is new, run `{init}`")]
     NotInitialised {
-        /// Its location.
+        /// The location of the ledger.
         place: String,
         /// The command that initialises it.
         init: String,
@@ -166,7 +180,7 @@ pub enum LedgerError {
     /// Parts of the ledger are lost or damaged.
     #[error("the removal ledger in `{place}` {what}; restore it, or start a new one with `{init}`")]
     Damaged {
-        /// Its location.
+        /// The location of the ledger.
         place: String,
         /// The damage, in words.
         what: String,
@@ -251,7 +265,8 @@ mod tests {
     fn entry(second: i64, name: &str) -> LedgerEntry {
         let object =
             ObjectRef { target: "cluster=c".to_owned(), kind: "ConfigMap".to_owned(), name: name.to_owned() };
-        LedgerEntry { at: at(second), run: "run".to_owned(), shard: "all".to_owned(), caller: None, object }
+        let (run, shard) = ("run".to_owned(), "all".to_owned());
+        LedgerEntry { at: at(second), run, shard, caller: None, object, incarnation: None }
     }
 
     fn names(state: &LedgerState) -> Vec<(i64, &str)> {
@@ -283,7 +298,7 @@ mod tests {
             ..Default::default()
         };
         let counted: Vec<&str> =
-            state.reserved(at(10), |_| true).into_iter().map(|object| object.name.as_str()).collect();
+            state.reserved(at(10), |_| true).into_iter().map(|(object, _)| object.name.as_str()).collect();
         assert_eq!(counted, ["b", "c"]);
         assert_eq!(state.reserved(at(10), |entry| entry.object.name == "b").len(), 1);
     }
@@ -293,6 +308,19 @@ mod tests {
         let mut state = LedgerState { removals: vec![entry(10, "a"), entry(11, "b")], ..Default::default() };
         state.reserve(vec![entry(20, "c"), entry(20, "a")]);
         assert_eq!(names(&state), [(11, "b"), (20, "a"), (20, "c")]);
+    }
+
+    #[test]
+    fn an_object_that_was_created_again_counts_again() {
+        let of = |second, incarnation: &str| LedgerEntry {
+            incarnation: Some(incarnation.to_owned()),
+            ..entry(second, "a")
+        };
+        let mut state = LedgerState { removals: vec![of(10, "one")], ..Default::default() };
+        state.reserve(vec![of(20, "one")]);
+        assert_eq!(state.reserved(at(0), |_| true).len(), 1);
+        state.reserve(vec![of(30, "two")]);
+        assert_eq!((names(&state), state.reserved(at(0), |_| true).len()), (vec![(20, "a"), (30, "a")], 2));
     }
 
     #[test]

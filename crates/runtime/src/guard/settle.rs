@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     HeldEntry, LedgerEntry, LedgerState, MissingApproval, ObjectRef, Proposal, Refusal, RemovalGuard,
-    ShardCount, ShardFacts, Verdicts, caller_of,
+    ShardCount, ShardFacts, Verdicts,
 };
 use crate::plan::{Change, ChangeKind};
 
@@ -37,9 +37,17 @@ impl RemovalGuard {
                     let object = ObjectRef::from(&change.object);
                     match refusal {
                         None => {
-                            let caller = caller_of(&change.object.scope).map(str::to_owned);
+                            let caller = change.object.scope.caller().map(str::to_owned);
                             let (run, shard) = (run.to_owned(), shard.clone());
-                            reserved.push(LedgerEntry { at: self.now, run, shard, caller, object });
+                            let incarnation = change.incarnation.clone();
+                            reserved.push(LedgerEntry {
+                                at: self.now,
+                                run,
+                                shard,
+                                caller,
+                                object,
+                                incarnation,
+                            });
                         }
                         Some(Refusal::Unapproved(MissingApproval { reason, .. })) => {
                             held.insert(object, HoldReason { why: reason, change: change.kind });
@@ -90,7 +98,7 @@ fn readable_scopes(facts: &ShardFacts) -> BTreeSet<String> {
 fn count_objects(facts: &ShardFacts) -> ShardCount {
     let mut callers: BTreeMap<String, usize> = BTreeMap::new();
     for (scope, count) in &facts.counts {
-        if let Some(caller) = caller_of(scope) {
+        if let Some(caller) = scope.caller() {
             *callers.entry(caller.to_owned()).or_default() += count;
         }
     }
@@ -222,6 +230,7 @@ mod tests {
             shard: "n=s".to_owned(),
             caller: None,
             object: (&object("c", &format!("old{number}"))).into(),
+            incarnation: None,
         };
         let before = LedgerState { removals: (0..1500).map(old).collect(), ..LedgerState::default() };
         assert_eq!(settle(&before, &facts(5), "").removals.len(), 1500);

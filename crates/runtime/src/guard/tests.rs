@@ -72,6 +72,7 @@ fn ledger(ago: i64, words: &str) -> LedgerState {
             shard,
             caller,
             object: thing,
+            incarnation: None,
         }
     };
     LedgerState { removals: words.split_whitespace().map(entry).collect(), ..LedgerState::default() }
@@ -95,7 +96,7 @@ fn ten_removals_are_allowed_and_eleven_are_all_held() {
     assert_eq!(held(&guard(), &facts(50), &removals(10)), [""; 0]);
     let eleven = held(&guard(), &facts(50), &(removals(11) + " +new ~old"));
     assert_eq!(eleven.len(), 11);
-    assert_eq!(eleven[0], "0: 11 removals are more than the 10 that a shard may make without approval");
+    assert_eq!(eleven[0], "0: 11 removals exceed the limit of 10 for a shard without approval");
     assert_eq!(held(&guard(), &facts(200), &removals(20)), [""; 0], "10 % of 200");
     assert_eq!(held(&guard(), &facts(200), &removals(21)).len(), 21);
 }
@@ -109,7 +110,7 @@ fn removals_of_the_last_day_count_whichever_process_made_them() {
     assert_eq!(
         held,
         ["0", "1"].map(|name| format!(
-            "{name}: 2 removals after 9 in the last 24 h are more than the 10 that a shard may make without approval"
+            "{name}: 2 removals after 9 in the last 24 h exceed the limit of 10 for a shard without approval"
         ))
     );
     assert_eq!(

@@ -3,14 +3,16 @@
 mod texts;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::ProcessState;
+use super::{ObjectDeclaration, ObjectShardDeclaration, ProcessState};
 use crate::fault::Fault;
 use crate::key::{Scope, ShardKey};
-use crate::plan::{Change, ChangeKind, ObjectKey, Plan, PlanStage, Step, StepGroup, Wait};
+use crate::meta::Patience;
+use crate::plan::{Change, ChangeKind, Degradation, ObjectKey, Plan, PlanStage, Step, StepGroup, Wait};
 use crate::source_location::{SourceLocation, SourceLocations};
 use crate::state::{DeclaredState, DisabledReason, Shard};
 use crate::type_erasure::{DesiredFact, DesiredKind};
@@ -44,20 +46,51 @@ impl From<&ShardKey> for WireDimensions {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DescribeResponse {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its description.
+    /// The description.
     #[serde(rename = "description")]
     pub about: String,
-    /// Its queries.
+    /// The queries.
     #[serde(default)]
     pub queries: Vec<WireQuery>,
-    /// Its flags.
+    /// The flags.
     #[serde(default)]
     pub flags: Vec<WireFlag>,
     /// Whether it supports a sandbox directory.
     #[serde(default)]
     pub sandbox: bool,
+    /// How long a run waits for operations in progress.
+    pub patience: Option<WirePatience>,
+    /// Whether it plans and applies its own steps, or only declares Kubernetes objects.
+    #[serde(default)]
+    pub form: ProgramForm,
+}
+
+/// The requests that a program responds to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProgramForm {
+    /// `declare`, `plan` and `apply`.
+    #[default]
+    Steps,
+    /// Only `declare`: it declares Kubernetes objects, and qontract manages them.
+    Objects,
+}
+
+/// How long a run waits, in seconds.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WirePatience {
+    every: u32,
+    total: u32,
+}
+
+impl From<WirePatience> for Patience {
+    fn from(wire: WirePatience) -> Self {
+        let seconds = |number: u32| Duration::from_secs(number.into());
+        Self { every: seconds(wire.every), total: seconds(wire.total) }
+    }
 }
 
 /// A query.
@@ -66,7 +99,7 @@ pub struct DescribeResponse {
 pub struct WireQuery {
     /// The name of its operation.
     pub name: String,
-    /// Its GraphQL document.
+    /// The GraphQL document.
     pub text: String,
 }
 
@@ -74,9 +107,9 @@ pub struct WireQuery {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WireFlag {
-    /// Its name, without dashes.
+    /// The name, without dashes.
     pub name: String,
-    /// Its help text.
+    /// The help text.
     #[serde(default)]
     pub help: String,
     /// The dimension by which it selects shards.
@@ -161,7 +194,8 @@ impl DeclareResponse {
         self
     }
 
-    /// Converts the response to declared state; locations are looked up in the locations of the query results.
+    /// Converts the response to declared state; locations are looked up in the locations of the query
+    /// results.
     pub fn into_state(self, places: &BTreeMap<String, SourceLocations>) -> ProcessState {
         let find = |at: &ResultPointer| {
             let place = places.get(&at.query)?.of(&at.object)?;
@@ -178,6 +212,54 @@ impl DeclareResponse {
             declared.add_fault(wire_fault.key.key(), fault);
         }
         declared
+    }
+}
+
+/// The response to `declare` of a program that declares Kubernetes objects.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeclareObjectsResponse {
+    #[serde(default)]
+    shards: Vec<WireObjectShard>,
+    #[serde(default)]
+    faults: Vec<WireFault>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WireObjectShard {
+    cluster: String,
+    namespace: String,
+    caller: Option<String>,
+    kinds: Vec<String>,
+    #[serde(default)]
+    objects: Vec<Value>,
+    place: Option<ResultPointer>,
+}
+
+impl DeclareObjectsResponse {
+    /// Applies `redact` to the messages of faults.
+    pub fn redacted(mut self, redact: impl Fn(&str) -> String) -> Self {
+        for WireFault { text, hint, .. } in &mut self.faults {
+            *text = redact(text);
+            *hint = hint.as_deref().map(&redact);
+        }
+        self
+    }
+
+    /// The declaration; locations are looked up in the locations of the query results.
+    pub fn into_declaration(self, places: &BTreeMap<String, SourceLocations>) -> ObjectDeclaration {
+        let find = |at: &ResultPointer| Some(places.get(&at.query)?.of(&at.object)?.below(&at.below));
+        let shards = self.shards.into_iter().map(|shard| {
+            let WireObjectShard { cluster, namespace, caller, kinds, objects, place } = shard;
+            let place = place.as_ref().and_then(find);
+            ObjectShardDeclaration { cluster, namespace, caller, kinds, objects, place }
+        });
+        let faults = self
+            .faults
+            .iter()
+            .map(|fault| (fault.key.key(), fault.fault(fault.place.as_ref().and_then(find))));
+        ObjectDeclaration { faults: faults.collect(), shards: shards.collect() }
     }
 }
 
@@ -272,6 +354,8 @@ pub struct PlanResponse {
     #[serde(default)]
     waits: Vec<String>,
     #[serde(default)]
+    degraded: Vec<String>,
+    #[serde(default)]
     faults: Vec<WireFault>,
     #[serde(skip)]
     place: Option<SourceLocation>,
@@ -351,9 +435,12 @@ impl PlanResponse {
             steps: group.steps.iter().map(step).collect(),
         };
         let wait = |text: &String| Wait { text: text.clone(), place: self.place.clone() };
+        let degradation = |text: &String| Degradation { text: text.clone(), place: self.place.clone() };
         Plan {
             groups: (0..).zip(&self.groups).map(group).collect(),
             waits: self.waits.iter().map(wait).collect(),
+            rollouts: Vec::new(),
+            degraded: self.degraded.iter().map(degradation).collect(),
             held: Vec::new(),
             faults: self.faults.iter().map(|wire_fault| wire_fault.fault(self.place.clone())).collect(),
         }

@@ -1,5 +1,5 @@
-//! The schedule of a loop: interval, exponential back-off (backoff) and jitter. Pure: randomness is an
-//! argument.
+//! Loop back-off (backoff): the schedule of a loop, with its interval, exponential back-off and jitter. Pure:
+//! randomness is an argument.
 
 use std::time::Duration;
 

@@ -11,14 +11,14 @@ use tokio::sync::watch;
 
 /// The signal that requests the shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Interruption {
+pub enum TerminationSignal {
     /// `SIGINT`: Ctrl-C.
     Interrupt,
     /// `SIGTERM`, or any other request for an orderly shutdown.
     Terminate,
 }
 
-impl Interruption {
+impl TerminationSignal {
     /// The name of the signal.
     pub fn name(self) -> &'static str {
         match self {
@@ -40,12 +40,12 @@ impl Interruption {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ShutdownStage {
     Running,
-    Requested(Interruption),
-    Forced(Interruption),
+    Requested(TerminationSignal),
+    Forced(TerminationSignal),
 }
 
 impl ShutdownStage {
-    fn interruption(self) -> Option<Interruption> {
+    fn interruption(self) -> Option<TerminationSignal> {
         match self {
             ShutdownStage::Running => None,
             ShutdownStage::Requested(by) | ShutdownStage::Forced(by) => Some(by),
@@ -94,7 +94,7 @@ impl SharedShutdown {
     fn force(&self) {
         let _steps = self.steps();
         self.state.send_modify(|state| {
-            *state = ShutdownStage::Forced(state.interruption().unwrap_or(Interruption::Terminate));
+            *state = ShutdownStage::Forced(state.interruption().unwrap_or(TerminationSignal::Terminate));
         });
     }
 
@@ -120,11 +120,11 @@ pub fn pair() -> (ShutdownTrigger, ShutdownSignal) {
 impl ShutdownTrigger {
     /// Requests the shutdown.
     pub fn request(&self) {
-        self.request_by(Interruption::Terminate);
+        self.request_by(TerminationSignal::Terminate);
     }
 
     /// Requests the shutdown because of a signal. The first request wins.
-    pub fn request_by(&self, by: Interruption) {
+    pub fn request_by(&self, by: TerminationSignal) {
         let _steps = self.0.steps();
         self.0.state.send_if_modified(|state| {
             let is_first = *state == ShutdownStage::Running;
@@ -141,7 +141,7 @@ impl ShutdownTrigger {
     }
 
     /// The signal that requested the shutdown, if any.
-    pub fn interruption(&self) -> Option<Interruption> {
+    pub fn interruption(&self) -> Option<TerminationSignal> {
         self.0.state().interruption()
     }
 
@@ -180,7 +180,7 @@ impl ShutdownSignal {
     }
 
     /// The signal that requested the shutdown, if any.
-    pub fn interruption(&self) -> Option<Interruption> {
+    pub fn interruption(&self) -> Option<TerminationSignal> {
         self.0.as_ref().and_then(|shared| shared.state().interruption())
     }
 
@@ -204,7 +204,8 @@ impl ShutdownSignal {
     /// Starts a step, which counts as in progress until the guard is dropped; `None` if a shutdown is
     /// requested.
     ///
-    /// **Invariant:** after a shutdown is requested, [`ShutdownTrigger::steps`] contains every step in progress.
+    /// **Invariant:** after a shutdown is requested, [`ShutdownTrigger::steps`] contains every step in
+    /// progress.
     pub fn begin_step(&self, what: &str) -> Option<StepInProgress> {
         let Some(shared) = self.0.clone() else {
             return Some(StepInProgress { shared: None, number: 0, is_finished: false });
@@ -257,19 +258,20 @@ impl Drop for StepInProgress {
 
 #[cfg(test)]
 mod tests {
-    use super::{Interruption, ShutdownSignal};
+    use super::{ShutdownSignal, TerminationSignal};
 
     #[test]
     fn the_first_signal_names_the_reason() {
         let (stopper, stop) = ShutdownSignal::pair();
         assert_eq!((stop.interruption(), stop.is_requested()), (None, false));
-        stopper.request_by(Interruption::Interrupt);
-        stopper.request_by(Interruption::Terminate);
+        stopper.request_by(TerminationSignal::Interrupt);
+        stopper.request_by(TerminationSignal::Terminate);
         stopper.force();
-        assert_eq!((stop.interruption(), stop.is_requested()), (Some(Interruption::Interrupt), true));
-        let codes = [Interruption::Interrupt, Interruption::Terminate].map(Interruption::exit_code);
+        assert_eq!((stop.interruption(), stop.is_requested()), (Some(TerminationSignal::Interrupt), true));
+        let codes =
+            [TerminationSignal::Interrupt, TerminationSignal::Terminate].map(TerminationSignal::exit_code);
         assert_eq!(codes, [130, 143]);
-        let names = [Interruption::Interrupt, Interruption::Terminate].map(Interruption::name);
+        let names = [TerminationSignal::Interrupt, TerminationSignal::Terminate].map(TerminationSignal::name);
         assert_eq!(names, ["SIGINT", "SIGTERM"]);
     }
 
@@ -334,6 +336,6 @@ mod tests {
         assert!(!derived.is_requested(), "a derived shutdown is requested separately");
         other.request();
         derived.requested().await;
-        assert_eq!(derived.interruption(), Some(Interruption::Terminate));
+        assert_eq!(derived.interruption(), Some(TerminationSignal::Terminate));
     }
 }

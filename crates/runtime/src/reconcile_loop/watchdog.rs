@@ -5,6 +5,8 @@ use std::time::Duration;
 use qontract_telemetry::activity::{Activities, Activity};
 use tokio::time::{Instant, sleep};
 
+use crate::meta::{IntegrationLimits, IntegrationMeta};
+
 /// The limits that the watchdog enforces.
 #[derive(Clone, Copy, Debug)]
 pub struct WatchdogLimits {
@@ -38,6 +40,25 @@ impl Default for WatchdogLimits {
     }
 }
 
+/// Time that a step may take beyond its own timeout before the watchdog intervenes.
+const STEP_MARGIN: Duration = Duration::from_mins(2);
+
+impl WatchdogLimits {
+    /// These limits, raised so that a step and a wait of the integration fit into them: a step that takes as
+    /// long as its own timeout allows is not a stall.
+    #[must_use]
+    pub fn for_integration(self, meta: &IntegrationMeta) -> Self {
+        let IntegrationLimits { step_timeout, max_shards: _, shutdown_timeout } = meta.limits;
+        let step = step_timeout.map_or(Duration::ZERO, |timeout| timeout + STEP_MARGIN);
+        Self {
+            stall_timeout: self.stall_timeout.max(step),
+            run_timeout: self.run_timeout + step + meta.patience.total,
+            shutdown_timeout: shutdown_timeout.unwrap_or(self.shutdown_timeout),
+            ..self
+        }
+    }
+}
+
 /// Describes a run that makes no progress or takes too long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stall {
@@ -45,7 +66,7 @@ pub struct Stall {
     pub idle: Duration,
     /// Duration of the run so far.
     pub elapsed: Duration,
-    /// Its activities, oldest first.
+    /// The activities, oldest first.
     pub activities: Vec<Activity>,
 }
 
@@ -68,5 +89,29 @@ pub async fn until_stalled(
             return Stall { idle: quiet, elapsed: ran, activities: activities.in_progress() };
         }
         beat(activities.in_progress());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_that_may_take_long_is_not_a_stall() {
+        let limits = WatchdogLimits::default();
+        let meta = IntegrationMeta::new("x", "");
+        let same = limits.for_integration(&meta);
+        assert_eq!((same.stall_timeout, same.run_timeout), (limits.stall_timeout, limits.run_timeout));
+        assert_eq!(same.shutdown_timeout, limits.shutdown_timeout);
+        let own = IntegrationLimits {
+            step_timeout: Some(Duration::from_hours(1)),
+            max_shards: None,
+            shutdown_timeout: Some(Duration::from_mins(5)),
+        };
+        let meta = meta.limits(own).patience(Duration::from_secs(5), Duration::from_mins(30));
+        let raised = limits.for_integration(&meta);
+        assert_eq!(raised.stall_timeout, Duration::from_mins(62));
+        assert_eq!(raised.run_timeout, Duration::from_mins(60 + 62 + 30));
+        assert_eq!(raised.shutdown_timeout, Duration::from_mins(5));
     }
 }

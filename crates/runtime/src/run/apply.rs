@@ -1,19 +1,20 @@
 //! Applies a plan, stage by stage.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 
-use super::RunRequest;
 use super::deadline::with_deadline;
 use super::redaction::ShardRedactor;
+use super::{RunLimits, RunRequest};
 use crate::audit::{StepAttempt, WriteRecord};
 use crate::contract::{ApplyResult, WriteContext};
 use crate::fault::Fault;
 use crate::guard::Refusal;
-use crate::key::ShardKey;
-use crate::plan::{Change, Plan, StepGroup, StepResult};
+use crate::key::{Scope, ShardKey};
+use crate::plan::{Change, ObjectKey, Plan, StepGroup, StepResult};
 use crate::reconcile_loop::ShutdownSignal;
 use crate::type_erasure::{DynIntegration, OpaqueValue};
 use qontract_telemetry::activity;
@@ -31,6 +32,25 @@ pub struct ApplyOutcome {
     pub faults: Vec<Fault>,
     /// The result of each attempted change.
     pub results: Vec<(Change, StepResult)>,
+    /// The writes that failed or were not completed.
+    pub failed: FailedWrites,
+    /// Number of removals that were postponed, by scope, because a write that may replace them failed.
+    pub skipped: BTreeMap<Scope, usize>,
+}
+
+/// The writes of a shard that failed or were not completed.
+#[derive(Debug, Default)]
+pub struct FailedWrites {
+    scopes: BTreeSet<Scope>,
+    /// The names of the objects. A write may replace an object of another kind that has the same name.
+    names: BTreeSet<String>,
+}
+
+impl FailedWrites {
+    /// Whether a failed write may be the replacement of this object.
+    fn may_replace(&self, object: &ObjectKey) -> bool {
+        self.scopes.contains(&object.scope) || self.names.contains(&object.name)
+    }
 }
 
 /// The context for applying the steps of one shard.
@@ -43,12 +63,21 @@ pub struct ApplyContext<'r> {
     pub key: &'r ShardKey,
     /// The input of the run.
     pub request: &'r RunRequest,
+    /// Timeout and concurrency limits.
+    pub limits: RunLimits,
     /// Redacts the shard's secrets from reports.
     pub redactor: &'r ShardRedactor,
+    /// The objects that the data explicitly deletes.
+    pub deletes: &'r BTreeSet<ObjectKey>,
 }
 
 /// Applies the steps that are not held. The groups of a stage are applied concurrently, the stages
 /// sequentially.
+///
+/// **Invariant:** after a write in a scope has failed, nothing is removed from the scope, nor is an object of
+/// another kind with the same name, because the write may replace an object that is removed
+/// (`no_removal_follows_a_failed_write_in_its_scope`). An object that the data explicitly deletes is removed
+/// anyway.
 pub async fn apply_plan(
     context: ApplyContext<'_>,
     plan: &Plan<OpaqueValue>,
@@ -66,10 +95,20 @@ pub async fn apply_plan(
     for stage in groups.chunk_by(|(one, _), (next, _)| one.stage == next.stage) {
         let mut pending: Vec<BoxFuture<'_, _>> = Vec::new();
         for (group, verdicts) in stage {
-            pending.push(apply_group(&context, group, verdicts).boxed());
+            pending.push(apply_group(&context, group, verdicts, &done.failed).boxed());
         }
-        let mut each = futures_util::stream::iter(pending).buffered(context.request.limits.max_groups.max(1));
-        while let Some(mut of_group) = each.next().await {
+        let mut each = futures_util::stream::iter(pending).buffered(context.limits.max_groups.max(1));
+        let mut of_stage = Vec::new();
+        while let Some(of_group) = each.next().await {
+            of_stage.push(of_group);
+        }
+        drop(each);
+        for mut of_group in of_stage {
+            done.failed.scopes.append(&mut of_group.failed.scopes);
+            done.failed.names.append(&mut of_group.failed.names);
+            for (scope, count) in of_group.skipped {
+                *done.skipped.entry(scope).or_default() += count;
+            }
             done.applied += of_group.applied;
             done.stale |= of_group.stale;
             done.stopped |= of_group.stopped;
@@ -85,10 +124,19 @@ async fn apply_group(
     context: &ApplyContext<'_>,
     group: &StepGroup<OpaqueValue>,
     verdicts: &[Option<Refusal>],
+    failed: &FailedWrites,
 ) -> ApplyOutcome {
-    let ApplyContext { integration, write, key, request, redactor } = *context;
+    let ApplyContext { integration, write, key, request, limits, redactor, deletes } = *context;
     let mut done = ApplyOutcome::default();
     for (step, _) in group.steps.iter().zip(verdicts).filter(|(_, refusal)| refusal.is_none()) {
+        let is_postponed = |change: &&Change| {
+            change.kind.removes() && failed.may_replace(&change.object) && !deletes.contains(&change.object)
+        };
+        if let Some(change) = step.changes.iter().find(is_postponed) {
+            *done.skipped.entry(change.object.scope.clone()).or_default() += 1;
+            // The steps that follow in the group depend on this one.
+            break;
+        }
         let changes: Vec<Change> =
             step.changes.iter().map(|change| redactor.change(change.clone())).collect();
         let what = changes.first().map_or_else(|| redactor.text(group.name.clone()), ToString::to_string);
@@ -96,11 +144,11 @@ async fn apply_group(
             done.stopped = true;
             break;
         };
-        let _activity = activity::begin(what.clone());
+        let _activity = activity::phase("apply", what.clone());
         let attempt = StepAttempt { shard: key, changes: &changes };
         request.audit.begin(&attempt);
         let effect = until_forced(&request.shutdown, integration.apply(write, &step.action));
-        let applied = with_deadline(request.limits.phase_timeout, "apply", effect).await;
+        let applied = with_deadline(limits.step_timeout, "apply", effect).await;
         if !is_interrupted(&applied) {
             in_progress.finish();
         }
@@ -117,6 +165,10 @@ async fn apply_group(
             done.results.extend(changes.iter().map(|change| (change.clone(), result)));
         }
         request.audit.end(&attempt);
+        if !matches!(applied, Ok(ApplyResult::Done)) {
+            done.failed.scopes.extend(step.changes.iter().map(|change| change.object.scope.clone()));
+            done.failed.names.extend(step.changes.iter().map(|change| change.object.name.clone()));
+        }
         match applied {
             Ok(ApplyResult::Done) => done.applied += 1,
             Ok(ApplyResult::Stale) => {

@@ -1,12 +1,14 @@
 //! Removal approvals of a run: the guard that they are given to, and the report about them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use qontract_access::Permits;
+use qontract_diagnostics::pluralize;
 use qontract_diagnostics::suggest::ComparisonBudget;
 
 use crate::definition;
 use crate::fault::Fault;
-use crate::guard::{Approvals, ObjectRef, RemovalGuard};
+use crate::guard::{Approvals, HeldEntry, ObjectRef, RemovalGuard};
 use crate::integration::Integration;
 use crate::key::ShardKey;
 use crate::outcome::{Decision, RunOutcome};
@@ -41,6 +43,35 @@ pub fn removal_guard(
         other_shards,
         now: request.now,
     })
+}
+
+/// Reports the removals that earlier runs held and that this run cannot plan, because the data no longer declares
+/// their shards. They stay held, so an approval for them would have no effect.
+pub async fn report_unplanned_holds(
+    guard: &RemovalGuard,
+    request: &RunRequest,
+    permits: &Permits,
+    outcome: &mut RunOutcome,
+) {
+    // A ledger that cannot be used is reported by the guard.
+    let Ok(snapshot) = request.ledger.load(&permits.read, &guard.integration).await else { return };
+    let shards: BTreeSet<String> = outcome.shards.keys().map(ToString::to_string).collect();
+    let is_unplanned =
+        |entry: &&HeldEntry| !shards.contains(&entry.shard) && !guard.other_shards.contains(&entry.shard);
+    let mut unplanned: BTreeMap<&str, Vec<&HeldEntry>> = BTreeMap::new();
+    for entry in snapshot.state.held.iter().filter(is_unplanned) {
+        unplanned.entry(&entry.shard).or_default().push(entry);
+    }
+    for (shard, entries) in unplanned {
+        let removals = pluralize(entries.len(), "removal");
+        let (first, since) = (&entries[0].object, entries.iter().map(|entry| entry.since).min());
+        let since = since.map(|since| since.strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default();
+        outcome.unplanned_holds += entries.len();
+        outcome.warnings.push(format!(
+            "{removals} held since {since} UTC cannot be planned, such as {} `{}` in `{}`: the data no longer declares the shard `{shard}`; after an approval, run `qontract reconcile {} --base REV` with a revision that declares it",
+            first.kind, first.name, first.target, guard.integration
+        ));
+    }
 }
 
 /// Reports the datafile that would approve the held removals, and the problems of existing approvals.

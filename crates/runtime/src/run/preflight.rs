@@ -11,27 +11,27 @@ use crate::outcome::{RunEnd, RunOutcome};
 
 use super::RunRequest;
 
-/// A handle to the data of head, limited to the schemas that the integration's definition allows. Fails if the
-/// definition is missing or does not cover the declared queries.
+/// A handle to the data of head, limited to the schemas that the integration's definition allows. Fails if
+/// the definition is missing or does not cover the declared queries.
 pub fn permitted_data(
     integration: &Integration,
     request: &RunRequest,
     outcome: &mut RunOutcome,
 ) -> Result<Data, Fault> {
-    let about = integration.meta();
-    let listing = definition::of(&*request.head, &about.name)?;
-    let mut terms = QueryPolicy::of(about);
+    let meta = integration.meta();
+    let listing = definition::of(&*request.head, &meta.name)?;
+    let mut policy = QueryPolicy::of(meta);
     if request.validate_schemas {
         let Some(listing) = listing.filter(|listing| !listing.schemas.is_empty()) else {
             outcome.ended = RunEnd::NotDefined;
-            let fault = Fault::author(format!("the data does not define the integration `{}`", about.name))
+            let fault = Fault::author(format!("the data does not define the integration `{}`", meta.name))
                 .hint(
                     "add a datafile with the schema `/app-sre/integration-1.yml`, its `name` and its `schemas`",
                 );
             return Err(fault);
         };
         if let Some(engine) = request.head.engine() {
-            let violations = allow_list::violations(engine, &about.queries, &listing)?;
+            let violations = allow_list::violations(engine, &meta.queries, &listing)?;
             if !violations.is_empty() {
                 outcome.ended = RunEnd::Forbidden;
                 let missing: Vec<String> = violations.iter().map(|one| format!("- {}", one.schema)).collect();
@@ -42,9 +42,9 @@ pub fn permitted_data(
                 return Err(fault);
             }
         }
-        terms.allowed_schemas = Some(listing.schemas);
+        policy.allowed_schemas = Some(listing.schemas);
     }
-    Ok(Data::new(Arc::clone(&request.head), terms))
+    Ok(Data::new(Arc::clone(&request.head), policy))
 }
 
 fn deduplicated(mut lines: Vec<String>) -> Vec<String> {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::fault::Fault;
 use crate::field_diff::{DiffEntry, FieldDiff};
 use crate::key::Scope;
-use crate::plan::{Change, HeldPlanChange, ObjectKey, Plan, Wait};
+use crate::plan::{Change, Degradation, HeldPlanChange, ObjectKey, Plan, Rollout, Wait};
 use crate::truncation;
 
 /// Redacts the reports of one shard.
@@ -37,17 +37,18 @@ impl ShardRedactor {
         texts.into_iter().map(|text| self.text(text)).collect()
     }
 
-    /// Redacts a fault. Its text, each detail and its hint are separate fields.
+    /// Redacts a fault. Its text, each detail, its hint and its cause are separate fields.
     pub fn fault(&self, fault: Fault) -> Fault {
         if self.0.is_empty() {
             return fault;
         }
-        let Fault { whose, text, details, hint, places, is_undone, is_interrupted } = fault;
+        let Fault { whose, text, details, hint, cause, places, is_undone, is_interrupted } = fault;
         Fault {
             whose,
             text: self.text(text),
             details: self.texts(details),
             hint: hint.map(|hint| self.text(hint)),
+            cause: cause.map(|cause| self.text(cause.into_string()).into_boxed_str()),
             places,
             is_undone,
             is_interrupted,
@@ -72,7 +73,8 @@ impl ShardRedactor {
         if self.0.is_empty() {
             return change;
         }
-        let Change { kind, object, what, diff, diff_by_name, body, loss, place, result } = change;
+        let Change { kind, object, what, diff, diff_by_name, body, loss, incarnation, place, result } =
+            change;
         Change {
             kind,
             object: self.object(object),
@@ -81,6 +83,7 @@ impl ShardRedactor {
             diff_by_name: self.diff(diff_by_name),
             body: self.diff(body),
             loss,
+            incarnation,
             place,
             result,
         }
@@ -145,6 +148,18 @@ impl ShardRedactor {
     pub fn wait(&self, wait: Wait) -> Wait {
         let Wait { text, place } = wait;
         Wait { text: self.text(text), place }
+    }
+
+    /// Redacts a rollout.
+    pub fn rollout(&self, rollout: Rollout) -> Rollout {
+        let Rollout { object, progress, text, place } = rollout;
+        Rollout { object: self.object(object), progress, text: self.text(text), place }
+    }
+
+    /// Redacts a degradation.
+    pub fn degradation(&self, degradation: Degradation) -> Degradation {
+        let Degradation { text, place } = degradation;
+        Degradation { text: self.text(text), place }
     }
 }
 
@@ -225,8 +240,8 @@ mod tests {
         plan.add_step(changed(), ());
         plan.held.push(HeldPlanChange { change: changed(), why: String::new(), hold: Hold::Unresolved });
         redactor().redact_diffs(&mut plan);
-        let expect =
-            [field(REDACTED.to_owned()), field(format!("{}…", "y".repeat(200)))].map(DiffEntry::from);
+        let expect = [field(REDACTED.to_owned()), field(format!("{}… (1 more character)", "y".repeat(200)))]
+            .map(DiffEntry::from);
         for change in [&plan.groups[0].steps[0].changes[0], &plan.held[0].change] {
             assert_eq!([&change.diff, &change.diff_by_name, &change.body], [&expect; 3]);
             assert_eq!(change.object, changed().object, "guards need the object");

@@ -12,7 +12,7 @@ use crate::guard::{LedgerError, LedgerState, Proposal, Refusal, RemovalGuard, St
 /// Maximum number of attempts to judge a plan and store the ledger, if other processes store it concurrently.
 const MAX_ATTEMPTS: u32 = 200;
 
-/// Maximum back-off between two attempts.
+/// Maximum back-off (backoff) between two attempts.
 const MAX_PAUSE: Duration = Duration::from_millis(100);
 
 /// Judges the plans of one run.
@@ -33,7 +33,7 @@ impl<'r> Reservations<'r> {
 
     /// The verdicts per shard and step. A real run reserves every removal that counts against a budget and is
     /// not held.
-    pub async fn judge(&self, proposals: &[Proposal<'_>]) -> Vec<Verdicts> {
+    pub async fn judge_and_reserve(&self, proposals: &[Proposal<'_>]) -> Vec<Verdicts> {
         let Some(permit) = &self.permits.write else { return self.rehearse(proposals).await };
         let RunRequest { ledger, run, .. } = self.request;
         let integration = self.guard.integration.as_str();

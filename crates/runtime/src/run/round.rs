@@ -1,12 +1,18 @@
 //! Rounds of observe → plan → guard → apply. All shards are planned before any step is applied, so that the
 //! guards see the whole plan.
+//!
+//! A *pass* over a shard is either a round or, while the run waits for an operation in the target, an
+//! observation: it observes and plans as a round does, and applies the steps that have become possible, but it
+//! does not count as a round and does not resolve the desired state again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 use qontract_access::{Mode, Permits};
+use qontract_diagnostics::pluralize;
 use qontract_telemetry::activity;
+use tokio::time::Instant;
 
 use super::apply::{self, ApplyContext, ApplyOutcome};
 use super::deadline::with_deadline;
@@ -15,21 +21,30 @@ use super::rehearsal;
 use super::reservation::Reservations;
 use super::selection::ShardSelection;
 use super::unresolved::Unresolved;
-use super::{Bodies, RunRequest};
-use crate::contract::ReadContext;
+use super::waiting::{NextPass, WaitBudget};
+use super::{Bodies, RunLimits, RunRequest};
+use crate::contract::{ReadContext, WriteContext};
 use crate::data::Data;
 use crate::fault::{Fault, Responsible};
 use crate::guard::{Proposal, Refusal, RemovalGuard, ShardFacts, Verdicts};
 use crate::key::ShardKey;
-use crate::meta::MAX_ROUNDS;
+use crate::meta::{MAX_ROUNDS, Resolution};
 use crate::outcome::{RunOutcome, ShardOutcome, ShardState};
 use crate::plan::{Change, ChangeKind, HeldPlanChange, Plan, set_result};
 use crate::round_cache::RoundCache;
 use crate::secrets::ShardSecrets;
-use crate::type_erasure::{AnyDeclaredState, AnyDesiredState, DesiredKind, DynIntegration, OpaqueValue};
+use crate::type_erasure::{
+    AnyCurrentState, AnyDeclaredState, AnyDesiredState, DesiredKind, DynIntegration, OpaqueValue,
+};
 
 /// Runs the rounds over all shards of one run.
 pub struct RoundRunner<'r> {
+    /// When the run started, on the monotonic clock.
+    pub started: Instant,
+    /// Timeout and concurrency limits, with those of the integration.
+    pub limits: RunLimits,
+    /// The data before a proposed change.
+    pub base: Option<&'r Data>,
     /// The integration.
     pub integration: &'r dyn DynIntegration,
     /// The input of the run.
@@ -43,21 +58,49 @@ pub struct RoundRunner<'r> {
 }
 
 /// A shard that still takes part in the rounds.
-struct ActiveShard<'w> {
-    key: ShardKey,
+pub(super) struct ActiveShard<'w> {
+    pub(super) key: ShardKey,
     declared: &'w dyn AnyDeclaredState,
     desired: Option<AnyDesiredState>,
+    /// Whether the shard exists only in base: nothing is desired.
+    is_orphan: bool,
     secrets: ShardSecrets,
+    /// Number of rounds so far.
+    pub(super) rounds: u32,
+    /// The kind of its next pass.
+    pub(super) pass: Pass,
 }
 
-/// A shard with its plan of one round.
-struct PlannedShard {
-    plan: Plan<OpaqueValue>,
+/// The kind of a pass over a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pass {
+    /// A round.
+    Round,
+    /// An observation of an operation that the run waits for.
+    Observation,
+}
+
+/// The outcome of a pass over a shard.
+#[derive(Debug, Default)]
+pub(super) struct PassOutcome {
+    /// Number of applied steps.
+    pub(super) applied: usize,
+    /// Whether a step was stale: the target changed since it was planned.
+    pub(super) stale: bool,
+    /// Whether the pass had a fault.
+    pub(super) failed: bool,
+    /// Whether the plan has operations in progress that the run waits for.
+    pub(super) waits: bool,
+}
+
+/// A shard with its plan of one pass.
+pub(super) struct PlannedShard {
+    pub(super) plan: Plan<OpaqueValue>,
     facts: ShardFacts,
     faults: Vec<Fault>,
     /// Objects that are not planned because one of their inputs is not approved yet.
-    notes: Vec<String>,
-    redactor: ShardRedactor,
+    not_planned: Vec<String>,
+    pub(super) redactor: ShardRedactor,
     mode: Mode,
     bodies: Bodies,
 }
@@ -77,51 +120,74 @@ impl PlannedShard {
 }
 
 impl RoundRunner<'_> {
-    /// Runs rounds until no shard needs another one.
+    /// Runs rounds until no shard needs another one, and waits for operations in progress.
     pub async fn run_rounds(&self, work: ShardSelection, outcome: &mut RunOutcome) {
-        let ShardSelection { head, base, keys, orphans } = &work;
-        let mut live: Vec<ActiveShard<'_>> = Vec::new();
-        for key in keys {
-            let Some(declared) = head.as_deref() else { continue };
-            outcome.shards.insert(key.clone(), ShardOutcome::new(ShardState::Ran));
-            let secrets = self.allowed_secrets(base.as_deref(), key);
-            live.push(ActiveShard { key: key.clone(), declared, desired: None, secrets });
-        }
-        for key in orphans {
-            let Some(declared) = base.as_deref() else { continue };
-            outcome.shards.insert(key.clone(), ShardOutcome::new(ShardState::Orphaned));
-            live.push(ActiveShard {
-                key: key.clone(),
-                declared,
-                desired: Some(self.integration.nothing_desired()),
-                secrets: ShardSecrets::default(),
-            });
-        }
-        for round in 1..=MAX_ROUNDS {
-            let again = self.run_round(&mut live, outcome).await;
+        let mut live = self.activate(&work, outcome);
+        let mut waiting: Vec<ActiveShard<'_>> = Vec::new();
+        let mut patience = WaitBudget::new(self.patience(), self.request);
+        loop {
+            let passes = self.run_pass(&mut live, outcome).await;
             // The end state of the run reports the interruption.
             if self.request.shutdown.is_requested() {
                 return;
             }
-            let more = round < self.integration.meta().rounds;
-            let last = round == MAX_ROUNDS;
-            for (key, done) in &again {
-                if done.stale && last {
-                    let fault = Fault::remote(format!(
-                        "`{key}` was modified concurrently in all {MAX_ROUNDS} rounds; the next run plans it again"
-                    ));
-                    if let Some(shard) = outcome.shards.get_mut(key) {
-                        shard.faults.push(fault);
+            let mut rounds = Vec::new();
+            for mut shard in live {
+                let Some(pass) = passes.get(&shard.key) else { continue };
+                match self.next_pass(&shard, pass) {
+                    NextPass::Round => {
+                        shard.pass = Pass::Round;
+                        rounds.push(shard);
                     }
+                    NextPass::Observation => {
+                        shard.pass = Pass::Observation;
+                        waiting.push(shard);
+                    }
+                    NextPass::Stale => {
+                        let fault = Fault::remote(format!(
+                            "`{}` was modified concurrently in all {MAX_ROUNDS} rounds; the next run plans it again",
+                            shard.key
+                        ));
+                        outcome.shards.entry(shard.key).and_modify(|shard| shard.faults.push(fault));
+                    }
+                    NextPass::None => {}
                 }
             }
-            live.retain(|shard| {
-                again.get(&shard.key).is_some_and(|done| done.stale || (more && done.applied > 0))
-            });
-            if live.is_empty() || last {
-                return;
+            if rounds.is_empty() {
+                if waiting.is_empty() || !patience.pause(&waiting, outcome).await {
+                    return;
+                }
+                rounds = std::mem::take(&mut waiting);
             }
+            live = rounds;
         }
+    }
+
+    /// The shards of the run, before their first round.
+    fn activate<'w>(&self, work: &'w ShardSelection, outcome: &mut RunOutcome) -> Vec<ActiveShard<'w>> {
+        let ShardSelection { head, base, keys, orphans } = work;
+        let mut live = Vec::new();
+        let active = |key: &ShardKey, declared, is_orphan, secrets| ActiveShard {
+            key: key.clone(),
+            declared,
+            desired: None,
+            is_orphan,
+            secrets,
+            rounds: 0,
+            pass: Pass::Round,
+        };
+        for key in keys {
+            let Some(declared) = head.as_deref() else { continue };
+            outcome.shards.insert(key.clone(), ShardOutcome::new(ShardState::Ran));
+            let secrets = self.allowed_secrets(base.as_deref(), key);
+            live.push(active(key, declared, false, secrets));
+        }
+        for key in orphans {
+            let Some(declared) = base.as_deref() else { continue };
+            outcome.shards.insert(key.clone(), ShardOutcome::new(ShardState::Orphaned));
+            live.push(active(key, declared, true, ShardSecrets::default()));
+        }
+        live
     }
 
     /// The secrets that a shard may read: in a dry run with a base, those that base names for it.
@@ -133,19 +199,25 @@ impl RoundRunner<'_> {
         ShardSecrets::only(base.map(|base| self.integration.secret_lookups(base, key)).unwrap_or_default())
     }
 
-    /// Runs one round and returns the outcome of each shard.
-    async fn run_round(
+    /// Runs one pass over the shards, and returns the outcome of each.
+    async fn run_pass(
         &self,
         live: &mut [ActiveShard<'_>],
         outcome: &mut RunOutcome,
-    ) -> BTreeMap<ShardKey, ApplyOutcome> {
-        let width = self.request.limits.max_shards.max(1);
-        let (permit, data) = (self.permits.read.clone(), self.data.clone());
-        let (memo, today, secrets) = (RoundCache::default(), self.request.today, ShardSecrets::default());
-        let read = &ReadContext { permit, data, cache: memo, today, secrets };
+    ) -> BTreeMap<ShardKey, PassOutcome> {
+        let width = self.limits.max_shards.max(1);
+        let read = &ReadContext {
+            permit: self.permits.read.clone(),
+            data: self.data.clone(),
+            base: self.base.cloned(),
+            cache: RoundCache::default(),
+            now: self.request.time_after(self.started.elapsed()),
+            secrets: ShardSecrets::default(),
+        };
         let mut planning: Vec<BoxFuture<'_, _>> = Vec::new();
         for shard in live.iter_mut() {
             let key = shard.key.clone();
+            self.begin_pass(shard, outcome);
             let planned = self.redacted_plan(read, shard);
             planning.push(planned.map(|planned| (key, planned)).boxed());
         }
@@ -155,7 +227,6 @@ impl RoundRunner<'_> {
         let mut ready = Vec::new();
         for (key, result) in planned {
             let Some(shard) = outcome.shards.get_mut(&key) else { continue };
-            shard.rounds += 1;
             match result {
                 Ok(planned) => ready.push((key, planned)),
                 Err(fault) if fault.is_interrupted => {}
@@ -170,6 +241,7 @@ impl RoundRunner<'_> {
         for ((key, planned), verdict) in ready.iter().zip(&verdicts) {
             let Some(shard) = outcome.shards.get_mut(key) else { continue };
             record_plan(shard, planned, verdict, |change| self.guard.counts(&planned.facts.deletes, change));
+            self.record_rollouts(shard, planned);
         }
         let Some(permit) = &self.permits.write else {
             tokio::select! {
@@ -178,35 +250,65 @@ impl RoundRunner<'_> {
             }
             return BTreeMap::new();
         };
-        let write =
-            crate::contract::WriteContext { permit, read: &self.permits.read, run: &self.request.run };
+        let write = WriteContext { permit, read: &self.permits.read, run: &self.request.run, now: read.now };
         let mut applying: Vec<BoxFuture<'_, _>> = Vec::new();
         for ((key, planned), verdict) in ready.iter().zip(&verdicts) {
             let redactor = &planned.redactor;
-            let hand = ApplyContext {
+            let context = ApplyContext {
                 integration: self.integration,
                 write: &write,
                 key,
                 request: self.request,
+                limits: self.limits,
                 redactor,
+                deletes: &planned.facts.deletes,
             };
-            let done = apply::apply_plan(hand, &planned.plan, verdict);
+            let done = apply::apply_plan(context, &planned.plan, verdict);
             applying.push(done.map(|done| (key.clone(), done)).boxed());
         }
         let done: Vec<(ShardKey, ApplyOutcome)> =
             futures_util::stream::iter(applying).buffer_unordered(width).collect().await;
-        let mut all = BTreeMap::new();
-        for (key, mut done) in done {
-            if let Some(shard) = outcome.shards.get_mut(&key) {
-                shard.applied += done.applied;
-                shard.faults.append(&mut done.faults);
-                for (change, result) in std::mem::take(&mut done.results) {
-                    set_result(&mut shard.changes, &change, result);
+        let mut passes = BTreeMap::new();
+        for (key, done) in done {
+            let Some(shard) = outcome.shards.get_mut(&key) else { continue };
+            let ApplyOutcome { applied, stale, stopped: _, mut faults, results, failed: _, skipped } = done;
+            let planned = ready.iter().find(|(planned, _)| *planned == key);
+            for (scope, count) in skipped {
+                let removals = pluralize(count, "removal");
+                let text = format!(
+                    "{removals} in `{scope}` postponed: a write that may replace them did not succeed"
+                );
+                shard.notes.extend(planned.map(|(_, planned)| planned.redactor.text(text)));
+            }
+            let has_failed =
+                |planned: &PlannedShard| !planned.faults.is_empty() || self.has_failed_rollout(planned);
+            let failed = !faults.is_empty() || planned.is_some_and(|(_, planned)| has_failed(planned));
+            shard.applied += applied;
+            shard.faults.append(&mut faults);
+            for (change, result) in results {
+                set_result(&mut shard.changes, &change, result);
+            }
+            passes.insert(key, PassOutcome { applied, stale, failed, waits: !shard.waits.is_empty() });
+        }
+        passes
+    }
+
+    /// Counts the pass, and drops the desired state if this round resolves it again.
+    fn begin_pass(&self, shard: &mut ActiveShard<'_>, outcome: &mut RunOutcome) {
+        let Some(reported) = outcome.shards.get_mut(&shard.key) else { return };
+        match shard.pass {
+            Pass::Round => {
+                shard.rounds += 1;
+                reported.rounds += 1;
+                if self.integration.meta().resolution == Resolution::EachRound {
+                    shard.desired = None;
                 }
             }
-            all.insert(key, done);
+            Pass::Observation => reported.observations += 1,
         }
-        all
+        if shard.is_orphan {
+            shard.desired.get_or_insert_with(|| self.integration.nothing_desired());
+        }
     }
 
     /// Plans a shard, and redacts the secrets that it has read so far.
@@ -225,7 +327,7 @@ impl RoundRunner<'_> {
                 () = self.request.shutdown.requested() => Err(Fault::interrupted("interrupted")),
             }
         };
-        let planned = with_deadline(self.request.limits.phase_timeout * 3, "planning", planning).await;
+        let planned = with_deadline(self.limits.phase_timeout * 3, "planning", planning).await;
         let redactor = ShardRedactor::new(secrets.redactor(|| self.integration.public_texts(declared, &key)));
         match planned {
             Ok(mut planned) => {
@@ -241,7 +343,7 @@ impl RoundRunner<'_> {
         read: &ReadContext,
         shard: &mut ActiveShard<'_>,
     ) -> Result<PlannedShard, Fault> {
-        let (phase, key, declared) = (self.request.limits.phase_timeout, &shard.key, shard.declared);
+        let (phase, key, declared) = (self.limits.phase_timeout, &shard.key, shard.declared);
         let desired = if let Some(desired) = shard.desired.take() {
             desired
         } else {
@@ -264,13 +366,17 @@ impl RoundRunner<'_> {
                 }
                 Err(fault) => {
                     facts.blocked.insert(scope.clone(), format!("`{scope}` could not be read"));
-                    faults.push(fault.clone().while_doing(&format!("cannot read `{scope}`")));
+                    faults.push(fault.clone().while_reading(scope));
                 }
             }
         }
         for (object, place, kind) in desired.facts.iter().chain(&current.facts) {
             match kind {
-                DesiredKind::Present => {}
+                DesiredKind::Present => {
+                    if object.scope.caller().is_some() {
+                        facts.declared.insert(object.without_caller());
+                    }
+                }
                 DesiredKind::Delete => {
                     facts.deletes.insert(object.clone());
                 }
@@ -284,8 +390,10 @@ impl RoundRunner<'_> {
                 }
             }
         }
+        block_unattributed(&mut facts, &current);
         faults.extend(unresolved.into_faults());
-        let notes = unapproved.into_faults().map(|fault| format!("not planned: {}", fault.text)).collect();
+        let not_planned =
+            unapproved.into_faults().map(|fault| format!("not planned: {}", fault.text)).collect();
         let mut plan = self.integration.plan(&desired, &current);
         faults.append(&mut plan.faults);
         for group in &mut plan.groups {
@@ -301,7 +409,7 @@ impl RoundRunner<'_> {
         if mode == Mode::DryRun {
             plan.drop_secret_losses();
         }
-        Ok(PlannedShard { plan, facts, faults, notes, redactor, mode, bodies })
+        Ok(PlannedShard { plan, facts, faults, not_planned, redactor, mode, bodies })
     }
 
     /// Rehearses the steps that are not held.
@@ -312,11 +420,11 @@ impl RoundRunner<'_> {
         verdicts: &[Vec<Option<Refusal>>],
         outcome: &mut RunOutcome,
     ) {
-        let width = self.request.limits.max_shards.max(1);
+        let width = self.limits.max_shards.max(1);
         let mut rehearsing: Vec<BoxFuture<'_, _>> = Vec::new();
         for ((key, planned), verdict) in ready.iter().zip(verdicts) {
             let report =
-                rehearsal::rehearse_plan(self.integration, read, &planned.plan, verdict, self.request.limits);
+                rehearsal::rehearse_plan(self.integration, read, &planned.plan, verdict, self.limits);
             rehearsing.push(report.map(move |report| (key, report.redacted(&planned.redactor))).boxed());
         }
         let mut reports: Vec<_> =
@@ -339,7 +447,17 @@ impl RoundRunner<'_> {
                 Proposal { key, facts: &planned.facts, steps, groups }
             })
             .collect();
-        Reservations::new(self.guard, self.request, self.permits).judge(&proposals).await
+        Reservations::new(self.guard, self.request, self.permits).judge_and_reserve(&proposals).await
+    }
+}
+
+/// Blocks all removals of the shard if an unresolved object belongs to no scope that was read: its kind or its
+/// scope may be misspelt, so every object of the shard may be the one that is meant.
+fn block_unattributed(facts: &mut ShardFacts, current: &AnyCurrentState) {
+    let unattributed = facts.blocked.iter().find(|(scope, _)| !current.scopes.contains_key(scope));
+    let Some(why) = unattributed.map(|(_, why)| why.clone()) else { return };
+    for scope in current.scopes.keys() {
+        facts.blocked.entry(scope.clone()).or_insert_with(|| why.clone());
     }
 }
 
@@ -353,10 +471,13 @@ fn record_plan(
     let redactor = &planned.redactor;
     shard.held = planned.plan.held.iter().map(|held| redactor.held(held.clone())).collect();
     shard.waits = planned.plan.waits.iter().map(|wait| redactor.wait(wait.clone())).collect();
+    let degraded = planned.plan.degraded.iter();
+    shard.degraded = degraded.map(|degraded| redactor.degradation(degraded.clone())).collect();
     let reported: BTreeSet<String> = shard.faults.iter().map(|fault| fault.text.clone()).collect();
     let faults = planned.faults.iter().map(|fault| redactor.fault(fault.clone()));
     shard.faults.extend(faults.filter(|fault| !reported.contains(&fault.text)));
-    let notes = planned.notes.iter().map(|note| redactor.text(note.clone()));
+    shard.not_planned = planned.not_planned.len();
+    let notes = planned.not_planned.iter().map(|note| redactor.text(note.clone()));
     let notes: Vec<String> = notes.filter(|note| !shard.notes.contains(note)).collect();
     shard.notes.extend(notes);
     let steps = planned.plan.groups.iter().flat_map(|group| &group.steps);

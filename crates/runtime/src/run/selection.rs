@@ -1,4 +1,5 @@
-//! Shard selection: decides on early exit, selects the shards to run, and reports the schemas that were read.
+//! Early exit and shard selection: ends a run whose desired state is equal in base and head, selects the shards
+//! to run, and reports the schemas that were read.
 
 use std::collections::BTreeSet;
 
@@ -328,7 +329,7 @@ pub fn report_schemas(integration: &Integration, request: &RunRequest, outcome: 
     let Ok(reach) = allow_list::reachable_schemas(engine, &integration.meta().queries) else { return };
     let read: BTreeSet<String> = reach.into_iter().map(|one| one.schema).collect();
     for schema in allow_list::unused_schemas(engine, &listing, &read) {
-        outcome.warnings.push(format!("`{schema}` is listed in `schemas` and never read"));
+        outcome.warnings.push(format!("`{schema}` is listed in `schemas` but never read"));
     }
 }
 

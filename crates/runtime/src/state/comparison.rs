@@ -20,7 +20,7 @@ pub const MAX_DIFFERENCES: usize = 20;
 pub struct Difference {
     /// JSON pointer into the state; empty for the whole state.
     pub path: String,
-    /// Its source location: in head, or in base for a value that head does not have.
+    /// The source location: in head, or in base for a value that head does not have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<SourceLocation>,
 }

@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn long_lines_are_cut() {
         let long = "y".repeat(300);
-        let cut = format!("{}…", "y".repeat(200));
+        let cut = format!("{}… (100 more characters)", "y".repeat(200));
         check("a\n", &format!("a\n{long}\n"), &[&format!("+ data.x line 2: \"{cut}\"")]);
         check(&format!("a\n{long}\n"), "a\n", &[&format!("- data.x line 2: \"{cut}\"")]);
         check(

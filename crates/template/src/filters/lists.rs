@@ -48,7 +48,9 @@ pub(super) fn apply(run: &mut Interpreter<'_>, name: &str, value: &Value, args: 
                 "count" | "length" => run.length(value).map(Value::int),
                 "first" => {
                     let iter = run.iterator(value)?;
-                    Ok(run.next(&iter)?.unwrap_or_else(|| Value::Undefined("there is no first item".into())))
+                    Ok(run
+                        .next(&iter)?
+                        .unwrap_or_else(|| Value::Undefined("the sequence has no first item".into())))
                 }
                 "last" => last(run, value),
                 "list" => {
@@ -66,13 +68,16 @@ fn last(run: &mut Interpreter<'_>, value: &Value) -> EvalResult<Value> {
         Value::Iter(_) => return failed("a generator has no last item"),
         Value::Text(text) | Value::Markup(text) => {
             return Ok(text.chars().next_back().map_or_else(
-                || Value::Undefined("there is no last item".into()),
+                || Value::Undefined("the sequence has no last item".into()),
                 |character| Value::text(character.to_string()),
             ));
         }
         value => run.collect(value)?,
     };
-    Ok(items.into_iter().next_back().unwrap_or_else(|| Value::Undefined("there is no last item".into())))
+    Ok(items
+        .into_iter()
+        .next_back()
+        .unwrap_or_else(|| Value::Undefined("the sequence has no last item".into())))
 }
 
 fn reverse(run: &mut Interpreter<'_>, value: &Value) -> EvalResult<Value> {
@@ -223,7 +228,7 @@ fn min_or_max(run: &mut Interpreter<'_>, name: &str, value: &Value, args: Args) 
             best = Some((key, item));
         }
     }
-    Ok(best.map_or_else(|| Value::Undefined("there is no item to choose from".into()), |(_, item)| item))
+    Ok(best.map_or_else(|| Value::Undefined("the sequence has no items".into()), |(_, item)| item))
 }
 
 /// The columns of `slice`.

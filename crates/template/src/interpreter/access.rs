@@ -102,11 +102,11 @@ impl Interpreter<'_> {
             "depth0" => Value::int(of.depth),
             "previtem" => match of.before.borrow().clone() {
                 Some(item) => item,
-                None => Value::Undefined("there is no item before the first".into()),
+                None => Value::Undefined("the first item has no previous item".into()),
             },
             "nextitem" => match self.peek(of)? {
                 Some(item) => item,
-                None => Value::Undefined("there is no item after the last".into()),
+                None => Value::Undefined("the last item has no next item".into()),
             },
             "cycle" | "changed" => {
                 let method =

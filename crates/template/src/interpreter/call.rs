@@ -137,7 +137,7 @@ impl Interpreter<'_> {
             let caller =
                 named.iter().position(|(name, _)| &**name == "caller").map(|index| named.remove(index).1);
             let caller = match caller {
-                None | Some(Value::None) => Value::Undefined("there is no caller".into()),
+                None | Some(Value::None) => Value::Undefined("the macro has no caller".into()),
                 Some(caller) => caller,
             };
             scope.set(&Name::from("caller"), caller);

@@ -154,7 +154,7 @@ impl TemplateParser {
             otherwise = self.body_to("endfor")?;
         }
         if names_loop(&target) || body_sets_loop(&body) || body_sets_loop(&otherwise) {
-            return Err(EvalError::at(Kind::Syntax, line, "`loop` cannot be given a value in a loop"));
+            return Err(EvalError::at(Kind::Syntax, line, "cannot assign to `loop` in a loop"));
         }
         Ok(Statement::For(Rc::new(ForLoop { target, iterable, condition, recursive, body, otherwise, line })))
     }
@@ -234,7 +234,7 @@ impl TemplateParser {
                 return self.unsupported(format!("a parameter that is called `{name}`"));
             }
             if parameters.iter().any(|(known, _)| *known == name) {
-                return self.syntax_error(format!("the parameter `{name}` is given twice"));
+                return self.syntax_error(format!("the parameter `{name}` is defined twice"));
             }
             let default = if self.skip_operator("=") {
                 Some(self.expression()?)
@@ -264,7 +264,7 @@ impl TemplateParser {
     fn assignable_name(&mut self) -> EvalResult<Name> {
         let name = self.expect_name()?;
         if matches!(&*name, "true" | "false" | "none" | "True" | "False" | "None") {
-            return self.syntax_error(format!("`{name}` cannot be given a value"));
+            return self.syntax_error(format!("cannot assign to `{name}`"));
         }
         Ok(name)
     }

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
 
 use qontract_template::{
-    Data, Dialect, Kind, LookupAnswer, LookupSource, RenderOutcome, RenderRequest, Source, TemplateLookup,
+    Data, Dialect, Kind, LookupSource, LookupState, RenderOutcome, RenderRequest, Source, TemplateLookup,
     Whitespace, render,
 };
 use serde_json::{Value as Json, json};
@@ -91,13 +91,13 @@ pub fn jinja2_results(cases: &[Case]) -> Vec<RenderResult> {
 pub struct StubLookups;
 
 impl LookupSource for StubLookups {
-    fn answer(&self, address: &TemplateLookup) -> LookupAnswer {
+    fn answer(&self, address: &TemplateLookup) -> LookupState {
         let at =
             |region: &Option<String>| region.as_ref().map_or(String::new(), |region| format!("@{region}"));
-        LookupAnswer::Known(match address {
+        LookupState::Ready(match address {
             TemplateLookup::Secret { path, allow_not_found, .. } if path.contains("missing") => {
                 if !allow_not_found {
-                    return LookupAnswer::Failed("not found".to_owned());
+                    return LookupState::Failed("not found".to_owned());
                 }
                 Data::Null
             }

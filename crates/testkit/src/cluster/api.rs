@@ -44,9 +44,9 @@ pub enum User {
 pub struct KubectlOutput {
     /// Whether it succeeded.
     pub ok: bool,
-    /// Its stdout.
+    /// The stdout.
     pub stdout: String,
-    /// Its stderr.
+    /// The stderr.
     pub stderr: String,
 }
 

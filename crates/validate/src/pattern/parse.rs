@@ -42,7 +42,7 @@ pub fn parse(written: &str) -> Result<ParsedPattern, PatternSyntaxError> {
         return Err("`)` without `(`".to_owned());
     }
     if let Some(group) = parser.condition_groups.iter().find(|group| **group >= parser.groups.len()) {
-        return Err(format!("there is no group {group}"));
+        return Err(format!("group {group} not found"));
     }
     if parser.flags.ascii && parser.unicode {
         return Err("the flags `a` and `u` are mutually exclusive".to_owned());
@@ -248,7 +248,7 @@ impl PatternParser {
     /// Checks that a group may be referred to, and returns its number.
     fn referable_group(&self, number: usize) -> Result<usize, PatternSyntaxError> {
         match self.groups.get(number) {
-            None => Err(format!("group {number} is referred to before it is defined")),
+            None => Err(format!("group {number} is referenced before it is defined")),
             Some(None) => Err(format!("group {number} refers to itself")),
             Some(Some(_)) => self.check_look_behind(number),
         }
@@ -257,7 +257,7 @@ impl PatternParser {
     fn check_look_behind(&self, number: usize) -> Result<usize, PatternSyntaxError> {
         match self.look_behind_start {
             Some(before) if number >= before => {
-                Err(format!("group {number} is referred to within the look-behind that defines it"))
+                Err(format!("group {number} is referenced within the look-behind that defines it"))
             }
             Some(_) if self.groups[number].is_none() => Err(format!("group {number} refers to itself")),
             _ => Ok(number),

@@ -118,18 +118,18 @@ pub struct Repeat {
 /// The backtracking mode of a repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Greediness {
-    /// It matches as often as possible, and backtracks.
+    /// Matches as often as possible, and backtracks.
     Greedy,
-    /// It matches as rarely as possible.
+    /// Matches as rarely as possible.
     Lazy,
-    /// It matches as often as possible, and does not backtrack.
+    /// Matches as often as possible, and does not backtrack.
     Possessive,
 }
 
 /// A group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PatternGroup {
-    /// Its number, if it captures.
+    /// The number, if the group captures.
     pub number: Option<usize>,
     /// Flags that are turned on in it.
     pub on: Flags,

@@ -130,7 +130,7 @@ pub fn check_document<'v>(
 }
 
 fn unknown_schema(cx: &Context<'_>, file: &str, path: &str) -> Diagnostic {
-    let finding = Diagnostic::new(code::UNKNOWN_SCHEMA, format!("there is no schema `{path}`"));
+    let finding = Diagnostic::new(code::UNKNOWN_SCHEMA, format!("schema `{path}` not found"));
     let finding = finding.in_file(file).at_pointer("/$schema").label("no such schema file");
     let paths = cx.bundle.schemas().iter().map(|schema| &*schema.path);
     match suggest::nearest_path(path, paths) {

@@ -135,7 +135,7 @@ impl TypeChecker<'_> {
             let at = format!("{pointer}/interface");
             match self.cx.types.get(name) {
                 None => {
-                    self.report(code::GRAPHQL_INTERFACE, &at, format!("there is no interface `{name}`"));
+                    self.report(code::GRAPHQL_INTERFACE, &at, format!("interface `{name}` not found"));
                     self.suggest_type(name);
                 }
                 Some(interface) if !interface.is_interface => {
@@ -171,7 +171,7 @@ impl TypeChecker<'_> {
                         continue;
                     };
                     let at = crate::keywords::child_pointer(&format!("{at}/fieldMap"), value.as_str());
-                    self.report(code::GRAPHQL_TYPE, &at, format!("there is no type `{name}`"));
+                    self.report(code::GRAPHQL_TYPE, &at, format!("type `{name}` not found"));
                     self.suggest_type(name);
                 }
             }
@@ -191,7 +191,7 @@ impl TypeChecker<'_> {
         if self.cx.unread.contains(&self.cx.layout.schema(path)) {
             return;
         }
-        let message = format!("there is no schema `{path}`");
+        let message = format!("schema `{path}` not found");
         let paths = self.cx.bundle.schemas().iter().map(|schema| &*schema.path);
         let meant = suggest::nearest_path(path, paths).map(|meant| format!("did you mean `{meant}`?"));
         self.report(code::GRAPHQL_SCHEMA, &format!("{pointer}/{key}"), message).hint = meant;
@@ -202,7 +202,7 @@ impl TypeChecker<'_> {
             && !SCALARS.contains(&name)
             && self.cx.types.get(name).is_none()
         {
-            self.report(code::GRAPHQL_TYPE, &format!("{pointer}/type"), format!("there is no type `{name}`"));
+            self.report(code::GRAPHQL_TYPE, &format!("{pointer}/type"), format!("type `{name}` not found"));
             self.suggest_type(name);
         }
         self.schema_of(field, "datafileSchema", pointer);

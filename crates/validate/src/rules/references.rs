@@ -128,7 +128,7 @@ fn dangling(cx: &Context<'_>, to: &Value, budget: &ComparisonBudget) -> Option<D
     let (whole, part) =
         whole.split_once(['#', '$']).map_or((whole.as_str(), false), |(path, _)| (path, true));
     if whole != written && cx.bundle.datafile(whole).is_some() {
-        let hint = if part { "only whole files can be referred to" } else { "paths begin with a slash" };
+        let hint = if part { "only whole files can be referenced" } else { "paths begin with a slash" };
         return Some(finding.hint(format!("{hint}: write `{whole}`")));
     }
     let folder = cx.layout.datafile("/");
@@ -147,7 +147,7 @@ fn missing_resource(cx: &Context<'_>, written: &str, budget: &ComparisonBudget) 
     if cx.bundle.resource(written).is_some() || cx.unread.contains(&cx.layout.resource(written)) {
         return None;
     }
-    let finding = Diagnostic::new(code::MISSING_RESOURCE, format!("there is no resource `{written}`"));
+    let finding = Diagnostic::new(code::MISSING_RESOURCE, format!("resource `{written}` not found"));
     let finding = finding.label("no such resource file");
     let paths = cx.bundle.resources().iter().map(|resource| &*resource.path);
     Some(match budget.spend(paths.len(), || suggest::nearest_path(written, paths)) {

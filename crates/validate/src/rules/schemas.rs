@@ -156,7 +156,7 @@ impl SchemaFile<'_> {
                 vec![finding.hint("add `$schema: /metaschema-1.json`")]
             }
             Metaschema::Unknown(named) => {
-                let message = format!("there is no metaschema `{named}`");
+                let message = format!("metaschema `{named}` not found");
                 let finding = self.finding(code::UNKNOWN_METASCHEMA, "/$schema", message);
                 let paths = self.cx.bundle.schemas().iter().map(|schema| &*schema.path);
                 vec![match suggest::nearest_path(named, paths) {
@@ -181,7 +181,7 @@ impl SchemaFile<'_> {
                 RefTarget::Schema(_) => None,
                 RefTarget::NotASchema(SchemaLocation { file, pointer, value }) => {
                     let what = crate::display::kind_name(value);
-                    let message = format!("at `{pointer}` in `{file}` there is {what}, not a schema");
+                    let message = format!("`{pointer}` in `{file}` is {what}, not a schema");
                     Some(self.finding(code::SCHEMA_REFERENCE, &at, message))
                 }
                 RefTarget::External => {
@@ -191,7 +191,7 @@ impl SchemaFile<'_> {
                 RefTarget::NoFile(file) if self.cx.unread.contains(&self.cx.layout.schema(&file)) => None,
                 RefTarget::NoFile(file) => {
                     let finding =
-                        self.finding(code::SCHEMA_REFERENCE, &at, format!("there is no schema `{file}`"));
+                        self.finding(code::SCHEMA_REFERENCE, &at, format!("schema `{file}` not found"));
                     Some(self.nearest_schema(finding, &file))
                 }
                 RefTarget::NoValue(file, place) => {

@@ -1,6 +1,6 @@
 //! Rule: the schema and the field that a synthetic field names exist. Otherwise the field is always empty.
 
-use qontract_bundle::types::{Field, Synthetic, Type};
+use qontract_bundle::types::{BackrefSelector, Field, Type};
 use qontract_bundle::{Map, Value};
 use qontract_diagnostics::{Diagnostic, code, suggest};
 
@@ -27,13 +27,13 @@ fn check_field(
     cx: &Context<'_>,
     type_: &Type,
     field: &Field,
-    synthetic: &Synthetic,
+    synthetic: &BackrefSelector,
     pointer: &str,
 ) -> Option<Diagnostic> {
-    let Synthetic { schema, sub_attr } = synthetic;
+    let BackrefSelector { schema, sub_attr } = synthetic;
     let shown = format!("{}.{}", type_.name, field.name);
     let Some(document) = cx.bundle.schema(schema) else {
-        let message = format!("`{shown}` is always empty: there is no schema `{schema}`");
+        let message = format!("`{shown}` is always empty: schema `{schema}` not found");
         let finding =
             Diagnostic::new(code::SYNTHETIC, message).at_pointer(format!("{pointer}/synthetic/schema"));
         let paths = cx.bundle.schemas().iter().map(|schema| &*schema.path);

@@ -16,18 +16,18 @@ pub type NodeId = usize;
 pub struct SchemaNode<'b> {
     /// The path of its schema file.
     pub file: &'b str,
-    /// Its JSON pointer there.
+    /// The JSON pointer there.
     pub pointer: String,
-    /// Its rules, in the order of its keywords.
+    /// The rules, in the order of the schema's keywords.
     pub rules: Vec<Keyword<'b>>,
 }
 
 /// A keyword of a schema.
 #[derive(Debug)]
 pub struct Keyword<'b> {
-    /// Its name; empty for a schema that is `false`.
+    /// The name; empty for a schema that is `false`.
     pub name: &'b str,
-    /// Its rule.
+    /// The rule.
     pub rule: KeywordRule<'b>,
 }
 

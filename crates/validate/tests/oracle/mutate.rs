@@ -1,20 +1,10 @@
 //! Seeded random mutations of documents.
 
+use qontract_testkit::SeededRng;
 use serde_json::{Value, json};
 
-/// A small random number generator: the same seed gives the same mutations.
-pub struct Random(pub u64);
-
-impl Random {
-    /// A number below `limit`.
-    pub fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap_or_default() % limit.max(1)
-    }
-}
-
 /// Changes one value somewhere in `document`.
-pub fn mutate(document: &mut Value, random: &mut Random) {
+pub fn mutate(document: &mut Value, random: &mut SeededRng) {
     let mut places = Vec::new();
     collect(document, &mut String::new(), &mut places);
     let place = places[random.below(places.len())].clone();
@@ -52,7 +42,7 @@ fn collect(value: &Value, pointer: &mut String, places: &mut Vec<String>) {
     }
 }
 
-fn other(random: &mut Random) -> Value {
+fn other(random: &mut SeededRng) -> Value {
     const TEXTS: [&str; 9] = ["", "x", "-", "/a/b.yml", "http", "aws", "name\n", "é٣", "a b;"];
     match random.below(9) {
         0 => Value::Null,
@@ -66,7 +56,7 @@ fn other(random: &mut Random) -> Value {
     }
 }
 
-fn change_text(value: &mut Value, random: &mut Random) {
+fn change_text(value: &mut Value, random: &mut SeededRng) {
     let Value::String(text) = value else { return };
     match random.below(5) {
         0 => text.push('\n'),
@@ -77,7 +67,7 @@ fn change_text(value: &mut Value, random: &mut Random) {
     }
 }
 
-fn drop_one(value: &mut Value, random: &mut Random) {
+fn drop_one(value: &mut Value, random: &mut SeededRng) {
     match value {
         Value::Object(map) => {
             let key = map.keys().nth(random.below(map.len())).cloned();
@@ -88,7 +78,7 @@ fn drop_one(value: &mut Value, random: &mut Random) {
     }
 }
 
-fn rename_one(value: &mut Value, random: &mut Random) {
+fn rename_one(value: &mut Value, random: &mut SeededRng) {
     if let Value::Object(map) = value
         && let Some(key) = map.keys().nth(random.below(map.len())).cloned()
         && let Some(moved) = map.remove(&key)
@@ -97,7 +87,7 @@ fn rename_one(value: &mut Value, random: &mut Random) {
     }
 }
 
-fn double_one(value: &mut Value, random: &mut Random) {
+fn double_one(value: &mut Value, random: &mut SeededRng) {
     if let Value::Array(items) = value
         && !items.is_empty()
     {
@@ -106,7 +96,7 @@ fn double_one(value: &mut Value, random: &mut Random) {
     }
 }
 
-fn change_number(value: &mut Value, random: &mut Random) {
+fn change_number(value: &mut Value, random: &mut SeededRng) {
     if value.is_number() {
         *value =
             [json!(0), json!(-3), json!(2.0), json!(2.5), json!(1e9), json!(true)][random.below(6)].clone();

@@ -1,6 +1,6 @@
 //! Listed and seeded random patterns, and texts to search.
 
-use super::mutate::Random;
+use qontract_testkit::SeededRng;
 
 /// Patterns that are easily misread, or that only one of the two engines accepts.
 pub const ODD: &[&str] = &[
@@ -464,7 +464,7 @@ const PIECES: &[&str] = &[
 ];
 
 /// A random pattern: mostly a valid one, sometimes assembled from pieces.
-pub fn random(random: &mut Random) -> String {
+pub fn random(random: &mut SeededRng) -> String {
     let mut pattern =
         ["", "", "", "", "", "(?i)", "(?m)", "(?s)", "(?a)", "(?x)"][random.below(10)].to_owned();
     if random.below(3) == 0 {
@@ -477,7 +477,7 @@ pub fn random(random: &mut Random) -> String {
     pattern
 }
 
-fn sequence(pattern: &mut String, depth: usize, random: &mut Random) {
+fn sequence(pattern: &mut String, depth: usize, random: &mut SeededRng) {
     for _ in 0..=random.below(3) {
         match random.below(if depth == 0 { 6 } else { 10 }) {
             0 => *pattern += "|",

@@ -18,6 +18,14 @@ fn a_merge_conflict_is_named() {
         "a: b\n<<<<<<< HEAD\nc: d\n=======\nc: e\n>>>>>>> x\n",
         "2:1: unresolved merge conflict; resolve it, and remove the lines `<<<<<<<`, `=======` and `>>>>>>>`",
     );
+    check(
+        "<<<<<<< HEAD\n---\nc: d\n=======\n---\nc: e\n>>>>>>> x\n",
+        "1:1: unresolved merge conflict; resolve it, and remove the lines `<<<<<<<`, `=======` and `>>>>>>>`",
+    );
+    check(
+        "a: b\n---\nc: d\n",
+        "2:1: a second document starts here; a datafile is one document: give the second one its own file",
+    );
 }
 
 #[test]

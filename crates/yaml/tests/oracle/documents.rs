@@ -1,27 +1,12 @@
 //! Generates documents at random in every style, then damages some of them.
 
+use qontract_testkit::SeededRng;
+
 use super::seeds::SEEDS;
-
-/// A stream of choices; equal seeds give equal choices.
-pub struct TestRng(fastrand::Rng);
-
-impl TestRng {
-    pub fn new(seed: u64) -> Self {
-        Self(fastrand::Rng::with_seed(seed))
-    }
-
-    pub fn below(&mut self, bound: usize) -> usize {
-        self.0.usize(..bound.max(1))
-    }
-
-    pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        &of[self.below(of.len())]
-    }
-}
 
 /// Generates `count` documents, every second one damaged.
 pub fn generate(count: usize) -> Vec<String> {
-    let mut rng = TestRng::new(0xd0c5);
+    let mut rng = SeededRng::new(0xd0c5);
     (0..count)
         .map(|index| {
             let text = match rng.below(3) {
@@ -122,7 +107,7 @@ const KEYS: &[&str] = &[
 const BLOCKS: &[&str] = &["|", ">", "|-", ">-", "|+", ">+", "|2", ">1-", "| # c"];
 
 struct Grower<'d> {
-    rng: &'d mut TestRng,
+    rng: &'d mut SeededRng,
     anchors: usize,
 }
 
@@ -243,7 +228,7 @@ const MARKS: &[&str] = &[
 ];
 
 /// A few random edits.
-fn damage(rng: &mut TestRng, text: &str) -> String {
+fn damage(rng: &mut SeededRng, text: &str) -> String {
     let mut letters: Vec<String> = text.chars().map(String::from).collect();
     for _ in 0..=rng.below(3) {
         let at = rng.below(letters.len() + 1);

@@ -1,6 +1,6 @@
 //! Generates texts that look like numbers, words and dates, and almost like them.
 
-use super::documents::TestRng;
+use qontract_testkit::SeededRng;
 
 const WORDS: &[&str] = &[
     "yes",
@@ -152,7 +152,7 @@ const ALPHABETS: &[&str] = &[
 
 /// Generates `count` texts: every hand-picked one, then random ones, mostly of the characters of numbers.
 pub fn generate(count: usize) -> Vec<String> {
-    let mut rng = TestRng::new(0x005c_a1a5);
+    let mut rng = SeededRng::new(0x005c_a1a5);
     let mut texts: Vec<String> = WORDS.iter().map(|word| (*word).to_owned()).collect();
     texts.push("9".repeat(4_300));
     texts.push("9".repeat(4_301));
@@ -170,7 +170,7 @@ pub fn generate(count: usize) -> Vec<String> {
     texts
 }
 
-fn random(rng: &mut TestRng) -> String {
+fn random(rng: &mut SeededRng) -> String {
     let alphabet: Vec<char> = rng.pick(ALPHABETS).chars().collect();
     let sign = rng.pick(&["", "", "", "-", "+"]);
     let length = 1 + rng.below(12);
@@ -178,7 +178,7 @@ fn random(rng: &mut TestRng) -> String {
     format!("{sign}{body}")
 }
 
-fn mutate(rng: &mut TestRng) -> String {
+fn mutate(rng: &mut SeededRng) -> String {
     let mut letters: Vec<char> = rng.pick(WORDS).chars().collect();
     let alphabet: Vec<char> = "0123456789_.:+-eExXbBoTZnaNIfy~ ".chars().collect();
     for _ in 0..=rng.below(2) {

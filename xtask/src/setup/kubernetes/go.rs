@@ -13,7 +13,7 @@ const PACKAGES: [&str; 2] = ["golang-1.19-go", "golang-1.19-src"];
 /// A toolchain and its directories.
 #[derive(Debug)]
 pub struct Go {
-    /// Its root, unless it is the toolchain of the machine.
+    /// The root, unless the machine's own toolchain is used.
     root: Option<PathBuf>,
     work: PathBuf,
 }

@@ -6,9 +6,9 @@ use crate::query::Apps;
 
 /// An app.
 pub struct App {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its provenance.
+    /// The provenance.
     pub place: Option<SourceLocation>,
 }
 

@@ -16,8 +16,8 @@ pub struct Target {
     pub app: String,
 }
 
-/// The declared state of an app. It is compared between two bundles, so use sets for lists whose order does not
-/// matter.
+/// The declared state of an app. It is compared between two bundles, so use sets for lists whose order does
+/// not matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct App {
     /// Names of the things that the app should have.

@@ -15,8 +15,8 @@ pub enum Action {
     Remove(ObjectKey),
 }
 
-/// Plans to create desired items that are missing and to remove existing items marked for deletion; other items
-/// stay unchanged.
+/// Plans to create desired items that are missing and to remove existing items marked for deletion; other
+/// items stay unchanged.
 pub fn plan(desired: &[DesiredItem<Item>], current: &CurrentState<CurrentItem>) -> Plan<Action> {
     let mut plan = Plan::default();
     for want in desired {

@@ -38,20 +38,20 @@ impl RemoteBundle {
     pub(super) fn fetch_resource(&self, path: &str) -> Result<Option<String>, DataError> {
         let text = "query Resource($path: String) { resources_v1(path: $path) { path content } }";
         let variables = Map::new(vec![("path", Value::str(path))]);
-        let ask = QueryRequest {
+        let request = QueryRequest {
             text,
             operation: Some("Resource"),
             variables: Some(&variables),
             places: false,
             only: None,
         };
-        let found = match self.request(ask) {
+        let found = match self.request(request) {
             Ok(answer) => answer,
             Err(error) if is_missing(&error) => return Ok(None),
             Err(other) => return Err(other),
         };
         let found: ResourceList<'_> = serde_json::from_str(found.data())
-            .map_err(|error| super::refused_query(&ask, error.to_string()))?;
+            .map_err(|error| super::refused_query(&request, error.to_string()))?;
         let resource = found.resources_v1.into_iter().flatten().next();
         Ok(resource.map(|resource| resource.content.into_owned()))
     }
@@ -78,16 +78,16 @@ impl RemoteBundle {
         for batch in paths.chunks(MAX_BATCH) {
             let variables = Map::new(path_variables(batch));
             let text = batch_query(batch.len());
-            let ask = QueryRequest {
+            let request = QueryRequest {
                 text: &text,
                 operation: Some("Resources"),
                 variables: Some(&variables),
                 places: false,
                 only: None,
             };
-            let answer = self.request(ask)?;
+            let answer = self.request(request)?;
             let found: BTreeMap<&str, Option<Vec<ResourceRow<'_>>>> = serde_json::from_str(answer.data())
-                .map_err(|error| super::refused_query(&ask, error.to_string()))?;
+                .map_err(|error| super::refused_query(&request, error.to_string()))?;
             texts.extend(found.into_values().flatten().flatten().map(ResourceRow::into_entry));
         }
         Ok(texts)
@@ -95,16 +95,16 @@ impl RemoteBundle {
 
     fn fetch_all(&self, paths: &BTreeSet<String>) -> Result<BTreeMap<String, String>, DataError> {
         let text = "query AllResources { resources_v1 { path content } }";
-        let ask = QueryRequest {
+        let request = QueryRequest {
             text,
             operation: Some("AllResources"),
             variables: None,
             places: false,
             only: None,
         };
-        let answer = self.request(ask)?;
+        let answer = self.request(request)?;
         let found: ResourceList<'_> = serde_json::from_str(answer.data())
-            .map_err(|error| super::refused_query(&ask, error.to_string()))?;
+            .map_err(|error| super::refused_query(&request, error.to_string()))?;
         let wanted = found.resources_v1.into_iter().flatten();
         let wanted = wanted.filter(|resource| paths.contains(&*resource.path));
         Ok(wanted.map(ResourceRow::into_entry).collect())

@@ -76,7 +76,8 @@ impl<'c, 't> Checker<'c, 't> {
         self.schema.directives().iter().find(|directive| &*directive.name == name)
     }
 
-    /// Checks the directives at a location and their arguments. `field` is the field that has or contains them.
+    /// Checks the directives at a location and their arguments. `field` is the field that has or contains
+    /// them.
     pub(super) fn directives(
         &mut self,
         directives: &'c [Directive<'t>],

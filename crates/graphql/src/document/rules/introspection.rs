@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::{Checker, MAX_FRAGMENT_DEPTH};
 use crate::document::syntax::tree::{Field, Selection, SelectionSet};
 
-/// Number of nested lists that exceeds the limit.
+/// Number of nested lists at which a field is reported.
 const MAX_NESTED_LISTS: usize = 3;
 
 /// Cached results for fragments, by the depth at which they are entered.

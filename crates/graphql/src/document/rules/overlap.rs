@@ -42,12 +42,14 @@ struct CollectedFields<'c, 't> {
     shared: HashMap<usize, Rc<[(usize, usize)]>>,
 }
 
+/// The state of the comparison, with memoized results and the remaining budget.
 pub struct Overlap<'c, 't> {
     schema: &'c Schema,
     fragments: &'c Fragments<'c, 't>,
     collected: Vec<CollectedFields<'c, 't>>,
-    /// Indices of collections by parent type and offset.
+    /// Indexes of collections, by parent type and offset of the selection set.
     collection_ids: HashMap<(Option<TypeId>, usize), usize>,
+    /// Pairs of fragments that were compared, and whether only as mutually exclusive.
     pairs: HashMap<(&'t str, &'t str), bool>,
     budget: usize,
     steps: usize,

@@ -1,4 +1,5 @@
-//! Suggestions for misspelled names.
+//! Suggestions for misspelled names, with the edit distance and the threshold of graphql-js, so that
+//! messages are equal. `qontract_diagnostics` has its own distance for other messages.
 
 use std::cmp::Ordering;
 

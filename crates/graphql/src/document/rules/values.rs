@@ -30,8 +30,8 @@ impl<'c, 't> Checker<'c, 't> {
         self.directives(&variable.directives, "VARIABLE_DEFINITION", None);
     }
 
-    /// Checks a value against the expected type; the flag is set if the position has a default. A value inside of
-    /// a value that is already checked or invalid is not compared with the type again.
+    /// Checks a value against the expected type; the flag is set if the position has a default. A value
+    /// inside of a value that is already checked or invalid is not compared with the type again.
     pub(super) fn value(&mut self, value: &'c Value<'t>, wanted: Option<(InputType, bool)>, inside: bool) {
         match &value.literal {
             Literal::Variable(name) => {

@@ -1,4 +1,5 @@
-//! The grammar of schema definitions. Requests may not contain them, but their syntax errors are reported first.
+//! The grammar of schema definitions. Requests may not contain them, but their syntax errors are reported
+//! first.
 
 use super::cursor::{ParseResult, Parser};
 use super::lexer::Kind;

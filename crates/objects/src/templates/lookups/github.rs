@@ -5,10 +5,10 @@ use base64::engine::general_purpose::STANDARD;
 use qontract_client_http::{Request, Secret, StatusCode};
 use qontract_client_secrets::SecretReader;
 use qontract_runtime::{Fault, ReadContext};
-use qontract_template::{Data, LookupAnswer};
+use qontract_template::{Data, LookupState};
 use serde::Deserialize;
 
-use super::{HttpLookups, LookupResult, REDIRECT_STATUSES, not_allowed, request_fault};
+use super::{HttpLookups, LookupResult, REDIRECT_STATUSES, not_allowed, request_fault, secret_fault};
 
 /// The GitHub response for a file.
 #[derive(Deserialize)]
@@ -36,13 +36,13 @@ impl HttpLookups {
     ) -> LookupResult {
         let GithubFile { repository, path, reference } = file;
         if !self.allowed.has_repository(repository) {
-            return Ok(LookupAnswer::Failed(not_allowed("allow_github")));
+            return Ok(LookupState::Failed(not_allowed("allow_github")));
         }
         let path = path.strip_prefix('/').unwrap_or(path);
         // The URL parser drops control characters, which could produce dot segments.
         let is_plain = !path.chars().any(char::is_control);
         if !is_plain || path.split('/').any(|part| ["", ".", ".."].contains(&part)) {
-            return Ok(LookupAnswer::Failed("its path is not a file path".to_owned()));
+            return Ok(LookupState::Failed("its path is not a file path".to_owned()));
         }
         let mut url = self.allowed.github_api.clone();
         let no_base = || Fault::operator("`templates.github_api` in the configuration is not an HTTP URL");
@@ -61,7 +61,7 @@ impl HttpLookups {
             .header("x-github-api-version", "2022-11-28");
         if let Some(token) = &self.allowed.github_token {
             let token = secrets.read(&read.permit, token).await.map_err(|error| {
-                let fault = crate::resources::resolve::secret_fault(&error);
+                let fault = secret_fault(&error);
                 if fault.is_transient() { fault } else { Fault::operator(fault.text) }
             })?;
             read.secrets.record(token.expose());
@@ -71,21 +71,21 @@ impl HttpLookups {
         let response = match self.http.read(&read.permit, request).await {
             Ok(response) => response,
             Err(error) if error.status() == Some(StatusCode::NOT_FOUND) => {
-                return Ok(LookupAnswer::Failed(
+                return Ok(LookupState::Failed(
                     "it does not exist, or the token has no access to it".to_owned(),
                 ));
             }
             Err(error) => return Err(request_fault(&error)),
         };
         if REDIRECT_STATUSES.contains(&response.status) {
-            return Ok(LookupAnswer::Failed("it has moved: use its new name".to_owned()));
+            return Ok(LookupState::Failed("it has moved: use its new name".to_owned()));
         }
         Ok(match serde_json::from_slice::<Contents>(&response.body) {
             Ok(file) => {
-                file_text(&file).map_or_else(|why| LookupAnswer::Failed(why.to_owned()), LookupAnswer::Known)
+                file_text(&file).map_or_else(|why| LookupState::Failed(why.to_owned()), LookupState::Ready)
             }
             // A directory is a list.
-            Err(_) => LookupAnswer::Failed("it is not a file".to_owned()),
+            Err(_) => LookupState::Failed("it is not a file".to_owned()),
         })
     }
 }

@@ -1,18 +1,18 @@
-//! `s3(…)` and `s3_ls(…)`: the content of an object, and the keys under a path, read with the access key in the
-//! account's secret.
+//! `s3(…)` and `s3_ls(…)`: the content of an object, and the keys under a path, read with the access key in
+//! the account's secret.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use qontract_client_blobs::{BlobKey, BlobReader as _, BlobsError, S3, S3Credentials, S3Settings};
 use qontract_client_secrets::SecretReader;
 use qontract_runtime::{Data as Source, Fault, ReadContext, SecretLookup};
-use qontract_template::{Data, LookupAnswer, TemplateLookup};
+use qontract_template::{Data, LookupState, TemplateLookup};
 
-use super::{HttpLookups, LookupResult};
+use super::{HttpLookups, LookupResult, secret_fault};
 use crate::templates::variables;
 
 /// The access key and region of an AWS account.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AwsAccount {
     /// Path of the secret with its access key.
     secret: String,
@@ -107,7 +107,7 @@ impl HttpLookups {
         let BucketName { name: bucket, region } = bucket;
         let AwsAccount { secret: path, version, region: usual } = account;
         let fields = secrets.read_all(&read.permit, path, *version).await;
-        let fields = fields.map_err(|error| crate::resources::resolve::secret_fault(&error))?;
+        let fields = fields.map_err(|error| secret_fault(&error))?;
         let field = |name: &str| {
             let missing = || Fault::operator(format!("`{path}` has no field `{name}`"));
             let secret = fields.get(name).ok_or_else(missing)?;
@@ -138,14 +138,14 @@ impl HttpLookups {
     pub(super) async fn object(&self, read: &ReadContext, bucket: &S3, path: &str) -> LookupResult {
         let key = match BlobKey::new(path) {
             Ok(key) => key,
-            Err(error) => return Ok(LookupAnswer::Failed(error.to_string())),
+            Err(error) => return Ok(LookupState::Failed(error.to_string())),
         };
         match bucket.get(&read.permit, &key).await {
             Ok(Some(blob)) => Ok(match String::from_utf8(blob.bytes) {
-                Ok(text) => LookupAnswer::Known(Data::Text(text)),
-                Err(_) => LookupAnswer::Failed("it is not text".to_owned()),
+                Ok(text) => LookupState::Ready(Data::Text(text)),
+                Err(_) => LookupState::Failed("it is not text".to_owned()),
             }),
-            Ok(None) => Ok(LookupAnswer::Failed("it does not exist".to_owned())),
+            Ok(None) => Ok(LookupState::Failed("it does not exist".to_owned())),
             Err(error) => blob_error(&error),
         }
     }
@@ -176,10 +176,10 @@ impl HttpLookups {
             keys.extend(page.entries.into_iter().map(|entry| Data::Text(entry.key)));
             cursor = page.next;
             if cursor.is_none() {
-                return Ok(LookupAnswer::Known(Data::List(keys)));
+                return Ok(LookupState::Ready(Data::List(keys)));
             }
         }
-        Ok(LookupAnswer::Failed("there are too many keys".to_owned()))
+        Ok(LookupState::Failed("there are too many keys".to_owned()))
     }
 }
 
@@ -187,7 +187,7 @@ impl HttpLookups {
 fn blob_error(error: &BlobsError) -> LookupResult {
     let text = error.to_string();
     match error {
-        BlobsError::NoBucket(_) | BlobsError::TooLarge { .. } => Ok(LookupAnswer::Failed(text)),
+        BlobsError::NoBucket(_) | BlobsError::TooLarge { .. } => Ok(LookupState::Failed(text)),
         _ if error.is_transient() => Err(Fault::remote(text)),
         _ => Err(Fault::operator(text)),
     }

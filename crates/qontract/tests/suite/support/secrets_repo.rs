@@ -135,7 +135,9 @@ fn without_runs(text: &str) -> String {
         word.len() > 17 && word[8] == b'T' && word[15] == b'Z' && word[16] == b'-'
     };
     let keep = |line: &&str| {
-        ["\"began\"", "\"milliseconds\"", "\"sha\""].iter().all(|word| !line.trim_start().starts_with(word))
+        ["\"began\"", "\"now\"", "\"milliseconds\"", "\"sha\""]
+            .iter()
+            .all(|word| !line.trim_start().starts_with(word))
     };
     let lines = text.lines().filter(keep).map(|line| {
         let line = line.split("\"time\":").next().unwrap_or_default();

@@ -2,7 +2,8 @@
 //! unsafe characters are escaped.
 
 use super::{
-    ApplyResponse, DeclareResponse, DescribeResponse, PlanResponse, WireDimensions, WireFault, WireObject,
+    ApplyResponse, DeclareObjectsResponse, DeclareResponse, DescribeResponse, PlanResponse, WireDimensions,
+    WireFault, WireObject, WireObjectShard,
 };
 
 /// Maximum total size of the displayed strings of a response, in printed bytes.
@@ -99,7 +100,18 @@ impl ShownTexts for PlanResponse {
                 change.diff.iter().for_each(|line| see(line));
             }
         }
-        self.waits.iter().for_each(|wait| see(wait));
+        self.waits.iter().chain(&self.degraded).for_each(|text| see(text));
+        self.faults.iter().for_each(|fault| fault.for_each_text(see));
+    }
+}
+
+impl ShownTexts for DeclareObjectsResponse {
+    fn for_each_text<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
+        for WireObjectShard { cluster, namespace, caller, kinds, .. } in &self.shards {
+            see(cluster);
+            see(namespace);
+            caller.iter().chain(kinds).for_each(|text| see(text));
+        }
         self.faults.iter().for_each(|fault| fault.for_each_text(see));
     }
 }
@@ -113,8 +125,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{
-        DeclareResponse, DescribeResponse, MAX_SHOWN_BYTES, PlanResponse, ShownTexts, check_texts,
-        printed_bytes,
+        DeclareObjectsResponse, DeclareResponse, DescribeResponse, MAX_SHOWN_BYTES, PlanResponse, ShownTexts,
+        check_texts, printed_bytes,
     };
 
     #[test]
@@ -155,6 +167,15 @@ mod tests {
         check::<DeclareResponse>(|text| json!({"faults": [{"text": text}]}));
         check::<DeclareResponse>(|text| json!({"faults": [{"text": "", "hint": text}]}));
         check::<DeclareResponse>(|text| json!({"faults": [{"text": "", "key": [[text, ""]]}]}));
+        let shard = |name: &str, text: &str| {
+            let mut shard = json!({"cluster": "", "namespace": "", "kinds": []});
+            shard[name] = if name == "kinds" { json!([text]) } else { json!(text) };
+            json!({"shards": [shard]})
+        };
+        for name in ["cluster", "namespace", "caller", "kinds"] {
+            check::<DeclareObjectsResponse>(|text| shard(name, text));
+        }
+        check::<DeclareObjectsResponse>(|text| json!({"faults": [{"text": text}]}));
         check::<PlanResponse>(|text| json!({"scopes": [{"scope": [["a", text]]}]}));
         check::<PlanResponse>(|text| json!({"scopes": [{"scope": [], "unknown": text}]}));
         let thing = |text: &str| json!({"scope": [], "kind": "", "name": text});
@@ -169,6 +190,7 @@ mod tests {
         check::<PlanResponse>(|text| change(text, ""));
         check::<PlanResponse>(|text| change("", text));
         check::<PlanResponse>(|text| json!({"waits": [text]}));
+        check::<PlanResponse>(|text| json!({"degraded": [text]}));
         check::<PlanResponse>(|text| json!({"faults": [{"text": text}]}));
     }
 }

@@ -6,9 +6,9 @@ use super::{PatternParser, PatternSyntaxError};
 
 /// The flags at the start of a group, and their scope.
 enum GroupFlags {
-    /// They apply to the whole pattern.
+    /// Flags for the whole pattern.
     Whole,
-    /// They apply to a group: turned on, turned off, and whether `u` is on.
+    /// Flags for a group: turned on, turned off, and whether `u` is on.
     Group(Flags, Flags, bool),
 }
 
@@ -122,7 +122,7 @@ impl PatternParser {
         }
         let group = if name.bytes().all(|byte| byte.is_ascii_digit()) && !name.is_empty() {
             let number = name.parse().ok().filter(|number: &usize| (1..1 << 30).contains(number));
-            let number = number.ok_or_else(|| format!("there is no group {name}"))?;
+            let number = number.ok_or_else(|| format!("group {name} not found"))?;
             self.condition_groups.push(number);
             number
         } else {
@@ -162,7 +162,7 @@ impl PatternParser {
 
     fn group_number(&self, name: &str) -> Result<usize, PatternSyntaxError> {
         let found = self.names.iter().find(|(known, _)| known == name).map(|(_, number)| *number);
-        found.ok_or_else(|| format!("there is no group `{name}`"))
+        found.ok_or_else(|| format!("group `{name}` not found"))
     }
 
     /// Parses the flags of a group, after the first one.

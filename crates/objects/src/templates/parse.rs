@@ -4,8 +4,8 @@ use qontract_inventory::DesiredBody;
 use qontract_runtime::Fault;
 use serde_json::Value;
 
-/// Parses one YAML document into an object, without its `$schema`. If the document contains secrets, errors do
-/// not quote it.
+/// Parses one YAML document into an object, without its `$schema`. If the document contains secrets, errors
+/// do not quote it.
 pub fn object(path: &str, text: &str, is_sensitive: bool) -> Result<Value, Fault> {
     let read = qontract_yaml::json::read(text.as_bytes());
     let mut body = read.map_err(|error| {
@@ -16,6 +16,9 @@ pub fn object(path: &str, text: &str, is_sensitive: bool) -> Result<Value, Fault
         };
         Fault::author(format!("`{path}` is not an object: {why}"))
     })?;
+    if body.is_null() {
+        return Err(Fault::author(format!("`{path}` is not an object: it is empty")));
+    }
     let Some(map) = body.as_object_mut() else {
         return Err(Fault::author(format!("`{path}` is not an object, but a list or a value")));
     };
@@ -76,6 +79,9 @@ mod tests {
         let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
         check("$schema: /x.yml\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", Ok(body));
         check("- 1\n", Err("but a list or a value"));
+        for empty in ["", "---\n", "# later\n"] {
+            check(empty, Err("`/a.yaml` is not an object: it is empty"));
+        }
         check("kind: ConfigMap\nmetadata: {name: a}\n", Err("`/a.yaml` is not an object"));
         check("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: A b}\n", Err("`/a.yaml` is not an object"));
         check("a: {\n", Err("`/a.yaml` is not an object: line "));

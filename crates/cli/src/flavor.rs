@@ -5,12 +5,12 @@ use qontract_config::Config;
 
 /// The command line that the process was started with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CommandLine {
+pub enum CliFlavor {
     /// `qontract`: with a base, only affected shards run; real clusters need a table in the configuration.
     #[default]
-    Own,
+    Qontract,
     /// qontract-reconcile: all shards run by default; the data lists the clusters.
-    Peer,
+    QontractReconcile,
 }
 
 impl RunOptions {
@@ -18,11 +18,11 @@ impl RunOptions {
     /// uses the data's clusters without further settings.
     pub fn configuration(&self) -> anyhow::Result<Config> {
         let config = Config::read(self.config.as_deref())?;
-        match self.command_line {
-            CommandLine::Own => Ok(config),
-            CommandLine::Peer if self.config.is_some() => Ok(config.with_data_clusters()),
-            CommandLine::Peer if self.data.is_some() => Ok(config),
-            CommandLine::Peer => {
+        match self.flavor {
+            CliFlavor::Qontract => Ok(config),
+            CliFlavor::QontractReconcile if self.config.is_some() => Ok(config.with_data_clusters()),
+            CliFlavor::QontractReconcile if self.data.is_some() => Ok(config),
+            CliFlavor::QontractReconcile => {
                 anyhow::bail!("no configuration: pass `--config FILE`, or set `QONTRACT_CONFIG`")
             }
         }

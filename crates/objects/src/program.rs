@@ -1,0 +1,116 @@
+//! Object programs: process integrations that only declare Kubernetes objects. qontract observes, plans and
+//! applies them, with all rules of ownership, callers and guards.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use qontract_client_kubernetes::Kind;
+use qontract_inventory::Callers;
+use qontract_runtime::process::{ObjectShardDeclaration, ProcessIntegration};
+use qontract_runtime::state::Shard;
+use qontract_runtime::{Data, Fault, IntegrationMeta, Options, ShardKey};
+
+use crate::integration::{CALLER_DIMENSION, ObjectIntegration};
+use crate::namespaces::LocatedNamespace;
+use crate::{Declared, DeclaredObjects};
+
+mod query;
+
+use query::ProgramNamespaces;
+
+/// A program that declares Kubernetes objects.
+pub struct ObjectProgram {
+    program: ProcessIntegration,
+}
+
+impl ObjectProgram {
+    /// The integration of a program that [declares objects](ProcessIntegration::declares_objects).
+    pub fn new(program: ProcessIntegration) -> Self {
+        Self { program }
+    }
+}
+
+impl ObjectIntegration for ObjectProgram {
+    type State = DeclaredObjects;
+
+    fn meta(&self) -> IntegrationMeta {
+        self.program.meta().clone().query::<ProgramNamespaces>()
+    }
+
+    fn declare(&self, data: &Data, options: &Options) -> Result<Declared<DeclaredObjects>, Fault> {
+        let answer = data.query::<ProgramNamespaces>()?;
+        let mut namespaces: BTreeMap<(String, String), LocatedNamespace> = BTreeMap::new();
+        for (index, target) in answer.data.namespaces_v1.into_iter().flatten().enumerate() {
+            let id = (target.cluster.name.clone(), target.name.clone());
+            let pointer = format!("/namespaces_v1/{index}");
+            namespaces.insert(id, LocatedNamespace::new(target, &answer.places, &pointer));
+        }
+        let name = &self.program.meta().name;
+        let declaration = self.program.declare_objects(data, options)?;
+        let mut declared = Declared::new(());
+        for shard in declaration.shards {
+            let key = shard_key(&shard);
+            let id = (shard.cluster.clone(), shard.namespace.clone());
+            let shard = match namespaces.get(&id) {
+                Some(namespace) => namespace.object_shard(name, shard),
+                None => Err(undeclared(&shard)),
+            };
+            match shard {
+                Ok(shard) => declared.add(key, shard),
+                Err(fault) => declared.add_fault(key, fault),
+            }
+        }
+        for (key, fault) in declaration.faults {
+            declared.add_fault(key, fault);
+        }
+        Ok(declared)
+    }
+
+    fn callers(&self, data: &Data) -> Result<Callers, Fault> {
+        let declaration = self.program.declare_objects(data, &Options::default())?;
+        // A caller whose declaration has an error still exists.
+        let faulty = declaration.faults.iter().filter_map(|(key, _)| key.get(CALLER_DIMENSION));
+        let mut callers: BTreeSet<String> = faulty.map(str::to_owned).collect();
+        if declaration.faults.iter().any(|(key, _)| key.get(CALLER_DIMENSION).is_none()) {
+            return Ok(Callers::Unknown);
+        }
+        callers.extend(declaration.shards.into_iter().filter_map(|shard| shard.caller));
+        Ok(Callers::Whole(callers))
+    }
+}
+
+fn shard_key(shard: &ObjectShardDeclaration) -> ShardKey {
+    let caller = shard.caller.as_deref().map(|caller| (CALLER_DIMENSION, caller));
+    let namespace = [("cluster", shard.cluster.as_str()), ("namespace", shard.namespace.as_str())];
+    ShardKey::new(namespace.into_iter().chain(caller))
+}
+
+fn undeclared(shard: &ObjectShardDeclaration) -> Fault {
+    let ObjectShardDeclaration { cluster, namespace, place, .. } = shard;
+    let text = format!("the data does not declare the namespace `{namespace}` of the cluster `{cluster}`");
+    Fault::author(text).at(place.clone())
+}
+
+impl LocatedNamespace {
+    /// The shard of an object program in this namespace.
+    fn object_shard(
+        &self,
+        integration: &str,
+        declaration: ObjectShardDeclaration,
+    ) -> Result<Shard<qontract_client_kubernetes::Cluster, DeclaredObjects>, Fault> {
+        let ObjectShardDeclaration { kinds, objects, place, caller, .. } = declaration;
+        if caller.as_deref() == Some("") {
+            return Err(Fault::author("the caller is empty").at(place));
+        }
+        let mut parsed = BTreeSet::new();
+        for kind in &kinds {
+            let kind: Kind = kind
+                .parse()
+                .map_err(|_| Fault::author(format!("`{kind}` is not a kind")).at(place.clone()))?;
+            parsed.insert(kind);
+        }
+        let cluster = self.target.cluster().map_err(|why| Fault::author(why).at(self.place.clone()))?;
+        let state = DeclaredObjects { kinds: parsed, objects, ..DeclaredObjects::default() };
+        let disabled = self.disabled(integration);
+        Ok(Shard { disabled, ..Shard::new(cluster, state, place.or_else(|| self.place.clone())) })
+    }
+}

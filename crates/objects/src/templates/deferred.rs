@@ -1,0 +1,68 @@
+//! Templates that need external look-ups, with their inputs, as the declared state holds them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use qontract_runtime::SecretLookup;
+use qontract_template::{Data, Dialect, LookupState, TemplateLookup};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::lookups::AwsAccount;
+
+/// A template that needs external look-ups.
+#[derive(Clone, Serialize)]
+pub struct DeferredTemplate {
+    /// Its path.
+    pub path: String,
+    /// Its source text.
+    pub text: String,
+    /// Its variables, and the results of its queries.
+    pub inputs: String,
+    /// The inputs for rendering it.
+    #[serde(skip)]
+    pub source: TemplateSource,
+}
+
+/// The inputs for rendering a template.
+#[derive(Clone)]
+pub struct TemplateSource {
+    /// Its source text.
+    pub text: String,
+    /// Its template dialect.
+    pub dialect: Dialect,
+    /// Its variables.
+    pub variables: Vec<(String, Data)>,
+    /// Results of its queries, from declaring it. Rendering runs no other queries: the declared state would
+    /// not reflect them.
+    pub answers: BTreeMap<TemplateLookup, LookupState>,
+    /// The AWS accounts that it accesses.
+    pub(crate) accounts: BTreeMap<String, AwsAccount>,
+    /// The look-ups that do not depend on the values of secrets.
+    pub lookups: BTreeSet<TemplateLookup>,
+    /// The object that it renders to with addresses in place of external values, if it renders to one.
+    pub declared: Option<Value>,
+}
+
+impl DeferredTemplate {
+    /// The object that the data alone names. `None` if an external value that is not a secret may decide
+    /// which object it is.
+    pub fn declared_object(&self) -> Option<&Value> {
+        let decides = |address: &TemplateLookup| {
+            !address.is_secret() && !matches!(address, TemplateLookup::Query { .. })
+        };
+        if self.source.lookups.iter().any(decides) { None } else { self.source.declared.as_ref() }
+    }
+}
+
+impl fmt::Debug for DeferredTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Template").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// The secret look-up for an address; `None` if it is not the address of a secret.
+pub fn secret_lookup(address: &TemplateLookup) -> Option<SecretLookup> {
+    let TemplateLookup::Secret { path, key, version, .. } = address else { return None };
+    Some(SecretLookup { path: path.clone(), field: Some(key.clone()), version: version.clone() })
+}

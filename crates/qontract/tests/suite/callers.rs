@@ -1,0 +1,149 @@
+//! Tests of callers through the binary: a program declares objects for several callers in one namespace.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+use std::path::Path;
+
+use crate::support::operator::{operator_fixture, run_with, stderr};
+use qontract_testkit::Scratch;
+use serde_json::Value;
+
+/// A program with one caller per line of `callers`: a caller, its `ConfigMaps`, and optionally `broken`.
+const PROGRAM: &str = r#"
+import json, sys
+request = json.load(sys.stdin)
+if sys.argv[1] == "describe":
+    print(json.dumps({"name": "service-dependencies", "description": "declares settings", "form": "objects"}))
+elif sys.argv[1] == "declare":
+    shards, faults = [], []
+    for line in open("callers").read().splitlines():
+        caller, *names = line.split()
+        key = [["cluster", "cliffs-stage"], ["namespace", "catalog-stage"], ["caller", caller]]
+        if "broken" in names:
+            faults.append({"key": key, "text": "the settings of %s cannot be read" % caller})
+            continue
+        objects = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"of": caller}}
+                   for name in names]
+        shards.append({"cluster": "cliffs-stage", "namespace": "catalog-stage", "caller": caller,
+                       "kinds": ["ConfigMap"], "objects": objects})
+    print(json.dumps({"shards": shards, "faults": faults}))
+else:
+    sys.exit("an object program only declares")
+"#;
+
+struct Fixture(Scratch);
+
+impl Fixture {
+    fn new() -> Self {
+        let scratch = operator_fixture();
+        scratch.write("program.py", PROGRAM);
+        scratch.write(
+            "config.toml",
+            "[integrations.service-dependencies]\ncommand = [\"python3\", \"program.py\"]\n",
+        );
+        // The integration may read the namespaces and clusters that its objects are in.
+        let definition = "repo/data/integrations/service-dependencies.yml";
+        let text = std::fs::read_to_string(scratch.path().join(definition)).unwrap();
+        let cluster = "- /openshift/cluster-1.yml\n";
+        let more = format!("{cluster}- /openshift/cluster-integrations-1.yml\n");
+        scratch.write(definition, text.replace(cluster, &more));
+        let fixture = Self(scratch);
+        let (code, text) = fixture.reconcile_named("openshift-namespaces", &[]);
+        assert_eq!(code, 0, "{text}");
+        fixture
+    }
+
+    fn callers(&self, lines: &str) {
+        self.0.write("callers", lines);
+    }
+
+    fn reconcile(&self, more: &[&str]) -> (i32, String) {
+        self.reconcile_named("service-dependencies", more)
+    }
+
+    fn reconcile_named(&self, name: &str, more: &[&str]) -> (i32, String) {
+        let words = ["reconcile", name, "--data", "repo", "--config", "config.toml", "--sandbox", "sandbox"];
+        let output = run_with(self.0.path(), &[], &[&words[..], &["--runs", "runs"], more].concat());
+        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), stderr(&output));
+        (output.status.code().unwrap(), text)
+    }
+
+    /// The `ConfigMaps` in the namespace, each with its caller.
+    fn objects(&self) -> Vec<(String, String)> {
+        let folder = self.0.path().join("sandbox/clusters/cliffs-stage/catalog-stage/ConfigMap");
+        let mut found: Vec<(String, String)> = std::fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|file| object(&file.path()))
+            .collect();
+        found.sort();
+        found
+    }
+}
+
+fn object(file: &Path) -> (String, String) {
+    let body: Value = qontract_yaml::json::read(&std::fs::read(file).unwrap()).unwrap();
+    let caller = body["metadata"]["annotations"]["qontract.caller_name"].as_str().unwrap_or_default();
+    (file.file_stem().unwrap().to_string_lossy().into_owned(), caller.to_owned())
+}
+
+fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+    expected.iter().map(|(name, caller)| ((*name).to_owned(), (*caller).to_owned())).collect()
+}
+
+#[test]
+fn callers_share_a_namespace_without_touching_each_others_objects() {
+    let fixture = Fixture::new();
+    fixture.callers("one a b\ntwo c d\n");
+    let (code, text) = fixture.reconcile(&[]);
+    assert_eq!(code, 0, "{text}");
+    let both = pairs(&[("a", "one"), ("b", "one"), ("c", "two"), ("d", "two")]);
+    assert_eq!(fixture.objects(), both);
+
+    // One caller drops an object; the objects of the other are not concerned.
+    fixture.callers("one a\ntwo c d\n");
+    let (code, text) = fixture.reconcile(&[]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("kind=ConfigMap, caller=one"), "{text}");
+    assert_eq!(fixture.objects(), pairs(&[("a", "one"), ("c", "two"), ("d", "two")]));
+
+    // Emptying the scope of one caller needs an approval, although the namespace has objects of another.
+    fixture.callers("one a\ntwo\n");
+    let (code, text) = fixture.reconcile(&[]);
+    assert_eq!(code, 1, "{text}");
+    assert!(
+        text.contains(
+            "it would empty `cluster=cliffs-stage, namespace=catalog-stage, kind=ConfigMap, caller=two`"
+        ),
+        "{text}"
+    );
+    assert_eq!(fixture.objects().len(), 3);
+
+    // A broken caller blocks only its own removals.
+    fixture.callers("one e\ntwo broken\n");
+    let (code, text) = fixture.reconcile(&[]);
+    assert_eq!(code, 1, "{text}");
+    assert_eq!(fixture.objects(), pairs(&[("c", "two"), ("d", "two"), ("e", "one")]), "{text}");
+
+    // The object of a caller that exists is an error that names both.
+    fixture.callers("one e c\ntwo c d\n");
+    let (code, text) = fixture.reconcile(&[]);
+    assert!(code == 1 && text.contains("`two`"), "{text}");
+    assert_eq!(fixture.objects(), pairs(&[("c", "two"), ("d", "two"), ("e", "one")]));
+}
+
+#[test]
+fn the_objects_of_a_caller_that_is_gone_are_taken_over() {
+    let fixture = Fixture::new();
+    fixture.callers("old a\nother z\n");
+    assert_eq!(fixture.reconcile(&[]).0, 0);
+    // The caller was renamed: its objects are declared by the new one, and nothing is removed.
+    fixture.callers("new a\nother z\n");
+    let (code, text) = fixture.reconcile(&[]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("take over ConfigMap `a`"), "{text}");
+    assert!(text.contains("from the caller `old`, which no longer exists"), "{text}");
+    assert_eq!(fixture.objects(), pairs(&[("a", "new"), ("z", "other")]));
+    let (code, text) = fixture.reconcile(&[]);
+    assert!(code == 0 && text.contains("nothing to change"), "{text}");
+}

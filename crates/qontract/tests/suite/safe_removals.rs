@@ -1,0 +1,219 @@
+//! Tests that nothing is removed by mistake: because of a half-updated work tree, after a failed write, because
+//! of a misspelt kind, again and again, or after a restart.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::support::operator::{operator_fixture, run_with, stderr};
+use crate::support::running::Running;
+use qontract_testkit::{Scratch, eventually};
+use rustix::process::Signal;
+
+const USER: &str = "repo/data/access/users/dev-catalog-two.yml";
+
+fn git(folder: &Path, arguments: &[&str]) {
+    let git = Command::new("git")
+        .current_dir(folder)
+        .args(["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "gc.auto=0"])
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert!(git.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&git.stderr));
+}
+
+/// The example in a sandbox that has everything that it declares.
+fn reconciled(integrations: &[&str]) -> Scratch {
+    let scratch = operator_fixture();
+    for integration in ["openshift-namespaces"].iter().chain(integrations) {
+        let (code, text) = reconcile(&scratch, integration, &[]);
+        assert_eq!(code, 0, "{text}");
+    }
+    scratch
+}
+
+fn reconcile(scratch: &Scratch, integration: &str, more: &[&str]) -> (i32, String) {
+    let words = ["reconcile", integration, "--data", "repo", "--sandbox", "sandbox", "--runs", "runs"];
+    let output = run_with(scratch.path(), &[], &[&words[..], more].concat());
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), stderr(&output));
+    (output.status.code().unwrap(), text)
+}
+
+/// Starts a loop that runs whenever the data changes.
+fn start_loop(scratch: &Scratch, integration: &str, more: &[&str]) -> Running {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
+    command.current_dir(scratch.path()).env("HOME", scratch.path()).env("NO_COLOR", "1");
+    command.args(["reconcile", integration, "--data", "repo", "--sandbox", "sandbox", "--runs", "runs"]);
+    command.args(["--every", "60s"]).args(more);
+    Running::of(&mut command)
+}
+
+/// The files of a kind in the sandbox.
+fn objects(scratch: &Scratch, kind: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for cluster in std::fs::read_dir(scratch.path().join("sandbox/clusters")).unwrap() {
+        for namespace in std::fs::read_dir(cluster.unwrap().path()).unwrap() {
+            let folder = namespace.unwrap().path().join(kind);
+            let files = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+            found.extend(
+                files.map(|file| file.path().strip_prefix(scratch.path()).unwrap().display().to_string()),
+            );
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_half_updated_work_tree_removes_nothing() {
+    let scratch = reconciled(&["openshift-rolebindings"]);
+    let repo = scratch.path().join("repo");
+    git(&repo, &["init", "--quiet", "--initial-branch", "one"]);
+    git(&repo, &["add", "."]);
+    git(&repo, &["commit", "--quiet", "-m", "one"]);
+    // Another branch has the same users in another directory, and many other files to write before them.
+    git(&repo, &["checkout", "--quiet", "-b", "two"]);
+    for number in 0..800 {
+        let name = format!("repo/resources/filler/{number}.txt");
+        scratch.write(&name, "filler");
+    }
+    std::fs::create_dir(repo.join("data/people")).unwrap();
+    for user in ["dev-catalog-two.yml", "dev-checkout-two.yml"] {
+        git(&repo, &["mv", &format!("data/access/users/{user}"), &format!("data/people/{user}")]);
+    }
+    git(&repo, &["add", "."]);
+    git(&repo, &["commit", "--quiet", "-m", "two"]);
+    git(&repo, &["checkout", "--quiet", "one"]);
+
+    let mut running = start_loop(&scratch, "openshift-rolebindings", &[]);
+    running.until("run ended: ok");
+    let before = objects(&scratch, "RoleBinding");
+    assert!(before.len() > 10);
+    let user = std::fs::read(scratch.path().join(USER)).unwrap();
+    for pause in [20, 100, 300] {
+        std::fs::remove_file(scratch.path().join(USER)).unwrap();
+        std::thread::sleep(Duration::from_millis(pause));
+        std::fs::write(scratch.path().join(USER), &user).unwrap();
+        std::thread::sleep(Duration::from_millis(700));
+    }
+    for branch in ["two", "one", "two", "one"] {
+        git(&repo, &["checkout", "--quiet", branch]);
+        std::thread::sleep(Duration::from_millis(700));
+    }
+    assert_eq!(objects(&scratch, "RoleBinding"), before);
+    let log = running.drain();
+    running.signal(Signal::TERM);
+    running.wait();
+    let log = log.join().unwrap();
+    assert!(!log.contains("remove RoleBinding") && !log.contains("invalid"), "{log}");
+    let (code, text) = reconcile(&scratch, "openshift-rolebindings", &[]);
+    assert!(code == 0 && text.contains("nothing to change"), "{text}");
+}
+
+#[test]
+fn no_removal_follows_a_failed_write_in_its_scope() {
+    let scratch = reconciled(&["openshift-resources"]);
+    let file = "repo/resources/shop/catalog/search-index.service.yaml";
+    let manifest = std::fs::read_to_string(scratch.path().join(file)).unwrap();
+    let before = objects(&scratch, "Service");
+    // A name that is valid, but too long for a file of the sandbox: the create fails.
+    let long = "a".repeat(253);
+    scratch.write(file, manifest.replace("name: search-index", &format!("name: {long}")));
+    let (code, text) = reconcile(&scratch, "openshift-resources", &["--namespace-name", "catalog-stage"]);
+    assert_ne!(code, 0, "{text}");
+    assert!(text.contains("✗ + create Service"), "{text}");
+    assert!(
+        text.contains("1 removal in `cluster=cliffs-stage, namespace=catalog-stage, kind=Service` postponed"),
+        "{text}"
+    );
+    assert_eq!(objects(&scratch, "Service"), before, "the old Service still serves");
+
+    scratch.write(file, manifest.replace("name: search-index", "name: search-index-two"));
+    for _ in 0..2 {
+        reconcile(&scratch, "openshift-resources", &["--namespace-name", "catalog-stage"]);
+    }
+    let here = |name: &str| format!("sandbox/clusters/cliffs-stage/catalog-stage/Service/{name}.yaml");
+    let after = objects(&scratch, "Service");
+    assert!(after.contains(&here("search-index-two")) && !after.contains(&here("search-index")), "{after:?}");
+}
+
+#[test]
+fn a_misspelt_kind_removes_nothing_and_is_a_finding() {
+    let scratch = reconciled(&["openshift-resources"]);
+    let before = (objects(&scratch, "Service"), objects(&scratch, "ConfigMap"));
+    let service = "repo/resources/shop/catalog/search-index.service.yaml";
+    let manifest = std::fs::read_to_string(scratch.path().join(service)).unwrap();
+    scratch.write(service, manifest.replace("kind: Service", "kind: Servce"));
+    let template = "repo/resources/shop/app-config.configmap.yaml.j2";
+    let text = std::fs::read_to_string(scratch.path().join(template)).unwrap();
+    scratch.write(template, text.replace("kind: ConfigMap", "kind: Configmap"));
+
+    let (code, text) = reconcile(&scratch, "openshift-resources", &["--no-validate"]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("not done: - remove Service `search-index`"), "{text}");
+    assert!(text.contains("not done: - remove ConfigMap `catalog-config`"), "{text}");
+    assert_eq!((objects(&scratch, "Service"), objects(&scratch, "ConfigMap")), before);
+
+    let validated = run_with(scratch.path(), &[], &["validate", "repo"]);
+    let text = format!("{}{}", String::from_utf8_lossy(&validated.stdout), stderr(&validated));
+    assert_eq!(validated.status.code(), Some(1), "{text}");
+    assert!(text.contains("Q2063") && text.contains("did you mean `Service`?"), "{text}");
+    assert!(text.contains("did you mean `ConfigMap`?"), "{text}");
+}
+
+#[test]
+fn every_removal_of_an_object_counts_against_the_budget() {
+    let scratch = reconciled(&["openshift-rolebindings"]);
+    let users =
+        ["dev-catalog-two.yml", "dev-checkout-two.yml"].map(|user| format!("repo/data/access/users/{user}"));
+    let texts = users.each_ref().map(|user| std::fs::read_to_string(scratch.path().join(user)).unwrap());
+    let mut removed = 0;
+    for _ in 0..5 {
+        let before = objects(&scratch, "RoleBinding").len();
+        for user in &users {
+            std::fs::remove_file(scratch.path().join(user)).unwrap();
+        }
+        reconcile(&scratch, "openshift-rolebindings", &[]);
+        removed += before - objects(&scratch, "RoleBinding").len();
+        for (user, text) in users.iter().zip(&texts) {
+            scratch.write(user, text);
+        }
+        let (code, text) = reconcile(&scratch, "openshift-rolebindings", &[]);
+        assert_eq!(code, 0, "{text}");
+    }
+    assert!((11..=30).contains(&removed), "{removed} removals, and the budget is 30 in 24 hours");
+}
+
+#[test]
+fn a_held_removal_of_a_removed_shard_is_not_forgotten_by_a_restart() {
+    let scratch = reconciled(&["openshift-resources"]);
+    let mut first = start_loop(&scratch, "openshift-resources", &[]);
+    first.until("run ended: ok");
+    let folder = "repo/data/services/checkout";
+    let path = "/services/checkout/namespaces/checkout-mailer-prod.yml";
+    let edit = |file: &str, change: &dyn Fn(&str) -> String| {
+        let file = format!("{folder}/{file}");
+        let text = std::fs::read_to_string(scratch.path().join(&file)).unwrap();
+        scratch.write(&file, change(&text));
+    };
+    edit("namespaces/checkout-prod.yml", &|text| text.replace(&format!("- $ref: {path}\n"), ""));
+    edit("saas/checkout.yml", &|text| text.replace(path, "/services/checkout/namespaces/checkout-prod.yml"));
+    std::fs::remove_file(scratch.path().join(format!("{folder}/namespaces/checkout-mailer-prod.yml")))
+        .unwrap();
+    first.until("held: - remove");
+    first.signal(Signal::KILL);
+    first.wait();
+
+    let mut second = start_loop(&scratch, "openshift-resources", &["--listen", "127.0.0.1:0"]);
+    let listening = second.until("listening on http://");
+    let address = listening.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
+    let warning = second.until("cannot be planned");
+    assert!(warning.contains("--base REV"), "{warning}");
+    second.until("run ended: ok");
+    eventually("the metric counts it", || {
+        let metrics = crate::support::running::get(&address, "/metrics");
+        let held = metrics.lines().find(|line| line.starts_with("qontract_reconcile_held{"))?;
+        (!held.ends_with(" 0")).then_some(())
+    });
+}

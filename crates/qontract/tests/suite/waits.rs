@@ -1,0 +1,214 @@
+//! Tests of waits through the binary: rollouts that take time, never end or fail, with faults from outside.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::support::cluster::ClusterFixture;
+use crate::support::operator::{operator_fixture, run_with, stderr};
+use crate::support::running::{Running, get};
+use qontract_testkit::{Scratch, eventually, example};
+use rustix::process::Signal;
+
+const NAMESPACE: &str = "repo/data/services/catalog/namespaces/catalog-stage.yml";
+const FILE: &str = "sandbox/clusters/cliffs-stage/catalog-stage/Deployment/web.yaml";
+
+/// The example with a Deployment in `catalog-stage`, whose rollout the sandbox simulates.
+fn fixture(rollout: &str) -> Scratch {
+    let scratch = operator_fixture();
+    let text = std::fs::read_to_string(scratch.path().join(NAMESPACE)).unwrap();
+    let text = text.replace("managedResourceTypes:\n", "managedResourceTypes:\n- Deployment\n").replace(
+        "openshiftResources:\n",
+        "openshiftResources:\n- provider: resource\n  path: /shop/catalog/web.yaml\n",
+    );
+    scratch.write(NAMESPACE, text);
+    deployment(&scratch, rollout);
+    let namespaces = reconcile(&scratch, "openshift-namespaces", &[]);
+    assert_eq!(namespaces.0, 0, "{}", namespaces.1);
+    scratch
+}
+
+/// Writes the Deployment; a new annotation starts a new rollout.
+fn deployment(scratch: &Scratch, rollout: &str) {
+    scratch.write("repo/resources/shop/catalog/web.yaml", manifest(rollout));
+}
+
+fn manifest(rollout: &str) -> String {
+    format!(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  annotations: {{sandbox.qontract.dev/rollout: {rollout}}}\nspec:\n  replicas: 2\n  selector: {{matchLabels: {{app: web}}}}\n  template:\n    metadata: {{labels: {{app: web}}}}\n    spec: {{containers: [{{name: web, image: example.com/web}}]}}\n"
+    )
+}
+
+fn command(scratch: &Scratch, integration: &str, more: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
+    command.current_dir(scratch.path()).env("HOME", scratch.path()).env("NO_COLOR", "1");
+    command.args(["reconcile", integration, "--data", "repo", "--sandbox", "sandbox", "--runs", "runs"]);
+    command.args(more);
+    command
+}
+
+fn reconcile(scratch: &Scratch, integration: &str, more: &[&str]) -> (i32, String) {
+    let output = command(scratch, integration, more).output().unwrap();
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), stderr(&output));
+    (output.status.code().unwrap(), text)
+}
+
+/// Runs `openshift-resources` in the namespace of the Deployment.
+fn resources(scratch: &Scratch, more: &[&str]) -> (i32, String) {
+    reconcile(scratch, "openshift-resources", &[&["--namespace-name", "catalog-stage"], more].concat())
+}
+
+fn state_of_last_run(scratch: &Scratch) -> String {
+    let listed = run_with(scratch.path(), &[], &["runs", "show", "last", "--runs", "runs", "-o", "json"]);
+    let record: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    record["ended"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_run_waits_for_a_roll_out_on_request() {
+    let scratch = fixture("4s");
+    let (code, text) = resources(&scratch, &["--wait=1s"]);
+    assert_eq!(code, 75, "{text}");
+    assert!(text.contains("waits: Deployment `web`") && text.contains("0 of 2 replicas updated"), "{text}");
+    assert_eq!(state_of_last_run(&scratch), "waiting");
+    // Without the flag, the run reports the rollout and does not wait.
+    let (code, text) = resources(&scratch, &[]);
+    assert!(code == 0 && text.contains("rolling out: Deployment `web`"), "{text}");
+    let (code, text) = resources(&scratch, &["--wait"]);
+    assert_eq!(code, 0, "{text}");
+    let (code, text) = resources(&scratch, &["--wait"]);
+    assert!(code == 0 && text.contains("nothing to change"), "{text}");
+    // A dry run never waits.
+    let (code, text) = resources(&scratch, &["--wait", "--dry-run"]);
+    assert_eq!(code, 2, "{text}");
+}
+
+#[test]
+fn a_failed_roll_out_is_degraded_and_fails_a_run_that_waits() {
+    let scratch = fixture("fails");
+    assert_eq!(resources(&scratch, &[]).0, 0);
+    let (code, text) = resources(&scratch, &[]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("degraded: rollout of Deployment `web`"), "{text}");
+    assert_eq!(state_of_last_run(&scratch), "degraded");
+    let (code, text) = resources(&scratch, &["--wait"]);
+    assert!(code == 1 && text.contains("error: rollout of Deployment `web`"), "{text}");
+
+    // A loop shows it in its log and its metrics, never as ok.
+    let mut running = Running::of(&mut command(
+        &scratch,
+        "openshift-resources",
+        &["--every", "60s", "--listen", "127.0.0.1:0"],
+    ));
+    let listening = running.until("listening on http://");
+    let address = listening.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
+    running.until("WARNING degraded: rollout of Deployment `web`");
+    running.until("run ended: degraded");
+    eventually("the metric counts it", || {
+        let metrics = get(&address, "/metrics");
+        let degraded = metrics.lines().find(|line| line.starts_with("qontract_reconcile_degraded{"))?;
+        degraded.ends_with(" 1").then_some(())
+    });
+}
+
+#[test]
+fn a_run_that_is_killed_or_stopped_while_it_waits_is_continued_by_the_next_one() {
+    let scratch = fixture("never");
+    for (signal, code) in [(Signal::KILL, None), (Signal::TERM, Some(143))] {
+        let words = ["--namespace-name", "catalog-stage", "--wait=5m"];
+        let running = Running::of(&mut command(&scratch, "openshift-resources", &words));
+        eventually("the Deployment is written", || scratch.path().join(FILE).exists().then_some(()));
+        std::thread::sleep(Duration::from_millis(1500));
+        let stopped = Instant::now();
+        running.signal(signal);
+        assert_eq!(running.wait().code(), code);
+        assert!(stopped.elapsed() < Duration::from_secs(5), "a wait ends at once");
+    }
+    assert_eq!(state_of_last_run(&scratch), "interrupted");
+    // SIGSTOP for longer than the interval between two observations, and a step of the wall clock by the files.
+    deployment(&scratch, "3s");
+    let words = ["--namespace-name", "catalog-stage", "--wait=1m"];
+    let running = Running::of(&mut command(&scratch, "openshift-resources", &words));
+    std::thread::sleep(Duration::from_secs(1));
+    running.signal(Signal::STOP);
+    std::thread::sleep(Duration::from_secs(3));
+    running.signal(Signal::CONT);
+    assert_eq!(running.wait().code(), Some(0));
+    let (code, text) = resources(&scratch, &["--wait"]);
+    assert!(code == 0 && text.contains("nothing to change"), "{text}");
+}
+
+#[test]
+fn a_loop_that_waits_follows_newer_data_and_comes_back_soon() {
+    let scratch = operator_fixture();
+    assert_eq!(reconcile(&scratch, "openshift-namespaces", &[]).0, 0);
+    // The namespace is being removed in the target, and stays so.
+    let file = "sandbox/clusters/cliffs-stage/_cluster/Namespace/catalog-stage.yaml";
+    let text = std::fs::read_to_string(scratch.path().join(file)).unwrap();
+    let marked =
+        text.replacen("metadata:\n", "metadata:\n  deletionTimestamp: \"2026-01-01T00:00:00Z\"\n", 1);
+    assert_ne!(text, marked, "{text}");
+    scratch.write(file, marked);
+    let mut running = Running::of(&mut command(&scratch, "openshift-namespaces", &["--every", "10m"]));
+    running.until("real run");
+    std::thread::sleep(Duration::from_secs(1));
+    // Newer data ends the wait: the run ends as waiting, and the next one starts at once with the new data.
+    scratch.write(
+        NAMESPACE,
+        std::fs::read_to_string(scratch.path().join(NAMESPACE))
+            .unwrap()
+            .replace("catalog before", "catalog long before"),
+    );
+    let begun = Instant::now();
+    let ended = running.until("run ended: waiting");
+    assert!(begun.elapsed() < Duration::from_secs(6), "{ended}");
+    let ended = running.until("run ended: waiting");
+    let next = ended.split("next_in=").nth(1).unwrap().split(' ').next().unwrap();
+    assert!(next.ends_with('s') && !next.contains('m'), "the first back-off, not ten minutes: {ended}");
+}
+
+/// An object program with one Deployment, in the namespace and with the caller that the file `target` names.
+const PROGRAM: &str = r#"
+import json, sys
+json.load(sys.stdin)
+if sys.argv[1] == "describe":
+    print(json.dumps({"name": "service-dependencies", "description": "deploys", "form": "objects"}))
+else:
+    namespace, caller = open("target").read().split()
+    pod = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "example.com/web"}]}}
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": pod}
+    web = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+    shard = {"cluster": "c1", "namespace": namespace, "caller": caller, "kinds": ["Deployment.apps"], "objects": [web]}
+    print(json.dumps({"shards": [shard]}))
+"#;
+
+/// A real API server: without a controller, the status never describes the new generation. A caller that is
+/// renamed takes over its objects there, too.
+#[test]
+fn a_rollout_is_judged_by_the_observed_generation_real_cluster() {
+    let stage = ClusterFixture::new();
+    let own = "data/integrations/service-dependencies.yml";
+    let cluster = "- /openshift/cluster-1.yml\n";
+    let more = format!("{cluster}- /openshift/cluster-integrations-1.yml\n");
+    stage.write(own, &std::fs::read_to_string(example().join(own)).unwrap().replace(cluster, &more));
+    stage.configure(&format!(
+        "[creds.admin]\ntoken = {:?}\n[integrations.service-dependencies]\ncommand = [\"python3\", \"program.py\"]\n",
+        stage.api.token
+    ));
+    std::fs::write(stage.path().join("program.py"), PROGRAM).unwrap();
+    let namespace = stage.name("rollout");
+    stage.declare(&namespace, "");
+    assert_eq!(stage.reconcile(&[]).0, 0);
+    let caller =
+        |name: &str| std::fs::write(stage.path().join("target"), format!("{namespace} {name}")).unwrap();
+    caller("old");
+    let (code, plan) = stage.run("service-dependencies", &["--wait=3s"]);
+    assert_eq!(code, 75, "{plan}");
+    assert!(plan.contains("✓ + create Deployment `web`") && plan.contains("waits: Deployment"), "{plan}");
+    caller("new");
+    let (code, plan) = stage.run("service-dependencies", &[]);
+    assert!(code == 0 && plan.contains("✓ ~ take over Deployment `web`"), "{plan}");
+    let (code, plan) = stage.run("service-dependencies", &[]);
+    assert!(code == 0 && plan.contains("rolling out: Deployment"), "{plan}");
+    assert!(plan.contains("0 to add, 0 to change, 0 to remove"), "{plan}");
+}
