@@ -58,6 +58,8 @@ struct RepoState {
     polled_digest: Option<Sha256>,
     /// Number of files.
     files: usize,
+    /// Duration of the last poll, without the time that it waited for files to settle.
+    poll_duration: Duration,
     /// The findings of the last build, if the data was invalid.
     last_findings: Option<String>,
     validity: DataValidity,
@@ -128,10 +130,12 @@ impl WatchedRepo {
 
     /// Rebuilds the bundle if files changed, once no file has changed for `quiet`.
     fn poll_after(&self, quiet: Duration, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<PollResult> {
+        let begun = Instant::now();
         let RepoStamp { digest: seen, files } = RepoStamp::of(self.folders(), SystemTime::now());
         {
             let mut state = self.lock();
             state.files = files;
+            state.poll_duration = begun.elapsed();
             if state.polled_digest == Some(seen) {
                 return Ok(PollResult::Unchanged);
             }
@@ -215,7 +219,7 @@ impl WatchedRepo {
     /// Rebuilds whenever a file changes, and polls periodically. Never returns.
     pub fn watch(&self, show: &(dyn Fn(&str) + Sync), on_result: impl Fn(PollResult)) {
         let mut watcher = RepoWatcher::new(&self.folders());
-        let (mut took, mut all_seen) = (Duration::ZERO, Instant::now());
+        let mut all_seen = Instant::now();
         // Changes before the watches were set up are not reported.
         let mut woken = WakeReason::Elapsed;
         let mut unsettled_since: Option<Instant> = None;
@@ -242,8 +246,7 @@ impl WatchedRepo {
                 unsettled_since = Some(Instant::now());
             }
             match result {
-                Ok(Ok(PollResult::Unsettled)) => {}
-                Ok(Ok(PollResult::Unchanged | PollResult::StillInvalid)) => took = begun.elapsed(),
+                Ok(Ok(PollResult::Unsettled | PollResult::Unchanged | PollResult::StillInvalid)) => {}
                 Ok(Ok(result)) => on_result(result),
                 Ok(Err(error)) => {
                     // Metadata may be unchanged once the files can be read again; the next poll must rebuild
@@ -266,6 +269,7 @@ impl WatchedRepo {
                 all_seen = Instant::now();
             }
             // Frequent events must not delay the poll that finds missed changes.
+            let took = self.lock().poll_duration;
             let is_due = all_seen.elapsed() > RepoWatcher::full_poll_interval(took);
             woken = if is_due { WakeReason::Elapsed } else { watcher.wait(took) };
         }
