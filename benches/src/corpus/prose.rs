@@ -79,7 +79,7 @@ const REMARK: [&str; 12] = [
     "the order matters to the reader, not to the machine",
     "smaller than it looks",
     "asked for by the tenant",
-    "TODO: ask whether somebody still needs it",
+    "TODO: check whether this is still needed",
     "do not sort",
     "measured, not guessed",
 ];
