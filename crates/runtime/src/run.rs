@@ -6,6 +6,7 @@
 mod apply;
 mod approvals;
 mod deadline;
+mod planned_shard;
 mod preflight;
 mod redaction;
 mod rehearsal;
@@ -321,6 +322,7 @@ async fn execute(
                 data,
                 permits,
                 guard: &guard,
+                reservations: Reservations::new(&guard, request, permits),
             };
             rounds.run_rounds(work, outcome).await;
             approvals::report_unplanned_holds(&guard, request, permits, outcome).await;

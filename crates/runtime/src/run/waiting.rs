@@ -10,7 +10,8 @@ use qontract_telemetry::activity;
 use tokio::time::{Instant, sleep_until};
 
 use super::RunRequest;
-use super::round::{ActiveShard, Pass, PassOutcome, PlannedShard, RoundRunner};
+use super::planned_shard::PlannedShard;
+use super::round::{ActiveShard, Pass, PassOutcome, RoundRunner};
 use crate::fault::Fault;
 use crate::meta::{MAX_ROUNDS, Patience, Resolution};
 use crate::outcome::{RunOutcome, ShardOutcome};
