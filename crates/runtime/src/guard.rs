@@ -134,7 +134,8 @@ impl RemovalGuard {
         judged
     }
 
-    /// Holds every removal that counts against a budget, because it could not be reserved.
+    /// Holds every removal that counts against a budget, because it could not be reserved, and the steps that
+    /// depend on it.
     pub(crate) fn hold_unreserved<S: PlannedSteps>(
         &self,
         judged: &mut [JudgedShard<'_, S>],
@@ -147,6 +148,7 @@ impl RemovalGuard {
                     step.hold(Refusal::unapproved(error.to_string()));
                 }
             }
+            shard.hold_successors();
         }
     }
 

@@ -399,6 +399,19 @@ fn without_the_ledger_nothing_is_removed_without_approval() {
 }
 
 #[test]
+fn a_removal_that_cannot_be_reserved_is_held_with_the_steps_that_follow() {
+    let steps = changes("+before -a +after +other");
+    let groups = vec![group(&steps[..3]), group(&steps[3..])];
+    let proposals = [Proposal { groups, ..proposal(&facts(5), &[]) }];
+    let mut judged = guard().judge(&proposals, Ok(&LedgerState::default()));
+    assert_eq!(refusals(&judged[0]), [None, None, None, None]);
+    let error = LedgerError::Unavailable("no disk".to_owned());
+    guard().hold_unreserved(&mut judged, &error);
+    let why = Refusal::unapproved("the removal ledger cannot be used: no disk");
+    assert_eq!(refusals(&judged[0]), [None, Some(why), Some(Refusal::AfterHeld), None]);
+}
+
+#[test]
 fn emptying_a_scope_of_two_or_more_objects_needs_an_approval() {
     assert_eq!(held(&guard(), &facts(1), "-a"), [""; 0], "a single object counts against the budget only");
     assert_eq!(
