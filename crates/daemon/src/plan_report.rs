@@ -11,8 +11,8 @@ use qontract_report::{
     ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo, RunMode, Totals,
     UnaffectedIntegration,
 };
-use qontract_runtime::record::{BundleRecord, ChangeRecord, LocatedText};
-use qontract_runtime::{ChangeKind, DiffEntry, FieldChange, RunEnd, RunRecord, StepResult};
+use qontract_runtime::record::{BundleRecord, ChangeRecord, LocatedText, RecordedState};
+use qontract_runtime::{ChangeKind, DiffEntry, FieldChange, RunEnd, RunRecord, SkipKind, StepResult};
 
 /// The plan of one run as text, without the integration's name.
 pub fn text_of(record: &RunRecord, detail: PlanDetail, file_name: FileName<'_>) -> StyledText {
@@ -84,12 +84,12 @@ pub fn integration(record: &RunRecord) -> IntegrationReport {
             message: format!("{} `{}`: {}", one.kind, one.name, one.text),
             locations: one.place.iter().map(|place| Location::parse(place)).collect(),
         }));
-        match (&shard.why, shard.reason.as_deref()) {
-            (Some(why), Some("disabled")) => add_disabled(&mut disabled, key, why),
+        match (&shard.why, shard.reason) {
+            (Some(why), Some(SkipKind::Disabled)) => add_disabled(&mut disabled, key, why),
             (Some(why), _) => notes.push(format!("`{key}` is skipped: {why}")),
             (None, _) => {}
         }
-        if shard.state == "orphaned" {
+        if shard.state == RecordedState::Orphaned {
             notes.push(orphan_note(key, record));
         }
         notes.extend(shard.notes.iter().cloned());

@@ -157,11 +157,36 @@ pub enum SkipReason {
 }
 
 impl SkipReason {
-    /// The label of the reason in metrics.
-    pub fn reason(&self) -> &'static str {
+    /// The reason without its details.
+    pub fn kind(&self) -> SkipKind {
+        match self {
+            Self::Invalid => SkipKind::Invalid,
+            Self::Disabled(_) | Self::DisabledInBase(_) => SkipKind::Disabled,
+            Self::UntrustedTarget => SkipKind::UntrustedTarget,
+        }
+    }
+}
+
+/// The reason why a shard did not run, as a word. Records contain it as [`SkipKind::as_str`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SkipKind {
+    /// The shard's declaration is invalid.
+    #[serde(rename = "wrong")]
+    Invalid,
+    /// The data disables the integration for this object.
+    #[serde(rename = "disabled")]
+    Disabled,
+    /// The shard's target address is not trusted.
+    #[serde(rename = "unapproved")]
+    UntrustedTarget,
+}
+
+impl SkipKind {
+    /// The name of the reason in records, and its label in metrics.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Invalid => "wrong",
-            Self::Disabled(_) | Self::DisabledInBase(_) => "disabled",
+            Self::Disabled => "disabled",
             Self::UntrustedTarget => "unapproved",
         }
     }
