@@ -104,8 +104,8 @@ mod tests {
     #[test]
     fn every_grouped_name_is_a_command() {
         let command = Cli::command();
-        for name in GROUPS.iter().flat_map(|(_, names)| names) {
-            assert!(*name == "help" || command.find_subcommand(name).is_some(), "{name}");
+        for name in GROUPS.iter().flat_map(|(_, names)| names.iter().copied()) {
+            assert!(name == "help" || command.find_subcommand(name).is_some(), "{name}");
         }
     }
 

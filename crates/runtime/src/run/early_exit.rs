@@ -9,10 +9,9 @@ use crate::declared_cache::SharedDeclaredState;
 use crate::integration::Integration;
 use crate::key::ShardKey;
 use crate::outcome::{Decision, RunEnd, RunOutcome};
+use crate::run_request::RunRequest;
 use crate::source_location::SourceLocation;
 use crate::state::{Comparison, Difference};
-
-use super::RunRequest;
 
 /// Maximum number of locations that are listed with a decision.
 const MAX_PLACES: usize = 10;
