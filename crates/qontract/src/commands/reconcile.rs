@@ -14,7 +14,7 @@ use qontract_cli::progress::Progress;
 use qontract_cli::{
     CliFlavor, LogLevel, PlanFormat, ReconcileArgs, RunFormat, RunOptions, SelectedIntegration,
 };
-use qontract_config::{Config, ConfigLocation};
+use qontract_config::{Config, LocatedConfig};
 use qontract_daemon::announcement::Announcement;
 use qontract_daemon::audit::WarningObserver;
 use qontract_daemon::discovery;
@@ -40,18 +40,19 @@ use crate::BUILD;
 use crate::allocator::{self, PurgeDelay};
 use crate::integrations::REGISTRY;
 
-pub fn run(arguments: ReconcileArgs, flavor: CliFlavor, printer: &Printer) -> anyhow::Result<Exit> {
+pub fn run(
+    arguments: ReconcileArgs,
+    flavor: CliFlavor,
+    located: LocatedConfig,
+    printer: &Printer,
+) -> anyhow::Result<Exit> {
     let ReconcileArgs { options, integration: selected } = arguments;
-    let mut options = RunOptions { flavor, ..options.with_environment()? };
-    if flavor == CliFlavor::Qontract {
-        let location = ConfigLocation::find(options.config.as_deref());
-        location.note().iter().for_each(|note| printer.note(note));
-        options.config = location.file().map(Path::to_owned);
-    }
+    let options = RunOptions { flavor, ..options.with_environment()? };
+    located.location.note().iter().for_each(|note| printer.note(note));
     if let Some(every) = options.every {
-        return start_loop(&options, &selected, every);
+        return start_loop(&options, &selected, located, every);
     }
-    let config = options.configuration().map_err(|error| match flavor {
+    let config = options.configuration(located).map_err(|error| match flavor {
         CliFlavor::Qontract => error,
         // The peer has one exit code for all errors.
         CliFlavor::QontractReconcile => anyhow::anyhow!("{error:#}"),
@@ -120,6 +121,7 @@ pub fn run(arguments: ReconcileArgs, flavor: CliFlavor, printer: &Printer) -> an
 fn start_loop(
     options: &RunOptions,
     integration: &SelectedIntegration,
+    located: LocatedConfig,
     every: Duration,
 ) -> anyhow::Result<Exit> {
     if options.base.is_some() || options.early_exit_compare_sha.is_some() {
@@ -135,7 +137,7 @@ fn start_loop(
         shard_label: None,
         pushgateway: None,
     };
-    run_in_loop(options, integration, &loop_options)
+    run_in_loop(options, integration, located, &loop_options)
 }
 
 /// The shard slot of this process.
@@ -153,9 +155,10 @@ fn sandbox_at(options: &RunOptions) -> SandboxLocation<'_> {
 pub fn run_in_loop(
     options: &RunOptions,
     integration: &SelectedIntegration,
+    located: LocatedConfig,
     loop_options: &LoopOptions,
 ) -> anyhow::Result<Exit> {
-    let config = options.configuration()?;
+    let config = options.configuration(located)?;
     let input = LoopInput {
         integrations: REGISTRY,
         integration: &integration.name,
