@@ -365,13 +365,15 @@ impl FromArgMatches for SelectedIntegration {
         let mut options = Options::default();
         for id in given.ids() {
             let Some(flag) = id.as_str().strip_prefix(FLAG_PREFIX) else { continue };
-            match given.try_get_many::<String>(id.as_str()) {
-                Ok(values) => {
-                    values.into_iter().flatten().for_each(|value| options.add(flag, value.as_str()))
+            // A switch has a value of another type.
+            let Ok(values) = given.try_get_many::<String>(id.as_str()) else {
+                if given.get_flag(id.as_str()) {
+                    options.add(flag, "true");
                 }
-                // A switch has a value of another type.
-                Err(_) if given.get_flag(id.as_str()) => options.add(flag, "true"),
-                Err(_) => {}
+                continue;
+            };
+            for value in values.into_iter().flatten() {
+                options.add(flag, value.as_str());
             }
         }
         Ok(Self { name: name.to_owned(), options })

@@ -23,8 +23,10 @@ use qontract_daemon::input::{InputCheck, InputResolver};
 use qontract_daemon::journal;
 use qontract_daemon::pinned_data::{PinnedData, ServerConnection};
 use qontract_daemon::plan_report;
-use qontract_daemon::run_loop::{DataSpec, LoopInput, LoopOptions, ProcessSlot, run_loop};
-use qontract_daemon::run_setup::{RunSetup, StartedRun};
+use qontract_daemon::process_slot::ProcessSlot;
+use qontract_daemon::run_loop::{DataSpec, LoopInput, LoopOptions, run_loop};
+use qontract_daemon::run_settings::{RunSettings, ShardScope};
+use qontract_daemon::run_setup::RunSetup;
 use qontract_daemon::run_store::RunStore;
 use qontract_daemon::run_text;
 use qontract_daemon::signals;
@@ -33,7 +35,7 @@ use qontract_daemon::watcher;
 use qontract_report::FileName;
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::reconcile_loop::{Schedule, ShutdownSignal};
-use qontract_runtime::{Bodies, RunEnd, RunOutcome, RunRecord};
+use qontract_runtime::{Bodies, Options, RunEnd, RunOutcome, RunRecord};
 use qontract_telemetry::activity::Activities;
 
 use crate::BUILD;
@@ -81,24 +83,18 @@ pub fn run(
         };
         announcement.print(&selected.options, &head, options.log.level().into(), printer);
     }
-    let mut started = context.start_run(&selected, mode, &head)?;
-    let request = &mut started.request;
-    request.set_options(selected.options.clone(), &integration.meta().flags);
-    request.base = base.as_ref().map(|base| Arc::clone(&base.source));
-    // A flag that selects nothing is a person's typing error; in a peer's job, the selected object may have
-    // been removed.
-    request.strict_selectors = flavor == CliFlavor::Qontract;
-    request.only_affected = match flavor {
-        CliFlavor::Qontract => !options.all_shards,
-        CliFlavor::QontractReconcile => options.check_only_affected_shards,
-    };
+    let observer = Arc::new(WarningObserver::new(Arc::new(Printer::default())));
+    let settings = context.settings(selected.options, mode)?;
+    let (integration, settings) = (&integration, &settings);
+    let mut started = RunSetup { integration, settings, head: &head, runs: &runs, observer }.start()?;
+    started.request.base = base.as_ref().map(|base| Arc::clone(&base.source));
     let (stopper, stop) = ShutdownSignal::pair();
     started.request.shutdown = stop;
     let activities = Activities::default();
     let progress = Progress::start(format!("running {}", selected.name), activities.clone());
     let outcome = runtime.block_on(async {
         signals::listen(stopper.clone(), Vec::new, log)?;
-        anyhow::Ok(activities.scope(qontract_runtime::run(&integration, &started.request)).await)
+        anyhow::Ok(activities.scope(qontract_runtime::run(integration, &started.request)).await)
     })?;
     drop(progress);
     if options.log.level() <= LogLevel::Debug {
@@ -229,25 +225,26 @@ impl RunContext<'_> {
         Ok((Arc::new(head), base))
     }
 
-    /// Starts the run with the options.
-    fn start_run(
-        &self,
-        integration: &SelectedIntegration,
-        mode: Mode,
-        head: &Arc<PinnedData>,
-    ) -> anyhow::Result<StartedRun> {
-        let Self { options, config, runs, ledger, .. } = self;
-        let observer = Arc::new(WarningObserver::new(Arc::new(Printer::default())));
-        let mut started =
-            RunSetup { integration: &integration.name, mode, head, runs, ledger, observer }.start()?;
-        let request = &mut started.request;
-        request.slot = slot(options).validate().map_err(|error| UsageError(error.to_string()))?;
-        request.validate_schemas = options.validates_schemas();
-        request.trust_head = options.trust_head;
-        request.bodies = if options.full { Bodies::Shown } else { Bodies::Hidden };
-        request.budgets = config.guards.budgets();
-        request.await_rollouts = options.wait;
-        Ok(started)
+    /// The settings of the run; `flags` are those of the integration.
+    fn settings(&self, flags: Options, mode: Mode) -> anyhow::Result<RunSettings> {
+        let Self { options, config, ledger, .. } = self;
+        let only_affected = match options.flavor {
+            CliFlavor::Qontract => !options.all_shards,
+            CliFlavor::QontractReconcile => options.check_only_affected_shards,
+        };
+        Ok(RunSettings {
+            options: flags,
+            slot: slot(options).validate().map_err(|error| UsageError(error.to_string()))?,
+            shards: if only_affected { ShardScope::Affected } else { ShardScope::AllIfAffected },
+            // A flag that selects nothing is a person's typing error; in a peer's job, the selected object
+            // may have been removed.
+            strict_selectors: options.flavor == CliFlavor::Qontract,
+            validate_schemas: options.validates_schemas(),
+            trust_head: options.trust_head,
+            bodies: if options.full { Bodies::Shown } else { Bodies::Hidden },
+            await_rollouts: options.wait,
+            ..RunSettings::new(mode, config.guards.budgets(), Arc::clone(ledger))
+        })
     }
 
     /// Stores the record of the run, and prints the result.
