@@ -10,6 +10,7 @@ pub mod plan_output;
 mod pretty;
 pub mod printer;
 pub mod progress;
+mod reconcile_line;
 mod records;
 pub mod reference;
 mod run;
@@ -29,13 +30,11 @@ pub use qontract_config::variable;
 
 pub use flavor::CliFlavor;
 pub use global::{ColorWhen, GlobalOptions};
-pub use groups::command;
+pub use groups::{command, ungrouped_command};
 pub use plan::{AffectedArgs, DiffArgs, DiffFormat, PlanArgs, PlanFormat, ReportFormat};
+pub use reconcile_line::ReconcileLine;
 pub use records::{ApproveArgs, RecordFormat, RunsAction, RunsArgs, RunsListArgs};
-pub use run::{
-    LogLevel, LogOptions, ReconcileArgs, RunFormat, RunOptions, SelectedIntegration, UpArgs,
-    register_integrations,
-};
+pub use run::{LogLevel, LogOptions, ReconcileArgs, RunFormat, RunOptions, SelectedIntegration, UpArgs};
 pub use serve::{PeerServerArgs, ServeArgs};
 
 /// Reconcile your infrastructure from one Git repository.

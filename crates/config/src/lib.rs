@@ -2,6 +2,7 @@
 
 pub mod environment;
 pub mod keys;
+mod located;
 mod location;
 pub mod ownership;
 mod read;
@@ -23,6 +24,7 @@ use qontract_runtime::process::Program;
 use serde::Deserialize;
 
 pub use environment::variable;
+pub use located::LocatedConfig;
 pub use location::{ConfigLocation, IgnoreReason, IgnoredFile};
 pub use read::ConfigError;
 pub use usage::UsageError;

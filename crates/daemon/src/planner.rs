@@ -3,31 +3,23 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use qontract_access::{Mode, ReadPermit};
+use qontract_access::ReadPermit;
 use qontract_diagnostics::MessageSink;
 use qontract_journal::Journal;
 use qontract_report::{PlanReport, RevisionInfo, RunMode};
-use qontract_runtime::guard::{Budgets, Ledger, LedgerError, MemoryLedger};
+use qontract_runtime::guard::{Ledger, LedgerError, MemoryLedger};
 use qontract_runtime::reconcile_loop::ShutdownSignal;
-use qontract_runtime::{Bodies, Integration, RunRecord, definition};
+use qontract_runtime::{Integration, RunRecord, definition};
 use qontract_telemetry::activity::Activities;
 
 use crate::audit::WarningObserver;
 use crate::pinned_data::PinnedData;
+use crate::run_settings::RunSettings;
 use crate::run_setup::RunSetup;
 use crate::run_store::RunStore;
 
 /// Maximum number of integrations that are planned concurrently. Each processes several shards concurrently.
 const MAX_CONCURRENT: usize = 4;
-
-/// The shards that are planned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlannedShards {
-    /// Only those that the change affects.
-    Affected,
-    /// All of them.
-    All,
-}
 
 /// Shared context of the runs of a plan.
 pub struct Planner {
@@ -37,16 +29,8 @@ pub struct Planner {
     pub base: PinnedData,
     /// The store of run records.
     pub runs: Arc<RunStore>,
-    /// The removal ledger.
-    pub ledger: Arc<dyn Ledger>,
-    /// The limits of the guards.
-    pub budgets: Budgets,
-    /// The shards that are planned.
-    pub shards: PlannedShards,
-    /// Whether the definitions of integrations in the head apply.
-    pub trust_head: bool,
-    /// Whether the report has the bodies of objects.
-    pub bodies: Bodies,
+    /// The settings of the dry runs.
+    pub settings: RunSettings,
     /// Receives warnings.
     pub messages: Arc<dyn MessageSink>,
     /// The current activities of the runs.
@@ -90,23 +74,11 @@ impl Planner {
     }
 
     async fn plan(&self, integration: &Integration) -> anyhow::Result<RunRecord> {
-        let Self { head, base, runs, ledger, .. } = self;
-        let mut started = RunSetup {
-            integration: &integration.meta().name,
-            mode: Mode::DryRun,
-            head,
-            runs,
-            ledger,
-            observer: Arc::new(WarningObserver::new(Arc::clone(&self.messages))),
-        }
-        .start()?;
+        let Self { head, base, runs, settings, .. } = self;
+        let observer = Arc::new(WarningObserver::new(Arc::clone(&self.messages)));
+        let mut started = RunSetup { integration, settings, head, runs, observer }.start()?;
         let request = &mut started.request;
         request.base = Some(Arc::clone(&base.source));
-        request.only_affected = self.shards == PlannedShards::Affected;
-        request.include_unaffected = self.shards == PlannedShards::All;
-        request.trust_head = self.trust_head;
-        request.bodies = self.bodies;
-        request.budgets = self.budgets;
         request.shutdown = self.stop.clone();
         let outcome = self.activities.scope(qontract_runtime::run(integration, &started.request)).await;
         Ok(started.record(&outcome, head, Some(base)))

@@ -13,7 +13,6 @@ use qontract_diagnostics::MessageSink;
 use qontract_runtime::reconcile_loop::{
     Isolation, Limiter, LoopContext, LoopExit, LoopSettings, Schedule, ShutdownSignal, WatchdogLimits,
 };
-use qontract_runtime::slot::{InvalidSlot, Slot};
 use qontract_runtime::{Bodies, Options};
 use qontract_telemetry::log::{Level, Log, LogLine};
 use qontract_telemetry::metrics::{Metrics, ProcessLabels};
@@ -27,11 +26,13 @@ use crate::health::Health;
 use crate::input::{InputCheck, InputResolver};
 use crate::journal;
 use crate::pinned_data::{PinnedData, ServerConnection};
+use crate::process_slot::ProcessSlot;
 use crate::pushgateway::{MetricsPusher, NotifyOnEnd, PushgatewayConfig};
 use crate::registry::Registry;
 use crate::reporter::LoopReporter;
+use crate::run_settings::RunSettings;
 use crate::run_store::RunStore;
-use crate::runner::{ReconciledData, RunSettings, Runner};
+use crate::runner::{ReconciledData, Runner};
 use crate::signals;
 use crate::source::{DataSource, PollResult, ServerSource, WatchedRepo};
 use crate::targets::{SandboxLocation, Targets};
@@ -115,22 +116,6 @@ pub struct DataSpec {
     pub is_pinned: bool,
 }
 
-/// The shard slot of one of several processes that share the work.
-#[derive(Clone, Copy, Debug)]
-pub struct ProcessSlot {
-    /// The index, counted from 0.
-    pub id: u32,
-    /// Number of processes.
-    pub count: u32,
-}
-
-impl ProcessSlot {
-    /// The slot, if it exists.
-    pub fn validate(self) -> Result<Slot, InvalidSlot> {
-        Slot::new(self.id, self.count)
-    }
-}
-
 /// Runs an integration in a loop until a shutdown.
 pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<Exit> {
     let LoopInput { integration: name, config, mode, .. } = *input;
@@ -179,17 +164,16 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     }
     let limits = WatchdogLimits { heartbeat_interval: Duration::from_secs(1), ..WatchdogLimits::default() };
     let limits = limits.for_integration(integration.meta());
+    let ledger = journal::of(config.sandbox_folder(input.sandbox.folder), &runs);
     let runner = Runner {
         integration,
-        options: input.options.clone(),
         source: Arc::clone(&feed),
         settings: RunSettings {
-            mode,
+            options: input.options.clone(),
             slot,
-            budgets: config.guards.budgets(),
-            ledger: journal::of(config.sandbox_folder(input.sandbox.folder), &runs),
             validate_schemas: input.validate_schemas,
             bodies: input.bodies,
+            ..RunSettings::new(mode, config.guards.budgets(), ledger)
         },
         runs,
         observer: Arc::clone(&reporter) as _,

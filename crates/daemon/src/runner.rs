@@ -6,33 +6,15 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use qontract_access::Mode;
-use qontract_runtime::guard::{Budgets, Ledger};
 use qontract_runtime::reconcile_loop::{LoopJob, ShutdownSignal};
-use qontract_runtime::slot::Slot;
-use qontract_runtime::{Bodies, Integration, Options, RunEnd, RunRecord, run};
+use qontract_runtime::{Integration, RunEnd, RunRecord, run};
 
 use crate::audit::WriteObserver;
 use crate::pinned_data::PinnedData;
+use crate::run_settings::RunSettings;
 use crate::run_setup::RunSetup;
 use crate::run_store::RunStore;
 use crate::source::DataSource;
-
-/// Settings of runs.
-#[derive(Clone)]
-pub struct RunSettings {
-    /// Whether they may change target systems.
-    pub mode: Mode,
-    /// The hash slot of this process.
-    pub slot: Slot,
-    /// The removal budgets.
-    pub budgets: Budgets,
-    /// The removal ledger.
-    pub ledger: Arc<dyn Ledger>,
-    /// Whether the list of allowed schemas is enforced.
-    pub validate_schemas: bool,
-    /// Whether plans show the content of created objects.
-    pub bodies: Bodies,
-}
 
 /// Observes the end of runs.
 pub trait RunObserver: WriteObserver {
@@ -45,8 +27,6 @@ pub trait RunObserver: WriteObserver {
 pub struct Runner {
     /// The integration.
     pub integration: Arc<Integration>,
-    /// The flags.
-    pub options: Options,
     /// The source of its data.
     pub source: Arc<dyn DataSource>,
     /// The settings of the runs.
@@ -106,23 +86,11 @@ impl LoopJob for Runner {
 impl Runner {
     /// Executes one run, and returns its record.
     async fn run(&self, stop: ShutdownSignal) -> anyhow::Result<RunRecord> {
-        let Self { integration, options, source: feed, settings, runs, observer, reconciled } = self;
+        let Self { integration, source: feed, settings, runs, observer, reconciled } = self;
         let head = feed.current()?;
-        let start = RunSetup {
-            integration: &integration.meta().name,
-            mode: settings.mode,
-            head: &head,
-            runs,
-            ledger: &settings.ledger,
-            observer: Arc::clone(observer) as Arc<dyn WriteObserver>,
-        };
-        let mut begun = start.start()?;
+        let observer = Arc::clone(observer) as Arc<dyn WriteObserver>;
+        let mut begun = RunSetup { integration, settings, head: &head, runs, observer }.start()?;
         let request = &mut begun.request;
-        request.set_options(options.clone(), &integration.meta().flags);
-        request.slot = settings.slot;
-        request.budgets = settings.budgets;
-        request.validate_schemas = settings.validate_schemas;
-        request.bodies = settings.bodies;
         request.newer_data = Some(feed.subscribe());
         request.shutdown = stop;
         if settings.mode == Mode::Real {

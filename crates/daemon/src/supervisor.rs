@@ -16,8 +16,7 @@ use qontract_runtime::reconcile_loop::{
     Isolation, Limiter, LoopContext, LoopExit, LoopSettings, Schedule, ShutdownSignal, ShutdownTrigger,
     TerminationSignal, WatchdogLimits,
 };
-use qontract_runtime::slot::Slot;
-use qontract_runtime::{Bodies, ChangeKind, Fault, IntegrationMeta, Options, RunEnd, RunRecord, definition};
+use qontract_runtime::{Bodies, ChangeKind, Fault, IntegrationMeta, RunEnd, RunRecord, definition};
 use qontract_telemetry::log::{Level, Log, LogLine};
 use qontract_telemetry::metrics::{Metrics, ProcessLabels};
 use tokio::sync::Notify;
@@ -27,8 +26,9 @@ use crate::audit::WriteObserver;
 use crate::exit::Exit;
 use crate::registry::{Registry, SandboxUnsupported, describe_missing};
 use crate::reporter::{ChangeCounts, LoopReporter};
+use crate::run_settings::RunSettings;
 use crate::run_store::RunStore;
-use crate::runner::{ReconciledData, RunObserver, RunSettings, Runner};
+use crate::runner::{ReconciledData, RunObserver, Runner};
 use crate::source::{DataSource, WatchedRepo};
 use crate::targets::Targets;
 use restart::{SuperviseResult, SupervisorEvent, supervise, wait};
@@ -186,15 +186,10 @@ impl Supervisor {
     fn runner(&self, name: &str, observer: Arc<dyn RunObserver>) -> anyhow::Result<Runner> {
         Ok(Runner {
             integration: Arc::new(self.integrations.integration(name, &self.config, &self.targets)?),
-            options: Options::default(),
             source: Arc::clone(&self.source) as Arc<dyn DataSource>,
             settings: RunSettings {
-                mode: self.mode,
-                slot: Slot::default(),
-                budgets: self.config.guards.budgets(),
-                ledger: Arc::clone(&self.ledger),
-                validate_schemas: true,
                 bodies: self.bodies,
+                ..RunSettings::new(self.mode, self.config.guards.budgets(), Arc::clone(&self.ledger))
             },
             runs: Arc::clone(&self.runs),
             observer,

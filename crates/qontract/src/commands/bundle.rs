@@ -13,10 +13,9 @@ use qontract_daemon::discovery::{self, PassedAs};
 use qontract_daemon::exit::Exit;
 use qontract_daemon::input;
 use qontract_daemon::repo_cache::RepoCache;
-use qontract_daemon::validation::{self, ValidationDepth};
+use qontract_daemon::validation::{self, Checks, ValidationLevel};
 use qontract_diagnostics::{Report, Severity, pluralize};
 use qontract_telemetry::activity::Activities;
-use qontract_validate::schema::Formats;
 
 pub fn run(arguments: BundleArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let BundleArgs { repo: folder, output, rev, commit, commit_timestamp, strict, no_validate, layout } =
@@ -79,8 +78,9 @@ pub fn build_and_write(
     let mut outcome = input::bundle_repo(repo, stamp, &pool, options)?;
     let report = if validate {
         // `validate` reports warnings; here they would hide the errors, unless they fail the build.
-        let depth = if strict { ValidationDepth::All(Formats::Ignored) } else { ValidationDepth::Errors };
-        let found = validation::validate_outcome(repo, &outcome, depth, cache.validation.results())?;
+        let level = if strict { ValidationLevel::Warnings } else { ValidationLevel::Errors };
+        let checks = Checks::of(level);
+        let found = validation::validate_outcome(repo, &outcome, checks, cache.validation.results())?;
         Report::new(outcome.findings.drain(..).chain(found).collect())
     } else {
         Report::new(outcome.findings)

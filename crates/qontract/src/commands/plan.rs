@@ -18,8 +18,9 @@ use qontract_daemon::input::{InputCheck, InputResolver, ValidationFailed};
 use qontract_daemon::journal;
 use qontract_daemon::pinned_data::{self, PinnedData};
 use qontract_daemon::plan_report;
-use qontract_daemon::planner::{self, PlannedShards, Planner};
+use qontract_daemon::planner::{self, Planner};
 use qontract_daemon::registry::{SandboxUnsupported, describe_missing};
+use qontract_daemon::run_settings::{RunSettings, ShardScope};
 use qontract_daemon::run_store::RunStore;
 use qontract_daemon::sandbox_folder;
 use qontract_daemon::signals;
@@ -69,11 +70,12 @@ pub fn run(arguments: &PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
         head: Arc::new(head),
         base,
         runs,
-        ledger,
-        budgets: config.guards.budgets(),
-        shards: if arguments.all { PlannedShards::All } else { PlannedShards::Affected },
-        trust_head: arguments.trust_head,
-        bodies: if arguments.full { Bodies::Shown } else { Bodies::Hidden },
+        settings: RunSettings {
+            shards: if arguments.all { ShardScope::All } else { ShardScope::Affected },
+            trust_head: arguments.trust_head,
+            bodies: if arguments.full { Bodies::Shown } else { Bodies::Hidden },
+            ..RunSettings::new(Mode::DryRun, config.guards.budgets(), ledger)
+        },
         messages: Arc::new(Printer::default()),
         activities: activities.clone(),
         stop,

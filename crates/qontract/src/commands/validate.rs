@@ -10,11 +10,9 @@ use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::input;
 use qontract_daemon::repo_cache::RepoCache;
 use qontract_daemon::validation::subject::ValidationSubject;
-use qontract_daemon::validation::{self, ValidationDepth, duplicates, templates, values};
+use qontract_daemon::validation::{self, Checks, Formats, ValidatedData, ValidationCache, ValidationLevel};
 use qontract_diagnostics::{Diagnostic, NoSources, Report, Severity, Sources, StyledText, pluralize, record};
 use qontract_telemetry::activity::Activities;
-use qontract_validate::schema::Formats;
-use qontract_validate::{Options, locate, validate};
 use serde_json::json;
 
 pub fn run(arguments: ValidateArgs, printer: &Printer) -> anyhow::Result<Exit> {
@@ -68,6 +66,7 @@ fn find(
     formats: Formats,
 ) -> anyhow::Result<(Vec<Diagnostic>, Box<dyn Sources>)> {
     let pool = Pool::default();
+    let checks = Checks { level: ValidationLevel::Objects, formats };
     let (repo, stamp) = match subject {
         ValidationSubject::BundleFile(path) => {
             let what = path.display();
@@ -76,13 +75,8 @@ fn find(
                 let error = anyhow::Error::new(error);
                 UsageError(format!("`{what}` is neither a bundle nor a file of a data repo: {error:#}"))
             })?;
-            let options = Options { layout, formats, ..Options::default() };
-            let mut findings = validate(&bundle, &options);
-            findings.extend(validation::graphql_types(&bundle, &options, &findings));
-            findings.extend(validation::approvals(&bundle, &options.layout));
-            findings.extend(duplicates::check(&bundle, &options.layout));
-            findings.extend(values::check(&bundle, &options.layout));
-            findings.extend(templates::check(&bundle, &options.layout, &findings));
+            let data = ValidatedData { bundle: &bundle, repo: None, layout: &layout, bundling: &[] };
+            let findings = validation::validate(&data, checks, &mut ValidationCache::default())?;
             return Ok((findings, Box::new(NoSources)));
         }
         ValidationSubject::Folder(path) => {
@@ -101,24 +95,10 @@ fn find(
     if outcome.built.is_some() {
         remembered.release_files();
     }
-    let found = validation::validate_outcome(
-        &repo,
-        &outcome,
-        ValidationDepth::All(formats),
-        remembered.validation.results(),
-    )?;
+    let found = validation::validate_outcome(&repo, &outcome, checks, remembered.validation.results())?;
     outcome.findings.extend(found);
-    if let Some(bundle) = outcome.built.as_ref().or(outcome.partial.as_ref()) {
-        let mut found = duplicates::check(bundle, repo.layout());
-        found.extend(values::check(bundle, repo.layout()));
-        locate(&mut found, &repo);
-        outcome.findings.extend(found);
-    }
-    if let Some(bundle) = &outcome.built {
+    if outcome.built.is_some() {
         remembered.validation.save();
-        let mut found = templates::check(bundle, repo.layout(), &outcome.findings);
-        locate(&mut found, &repo);
-        outcome.findings.extend(found);
     }
     // The process ends with this command: freeing the bundle, document by document, would take a tenth of its
     // time.
