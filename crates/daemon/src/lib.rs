@@ -25,6 +25,7 @@ pub mod private_files;
 pub mod process_slot;
 mod program_log;
 pub mod pushgateway;
+pub mod reconciled_data;
 pub mod registry;
 pub mod repeat_filter;
 pub mod repo_cache;

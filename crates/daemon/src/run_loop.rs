@@ -28,11 +28,12 @@ use crate::journal;
 use crate::pinned_data::{PinnedData, ServerConnection};
 use crate::process_slot::ProcessSlot;
 use crate::pushgateway::{MetricsPusher, NotifyOnEnd, PushgatewayConfig};
+use crate::reconciled_data::ReconciledData;
 use crate::registry::Registry;
 use crate::reporter::LoopReporter;
 use crate::run_settings::RunSettings;
 use crate::run_store::RunStore;
-use crate::runner::{ReconciledData, Runner};
+use crate::runner::Runner;
 use crate::signals;
 use crate::source::{DataSource, PollResult, ServerSource, WatchedRepo};
 use crate::targets::{SandboxLocation, Targets};
@@ -164,21 +165,20 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     }
     let limits = WatchdogLimits { heartbeat_interval: Duration::from_secs(1), ..WatchdogLimits::default() };
     let limits = limits.for_integration(integration.meta());
-    let ledger = journal::of(config.sandbox_folder(input.sandbox.folder), &runs);
-    let runner = Runner {
-        integration,
-        source: Arc::clone(&feed),
-        settings: RunSettings {
-            options: input.options.clone(),
-            slot,
-            validate_schemas: input.validate_schemas,
-            bodies: input.bodies,
-            ..RunSettings::new(mode, config.guards.budgets(), ledger)
-        },
-        runs,
-        observer: Arc::clone(&reporter) as _,
-        reconciled: ReconciledData::default(),
+    let sandbox = config.sandbox_folder(input.sandbox.folder);
+    let settings = RunSettings {
+        options: input.options.clone(),
+        slot,
+        validate_schemas: input.validate_schemas,
+        bodies: input.bodies,
+        ..RunSettings::new(mode, config.guards.budgets(), journal::of(sandbox, &runs))
     };
+    let reconciled = match feed.identity() {
+        Some(data) => ReconciledData::stored(&journal::folder(sandbox, &runs), data, name, &settings),
+        None => ReconciledData::default(),
+    };
+    let (source, observer) = (Arc::clone(&feed), Arc::clone(&reporter) as _);
+    let runner = Runner { integration, source, settings, runs, observer, reconciled };
     let (isolation, limiter) = (Isolation::Thread, Limiter::default());
     let reconcile_loop =
         LoopSettings { schedule: options.pace, limits, isolation, limiter, once: options.once };

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use parking_lot::Mutex;
 use qontract_access::Mode;
 use qontract_runtime::reconcile_loop::{LoopJob, ShutdownSignal};
 use qontract_runtime::{Integration, RunEnd, RunRecord, run};
 
 use crate::audit::WriteObserver;
-use crate::pinned_data::PinnedData;
+use crate::reconciled_data::ReconciledData;
 use crate::run_settings::RunSettings;
 use crate::run_setup::RunSetup;
 use crate::run_store::RunStore;
@@ -37,30 +36,6 @@ pub struct Runner {
     pub observer: Arc<dyn RunObserver>,
     /// The data of the last run that left nothing to do.
     pub reconciled: ReconciledData,
-}
-
-/// The data that the targets were last fully reconciled with, by the runs of one loop.
-///
-/// If the data changes, the next run compares with it: a shard that is no longer declared is cleaned up, past
-/// the guards. It is kept until a run on newer data succeeds with nothing held, failed or skipped. It lives
-/// in memory: a shard that is removed while no loop runs is cleaned up by a run with `--base`.
-#[derive(Clone, Default)]
-pub struct ReconciledData(Arc<Mutex<Option<Arc<PinnedData>>>>);
-
-impl ReconciledData {
-    /// The data to compare `head` with; none if it is the same bundle.
-    fn base_of(&self, head: &PinnedData) -> Option<Arc<PinnedData>> {
-        let base = self.0.lock().clone();
-        base.filter(|base| base.source.sha() != head.source.sha())
-    }
-
-    /// Notes the end of a run.
-    fn ran(&self, head: &Arc<PinnedData>, ended: RunEnd) {
-        let mut reconciled = self.0.lock();
-        if matches!(ended, RunEnd::Ok | RunEnd::Degraded) || reconciled.is_none() {
-            *reconciled = Some(Arc::clone(head));
-        }
-    }
 }
 
 impl LoopJob for Runner {
@@ -93,13 +68,22 @@ impl Runner {
         let request = &mut begun.request;
         request.newer_data = Some(feed.subscribe());
         request.shutdown = stop;
+        let mut warnings = Vec::new();
         if settings.mode == Mode::Real {
-            request.base = reconciled.base_of(&head).map(|base| Arc::clone(&base.source));
+            match reconciled.base_of(&head) {
+                Ok(base) => request.base = base.map(|base| Arc::clone(&base.source)),
+                Err(error) => warnings.push(format!("{error:#}")),
+            }
         }
         let outcome = run(integration, &begun.request).await;
-        reconciled.ran(&head, outcome.ended);
+        if settings.mode == Mode::Real
+            && let Err(error) = reconciled.ran(&head, outcome.ended)
+        {
+            warnings.push(format!("the data of this run is forgotten after a restart: {error:#}"));
+        }
         // All source lines are those of the head, whatever it was compared with.
         let mut record = begun.record(&outcome, &head, None);
+        record.warnings.append(&mut warnings);
         // The run is reported even if its record cannot be stored.
         if let Err(error) = runs.record_loop_run(&record) {
             record.warnings.push(format!("cannot store the run record: {error:#}"));

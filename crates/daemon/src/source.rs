@@ -32,6 +32,10 @@ pub trait DataSource: Send + Sync {
     fn invalid(&self) -> Option<InvalidData> {
         None
     }
+    /// Identifies the data source across restarts, if its bundles can be read again.
+    fn identity(&self) -> Option<String> {
+        None
+    }
     /// The sha of the bundle in use, if it is available without opening the data.
     fn bundle_in_use(&self) -> Option<String> {
         None
@@ -350,6 +354,10 @@ impl DataSource for WatchedRepo {
 
     fn invalid(&self) -> Option<InvalidData> {
         self.lock().validity.invalid().cloned()
+    }
+
+    fn identity(&self) -> Option<String> {
+        Some(std::path::absolute(&self.repo).unwrap_or_else(|_| self.repo.clone()).display().to_string())
     }
 
     fn bundle_in_use(&self) -> Option<String> {

@@ -5,6 +5,7 @@ mod restart;
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,11 +25,12 @@ use tokio::task::JoinHandle;
 
 use crate::audit::WriteObserver;
 use crate::exit::Exit;
+use crate::reconciled_data::ReconciledData;
 use crate::registry::{Registry, SandboxUnsupported, describe_missing};
 use crate::reporter::{ChangeCounts, LoopReporter};
 use crate::run_settings::RunSettings;
 use crate::run_store::RunStore;
-use crate::runner::{ReconciledData, RunObserver, Runner};
+use crate::runner::{RunObserver, Runner};
 use crate::source::{DataSource, WatchedRepo};
 use crate::targets::Targets;
 use restart::{SuperviseResult, SupervisorEvent, supervise, wait};
@@ -62,6 +64,8 @@ pub struct Supervisor {
     pub runs: Arc<RunStore>,
     /// The removal ledger.
     pub ledger: Arc<dyn Ledger>,
+    /// The directory of the journal.
+    pub journal: PathBuf,
     /// The log.
     pub log: Arc<Log>,
     /// The metrics of this process.
@@ -184,16 +188,21 @@ impl Supervisor {
     }
 
     fn runner(&self, name: &str, observer: Arc<dyn RunObserver>) -> anyhow::Result<Runner> {
+        let settings = RunSettings {
+            bodies: self.bodies,
+            ..RunSettings::new(self.mode, self.config.guards.budgets(), Arc::clone(&self.ledger))
+        };
+        let reconciled = match self.source.identity() {
+            Some(data) => ReconciledData::stored(&self.journal, data, name, &settings),
+            None => ReconciledData::default(),
+        };
         Ok(Runner {
             integration: Arc::new(self.integrations.integration(name, &self.config, &self.targets)?),
             source: Arc::clone(&self.source) as Arc<dyn DataSource>,
-            settings: RunSettings {
-                bodies: self.bodies,
-                ..RunSettings::new(self.mode, self.config.guards.budgets(), Arc::clone(&self.ledger))
-            },
+            settings,
             runs: Arc::clone(&self.runs),
             observer,
-            reconciled: ReconciledData::default(),
+            reconciled,
         })
     }
 

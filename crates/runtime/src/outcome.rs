@@ -373,7 +373,9 @@ impl RunOutcome {
 
     /// Sets the end state from faults, holds and the shutdown signal.
     pub(crate) fn conclude(&mut self, interruption: Option<TerminationSignal>) {
-        let held = self.approval.is_some();
+        // A removal that an earlier run held stays held, also if this run cannot plan it.
+        let is_held_by_ledger = self.mode == Mode::Real && self.unplanned_holds > 0;
+        let held = self.approval.is_some() || is_held_by_ledger;
         // A dry run reports operations in progress, but nothing that it did depends on them.
         let waits = self.mode == Mode::Real && self.shards.values().any(|shard| !shard.waits.is_empty());
         let degraded = self.shards.values().any(|shard| !shard.degraded.is_empty());

@@ -88,6 +88,7 @@ pub fn run(arguments: UpArgs) -> anyhow::Result<Exit> {
         targets: targets.with_log(&log),
         source: Arc::clone(&feed),
         ledger: journal::of(sandbox.as_deref(), &runs),
+        journal: journal::folder(sandbox.as_deref(), &runs),
         runs,
         log: Arc::clone(&log),
         metrics: BUILD.metrics(),
