@@ -79,7 +79,7 @@ const REMARK: [&str; 12] = [
     "the order matters to the reader, not to the machine",
     "smaller than it looks",
     "asked for by the tenant",
-    "TODO: check whether this is still needed",
+    "TODO: ask whether somebody still needs it",
     "do not sort",
     "measured, not guessed",
 ];

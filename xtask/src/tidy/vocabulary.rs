@@ -112,7 +112,7 @@ const ALLOWED_TYPES: [&str; 4] = ["Declared", "Observed", "Token", "Unresolved"]
 
 /// Phrases that plain technical English does not use: archaic and vague words, passives of *tell*, *ask*, *say*
 /// and *hear*, and genitives in place of compound nouns.
-const HABITS: [&str; 31] = [
+const HABITS: [&str; 30] = [
     "anew",
     "whoever",
     "somebody",
@@ -143,7 +143,6 @@ const HABITS: [&str; 31] = [
     "levels of the log",
     "rules of prometheus",
     "limit of open files",
-    "cache of files",
 ];
 
 /// Clauses in place of a noun. Only checked in comments and pages: in code, `what` is a name.
@@ -175,17 +174,21 @@ pub fn check(tree: &SourceTree) -> Vec<Violation> {
 
 /// Lines of docs and comments with a habit that plain technical English avoids, as warnings.
 pub fn prose(tree: &SourceTree) -> Vec<Violation> {
+    // The corpus has the text of recorded benchmarks.
     let is_prose = |path: &str| {
-        !path.contains("/vectors/") && !path.contains("/tests/") && !path.starts_with("xtask/src/tidy/")
+        let is_text = path.contains("/vectors/") || path.starts_with("benches/src/corpus/");
+        !is_text && !path.contains("/tests/") && !path.starts_with("xtask/src/tidy/")
     };
     let mut warnings = Vec::new();
-    for (path, text) in tree.texts(".md").chain(tree.texts(".rs")).filter(|(path, _)| is_prose(path)) {
+    let pages = tree.texts(".md").map(|file| (file, false));
+    let sources = tree.texts(".rs").map(|file| (file, true));
+    for ((path, text), is_source) in pages.chain(sources).filter(|((path, _), _)| is_prose(path)) {
         for (index, line) in text.lines().enumerate() {
             // The table of habits in the contributor guide.
             if path == "CONTRIBUTING.md" && line.starts_with('|') {
                 continue;
             }
-            let is_code = path.ends_with(".rs") && !line.trim_start().starts_with("//");
+            let is_code = is_source && !line.trim_start().starts_with("//");
             let Some(message) = habit(line, is_code) else { continue };
             warnings.push(Violation { path: path.to_owned(), line: index + 1, rule: RULE, message });
         }
@@ -208,7 +211,7 @@ fn habit(line: &str, is_code: bool) -> Option<String> {
     if let Some(clause) = find(&HEADLESS_CLAUSES) {
         return Some(format!("`{clause}`: write the noun instead of the clause"));
     }
-    if let Some(phrase) = negated_noun(&words) {
+    if let Some(phrase) = negated_noun(&line.to_lowercase()) {
         return Some(format!("`{phrase}`: write `not a`"));
     }
     let text = line.trim_start();
@@ -216,7 +219,7 @@ fn habit(line: &str, is_code: bool) -> Option<String> {
     starts_headless.then(|| "`The same`: write a sentence that stands alone".to_owned())
 }
 
-/// `is no` before a noun, as in "is no file", except after `there`: "there is no file".
+/// `is no` before a noun in a line in lower case, as in "is no file", except after `there`: "there is no file".
 fn negated_noun(line: &str) -> Option<String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let is_negated = |window: &&[&str]| {
@@ -225,7 +228,8 @@ fn negated_noun(line: &str) -> Option<String> {
             && window[2] == "no"
             && !["longer", "more", "less", "fewer", "such"].contains(&window[3])
     };
-    words.windows(4).find(is_negated).map(|window| window[1..].join(" "))
+    let found = words.windows(4).find(is_negated)?;
+    Some(found[1..].join(" ").trim_end_matches(|c: char| !c.is_alphanumeric()).to_owned())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -393,7 +397,13 @@ mod tests {
         );
         check("/// A bundle is no folder.", Some("`is no folder`: write `not a`"));
         check("/// The same time, later.", Some("`The same`: write a sentence that stands alone"));
-        for plain in ["There is no folder.", "It is no longer valid.", "/// The client logs it."] {
+        let plain = [
+            "There is no folder.",
+            "It is no longer valid.",
+            "Nothing else is: no other folder.",
+            "/// The client logs it.",
+        ];
+        for plain in plain {
             check(plain, None);
         }
         assert_eq!(habit("let text = format!(\"the top level is {what}\");", true), None);
