@@ -7,9 +7,9 @@ use crate::terminal::TerminalSize;
 
 /// Groups of commands. A command without a group is listed in the last one.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Start here", &["up", "init"]),
-    ("Data", &["validate", "bundle", "diff", "get", "describe", "query", "serve", "schema"]),
-    ("Reconciliation", &["plan", "affected", "reconcile", "approve", "runs", "explain", "journal", "status"]),
+    ("Start here", &["up"]),
+    ("Data", &["validate", "bundle", "diff", "get", "query", "serve", "schema"]),
+    ("Reconciliation", &["plan", "affected", "reconcile", "approve", "runs", "explain", "journal"]),
     ("Inspection", &["integrations", "shards", "inventory"]),
     ("Setup and other", &["config", "peer", "completions", "man", "version", "help"]),
 ];
@@ -98,6 +98,14 @@ mod tests {
         for command in Cli::command().get_subcommands() {
             let name = command.get_name();
             assert_eq!(grouped.iter().filter(|other| **other == name).count(), 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn every_grouped_name_is_a_command() {
+        let command = Cli::command();
+        for name in GROUPS.iter().flat_map(|(_, names)| names.iter().copied()) {
+            assert!(name == "help" || command.find_subcommand(name).is_some(), "{name}");
         }
     }
 

@@ -56,14 +56,14 @@ pub struct RunOptions {
     /// The bundle on the server to compare with, by its SHA-256; by default `$EARLY_EXIT_COMPARE_SHA`
     #[arg(long, value_name = "SHA", global = true, conflicts_with = "base")]
     pub early_exit_compare_sha: Option<String>,
-    /// Run only the shards that the change affects; `reconcile` does so by default, `peer reconcile` also if
+    /// Run only the shards that the change affects; the default for `reconcile`, and for `peer reconcile` if
     /// `$CHECK_ONLY_AFFECTED_SHARDS` is `true`
     #[arg(long, global = true)]
     pub check_only_affected_shards: bool,
-    /// Run all shards, even those that the change does not affect; `peer reconcile` does so by default
+    /// Run all shards, even those that the change does not affect; the default for `peer reconcile`
     #[arg(long, global = true, conflicts_with = "check_only_affected_shards")]
     pub all_shards: bool,
-    /// Contact addresses that the change adds or modifies; by default, a dry run does not
+    /// Contact addresses and read secrets that the change adds or modifies; by default, a dry run does neither
     #[arg(long, global = true)]
     pub trust_head: bool,
     /// Enforce the list of schemas that the integration may read; this is the default
@@ -78,7 +78,7 @@ pub struct RunOptions {
     /// Query the same bundle of the server throughout the run; this is the default
     #[arg(long, global = true, overrides_with = "no_gql_sha_url")]
     pub gql_sha_url: bool,
-    /// Query the server's latest bundle each time
+    /// Send each query to the latest bundle of the server
     #[arg(long, global = true)]
     pub no_gql_sha_url: bool,
     /// Print the URL of the server; this is the default in a real run
@@ -115,7 +115,7 @@ pub struct RunOptions {
         conflicts_with_all = ["dry_run", "every"],
     )]
     pub wait: Option<Duration>,
-    /// Run in a loop: immediately, at this interval, and whenever the data changes: `30s`, `10m`, `1h`
+    /// Run in a loop: immediately, then at this interval (`30s`, `10m`, `1h`) and whenever the data changes
     #[arg(long, value_name = "TIME", global = true, value_parser = duration)]
     pub every: Option<Duration>,
     /// With `--every`: serve `/status`, `/healthz`, `/readyz` and `/metrics` on this address: `HOST:PORT`, or

@@ -268,7 +268,7 @@ fn data_source(
 ) -> anyhow::Result<(Arc<dyn DataSource>, PollResult)> {
     let failed = |log: &Log, error: &anyhow::Error| {
         let seconds = POLL_INTERVAL.as_secs();
-        let text = format!("cannot check for new data, retrying in {seconds} s: {error:#}");
+        let text = format!("cannot check for new data; retrying in {seconds} s: {error:#}");
         log.write(&LogLine::new(Level::Warning, text));
     };
     let DataSpec { spec, repo, is_pinned } = &input.data;

@@ -36,7 +36,7 @@ pub struct RunSetup<'a> {
 
 /// A run that has started.
 pub struct StartedRun {
-    /// The request of the run: everything but its id, clock, ledger and audit log has its default.
+    /// The request of the run: everything except its id, clock, ledger and audit log has its default value.
     pub request: RunRequest,
     began: Duration,
     since: Instant,

@@ -201,7 +201,7 @@ impl RunStore {
             (_, None, [first, .., last]) => {
                 let count = starting.len();
                 let text = format!(
-                    "`{word}` is a prefix of {count} runs, from `{first}` to `{last}`: write more of the id"
+                    "`{word}` is a prefix of {count} runs, from `{first}` to `{last}`: use a longer prefix"
                 );
                 return Err(UsageError(text).into());
             }

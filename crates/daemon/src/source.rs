@@ -238,7 +238,7 @@ impl WatchedRepo {
             };
             if unsettled_since.is_some_and(|since| since.elapsed() >= watcher::MAX_SETTLE) {
                 let repo = self.repo.display();
-                show(&format!("error: files of `{repo}` keep changing: the last bundle is still used\n"));
+                show(&format!("error: files in `{repo}` keep changing; still using the last bundle\n"));
                 unsettled_since = Some(Instant::now());
             }
             match result {

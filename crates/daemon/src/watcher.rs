@@ -21,10 +21,10 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 const MIN_FULL_POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// Minimum interval of polls where the operating system does not report changes.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// Time without events after which a change counts as complete.
+/// Debounce time: the time without events after which a change counts as complete.
 const DEBOUNCE: Duration = Duration::from_millis(50);
-/// The same time after files have disappeared or unknown files have changed: a tool may be about to write them
-/// again, or under another name.
+/// Debounce time after files have disappeared or unknown files have changed: a tool may be about to write
+/// them again, or under another name.
 pub const DEBOUNCE_REMOVALS: Duration = Duration::from_millis(500);
 /// Maximum time to settle, after which the data is read even if files still change.
 pub const MAX_SETTLE: Duration = Duration::from_mins(1);

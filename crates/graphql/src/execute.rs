@@ -39,7 +39,7 @@ const CHECK_INTERVAL: u32 = 256;
 pub struct Task<'a> {
     /// The GraphQL schema.
     pub schema: &'a Schema,
-    /// The bundle and its look-up tables.
+    /// The bundle and its lookup tables.
     pub view: DataView<'a>,
     /// The plan.
     pub plan: &'a Plan,

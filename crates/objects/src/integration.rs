@@ -75,7 +75,7 @@ pub trait ObjectState: Serialize + Send + Sync + Sized + 'static {
     /// The objects that the shard manages.
     fn scope_spec(shard: ObjectShardView<'_, Self>) -> ScopeSpec;
 
-    /// The objects that follow from the state alone. An integration that needs look-ups overrides
+    /// The objects that follow from the state alone. An integration that needs lookups overrides
     /// [`ObjectIntegration::resolve`] instead.
     fn desired(
         _: ObjectShardView<'_, Self>,
@@ -102,7 +102,7 @@ pub struct ScopeSpec {
 pub struct ResolveContext<'r> {
     /// The read context: permit, data, and the cache of this round.
     pub read: &'r ReadContext,
-    /// Secrets and other external look-ups of templates.
+    /// Secrets and other external lookups of templates.
     pub lookups: &'r ExternalLookups,
     /// The objects that the shard manages.
     pub scope: &'r Arc<ManagedScope>,
@@ -171,7 +171,7 @@ pub struct ManagedObjects<I> {
 }
 
 impl<I: ObjectIntegration> ManagedObjects<I> {
-    /// Binds the integration to clusters and look-ups.
+    /// Binds the integration to clusters and lookups.
     pub fn new(integration: I, kubernetes: Arc<dyn Kubernetes>, lookups: Arc<ExternalLookups>) -> Self {
         let mut meta = integration.meta();
         if meta.patience == Patience::NONE {

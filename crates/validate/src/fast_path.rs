@@ -24,7 +24,7 @@ const HASH_SEED: u64 = 0x6c69_6e6b_735f_6f6b;
 /// content links depend on.
 type ValidLinks = (Vec<(Sha256, Option<LinkedFile>)>, Vec<Box<str>>);
 
-/// A datafile whose links are valid, by the cache or by a check.
+/// A datafile whose links are valid according to the cache or to a check.
 enum LinkState<'k> {
     Cached(&'k UniqueHashes),
     Checked(LinkedFile, Vec<Box<str>>),

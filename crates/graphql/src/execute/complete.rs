@@ -211,7 +211,7 @@ impl<'a, S: Sink> Executor<'a, S> {
     }
 }
 
-/// The string form of a value, for the look-up of a type.
+/// The string form of a value, for the lookup of a type.
 fn text_of(raw: RawValue<'_>) -> Option<Cow<'_, str>> {
     match raw {
         RawValue::Text(text) => Some(text.into()),

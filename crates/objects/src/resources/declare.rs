@@ -250,7 +250,7 @@ impl EntryContext<'_> {
                 Ok(ResourceEntry::Object(rule::with_source_urls(body, self.repository, &path)))
             }
             _ => Err(Fault::author(format!(
-                "`{path}` makes external look-ups, which are not allowed in a rule"
+                "`{path}` makes external lookups, which are not allowed in a rule"
             ))
             .into()),
         }

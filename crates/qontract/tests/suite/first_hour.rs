@@ -53,7 +53,7 @@ fn config_check_runs_describe_of_every_program() {
     has(&rows, "ok integration cards: `sh cards.sh` responds to `describe`");
     has(
         &rows,
-        "warning integration cards: `$UNSET` is not set, and `integrations.cards.environment` passes it on",
+        "warning integration cards: `$UNSET` is not set, but `integrations.cards.environment` lists it",
     );
     has(&rows, "warning integration cards: the data does not define it: runs end with exit code 4");
     assert!(!rows.iter().any(|row| row.contains("`$SET`")), "{rows:#?}");

@@ -78,7 +78,7 @@ fn from_a_clone_to_an_edit_that_changes_the_sandbox() {
     terminal.until("~ label Namespace `catalog-stage`");
     assert_eq!(terminal.interrupt(), Some(0));
 
-    for words in page.commands("See it before it happens") {
+    for words in page.commands("Preview changes") {
         let output = qontract(scratch.path(), &refs(&words));
         let printed = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(0), "{words:?}: {printed}");

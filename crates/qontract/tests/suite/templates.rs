@@ -270,7 +270,7 @@ fn no_secret_is_part_of_an_address() {
         let (code, printed) = stage.reconcile(&fields, &settings);
         assert_eq!(code, Some(1), "{printed}");
         assert!(
-            printed.contains("makes an external look-up that depends on a secret: the request is not sent"),
+            printed.contains("makes an external lookup that depends on a secret: the request is not sent"),
             "{printed}"
         );
     }

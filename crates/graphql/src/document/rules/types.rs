@@ -1,4 +1,4 @@
-//! Input types and schema look-ups for validation.
+//! Input types and schema lookups for validation.
 
 use crate::document::syntax::tree::{Type, TypeForm};
 use crate::schema::{ArgumentDef, Kind, Schema, Shape, TypeId};
