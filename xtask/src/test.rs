@@ -17,12 +17,21 @@ use std::time::{Duration, Instant};
 pub enum StepOutcome {
     /// The step passed.
     Passed,
-    /// The step passed; this many tests were skipped, as requested.
-    LeftOut(usize),
+    /// The step passed; some tests were skipped.
+    LeftOut(SkippedTests),
     /// The step failed, and so does the run.
     Failed,
     /// The step could not run on this machine, or only reports; see its output.
     Advisory,
+}
+
+/// Numbers of tests that were skipped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SkippedTests {
+    /// Tests that need a real Kubernetes API server, if there is none, as requested.
+    pub without_kube: usize,
+    /// Tests, or parts of them, that need something that this machine does not have.
+    pub not_available: usize,
 }
 
 /// Runs the chosen steps; fails if one of them does.
@@ -107,7 +116,7 @@ fn summary(done: &[(String, StepOutcome, Duration)], total: Duration) -> String 
         .map(|(name, outcome, time)| {
             let outcome = match outcome {
                 StepOutcome::Passed => "ok".to_owned(),
-                StepOutcome::LeftOut(count) => format!("ok, {count} skipped (--without-kube)"),
+                StepOutcome::LeftOut(skipped) => skipped_summary(*skipped),
                 StepOutcome::Failed => "FAILED".to_owned(),
                 StepOutcome::Advisory => "noted".to_owned(),
             };
@@ -118,9 +127,18 @@ fn summary(done: &[(String, StepOutcome, Duration)], total: Duration) -> String 
     console::table(&rows)
 }
 
+fn skipped_summary(skipped: SkippedTests) -> String {
+    let mut text = "ok".to_owned();
+    let reasons = [(skipped.without_kube, "--without-kube"), (skipped.not_available, "not available here")];
+    for (count, reason) in reasons.into_iter().filter(|(count, _)| *count > 0) {
+        text.push_str(&format!(", {count} skipped ({reason})"));
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{StepOutcome, required_provisions, rerun_command, select_steps, summary};
+    use super::{SkippedTests, StepOutcome, required_provisions, rerun_command, select_steps, summary};
     use crate::cli::{TestArgs, TestStep};
     use crate::setup::FOR_TESTS;
     use std::time::Duration;
@@ -174,8 +192,13 @@ mod tests {
 
     #[test]
     fn the_summary_shows_how_many_tests_were_skipped() {
-        let done = [("tests".to_owned(), StepOutcome::LeftOut(6), Duration::ZERO)];
-        let text = summary(&done, Duration::ZERO);
-        assert!(text.contains("ok, 6 skipped (--without-kube)"), "{text}");
+        let check = |without_kube, not_available, expect: &str| {
+            let outcome = StepOutcome::LeftOut(SkippedTests { without_kube, not_available });
+            let text = summary(&[("tests".to_owned(), outcome, Duration::ZERO)], Duration::ZERO);
+            assert!(text.contains(expect), "{text}");
+        };
+        check(6, 0, "ok, 6 skipped (--without-kube)");
+        check(0, 2, "ok, 2 skipped (not available here)");
+        check(6, 2, "ok, 6 skipped (--without-kube), 2 skipped (not available here)");
     }
 }

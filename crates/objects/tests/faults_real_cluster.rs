@@ -74,6 +74,7 @@ fn assert_converged(
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn runs_converge_despite_server_faults() {
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let direct = RealCluster::new();
@@ -97,6 +98,7 @@ fn runs_converge_despite_server_faults() {
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn runs_converge_after_a_server_restart() {
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let mut cluster = TestCluster::start();

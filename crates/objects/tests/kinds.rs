@@ -102,6 +102,7 @@ fn a_definition_is_created_before_its_objects_on_the_sandbox() {
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn a_definition_is_created_before_its_objects_on_a_real_cluster() {
     defined_and_used_at_once(&RealCluster::new());
 }

@@ -170,6 +170,7 @@ fn the_cases_hold_on_the_sandbox() {
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn the_cases_hold_on_a_real_cluster() {
     check(|| Box::new(RealCluster::new()));
 }

@@ -168,6 +168,7 @@ fn a_key_of_others_does_not_cause_repeated_restarts_on_the_sandbox() {
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn a_key_of_others_does_not_cause_repeated_restarts_on_a_real_cluster() {
     with_a_key_of_others(&RealCluster::new());
 }
@@ -178,6 +179,7 @@ fn each_repair_restarts_on_the_sandbox() {
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn each_repair_restarts_on_a_real_cluster() {
     each_repair(&RealCluster::new());
 }
@@ -188,11 +190,13 @@ fn two_changes_restart_once_on_the_sandbox() {
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn two_changes_restart_once_on_a_real_cluster() {
     two_at_once(&RealCluster::new());
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn an_object_that_is_created_after_its_users_restarts_them_on_a_real_cluster() {
     let target = RealCluster::new();
     let namespace = target.namespace();
@@ -213,6 +217,7 @@ fn users_are_restarted_once_on_the_sandbox() {
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn users_are_restarted_once_on_a_real_cluster() {
     restarted_once(&RealCluster::new());
 }
@@ -223,6 +228,7 @@ fn other_changes_restart_nothing_on_the_sandbox() {
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn other_changes_restart_nothing_on_a_real_cluster() {
     not_for_labels(&RealCluster::new());
 }
@@ -233,6 +239,7 @@ fn a_crash_loses_no_restart_on_the_sandbox() {
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn a_crash_loses_no_restart_on_a_real_cluster() {
     after_a_crash(&RealCluster::new());
 }

@@ -48,13 +48,17 @@ fn schemas(bundle: &Bundle) -> Plain {
 }
 
 #[test]
+#[ignore = "needs QONTRACT_PYTHON; run by `cargo xtask test`"]
 fn mutated_datafiles_of_the_example_get_the_same_verdict() {
     compare(&bundle(&example()), cases(4_000));
 }
 
 #[test]
+#[ignore = "needs QONTRACT_PYTHON and the public schemas; run by `cargo xtask test`"]
 fn mutated_datafiles_of_the_public_schemas_get_the_same_verdict() {
-    let Some(schemas) = public_schemas() else { return not_tested("the public schemas are not available") };
+    let Some(schemas) = public_schemas() else {
+        return not_tested("mutated datafiles of the public schemas: they are not available");
+    };
     let scratch = Scratch::copy_of(&schemas);
     corpus::generate(600, 3).write(scratch.path()).expect("the generated files");
     compare(&bundle(scratch.path()), cases(2_000));
@@ -90,6 +94,7 @@ fn compare(bundle: &Bundle, count: usize) {
 }
 
 #[test]
+#[ignore = "needs QONTRACT_PYTHON; run by `cargo xtask test`"]
 fn mutated_schemas_get_the_same_verdict() {
     let bundle = bundle(&example());
     let mut random = SeededRng::new(5);

@@ -53,6 +53,7 @@ fn compare(patterns: &[String]) -> usize {
 }
 
 #[test]
+#[ignore = "needs QONTRACT_PYTHON; run by `cargo xtask test`"]
 fn patterns_that_are_easily_misread_mean_what_python_means() {
     // A character by its name is rejected with a message: we have no table of names.
     let odd = patterns::ODD.iter().filter(|pattern| !pattern.contains("\\N{"));
@@ -62,6 +63,7 @@ fn patterns_that_are_easily_misread_mean_what_python_means() {
 }
 
 #[test]
+#[ignore = "needs QONTRACT_PYTHON; run by `cargo xtask test`"]
 fn random_patterns_mean_what_python_means() {
     let mut random = SeededRng::new(17);
     let made: Vec<String> = (0..cases(3_000)).map(|_| patterns::random(&mut random)).collect();

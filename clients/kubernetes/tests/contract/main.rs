@@ -26,6 +26,7 @@ macro_rules! contract {
         mod on_a_real_cluster {
             $($(
                 #[tokio::test]
+                #[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
                 async fn $name() {
                     let world = crate::world::ContractFixture::real_cluster().await;
                     crate::$part::$name(&world).await;

@@ -19,6 +19,7 @@ async fn namespaces(clusters: &Clusters, cluster: &Cluster) -> Result<Vec<Object
 }
 
 #[tokio::test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 async fn an_unreachable_real_cluster_does_not_affect_others() {
     let api = RealApiServer::shared();
     let clusters = api.clusters(&permits(Mode::DryRun).read, &api.token);
@@ -40,6 +41,7 @@ async fn an_unreachable_real_cluster_does_not_affect_others() {
 }
 
 #[tokio::test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 async fn a_real_cluster_rejects_wrong_credentials() {
     let api = RealApiServer::shared();
     let plain = api.clusters(&permits(Mode::DryRun).read, &api.plain_token);
@@ -59,6 +61,7 @@ async fn a_real_cluster_rejects_wrong_credentials() {
 }
 
 #[tokio::test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 async fn the_token_of_a_real_cluster_is_not_sent_to_another() {
     let api = RealApiServer::shared();
     let token =
@@ -72,6 +75,7 @@ async fn the_token_of_a_real_cluster_is_not_sent_to_another() {
 }
 
 #[tokio::test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 async fn a_dry_run_writes_nothing_to_a_real_cluster() {
     let api = RealApiServer::shared();
     let (dry, stolen) = (permits(Mode::DryRun).read, permits(Mode::Real).write.unwrap());
@@ -105,6 +109,7 @@ async fn a_dry_run_writes_nothing_to_a_real_cluster() {
 }
 
 #[tokio::test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 async fn a_real_cluster_that_did_not_opt_in_gets_no_rehearsal() {
     let api = RealApiServer::shared();
     let (read, token) = (permits(Mode::DryRun).read, ClusterToken { secret: Secret::new("t"), server: None });
@@ -121,6 +126,7 @@ async fn a_real_cluster_that_did_not_opt_in_gets_no_rehearsal() {
 }
 
 #[tokio::test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 async fn waiting_for_a_finalizer_on_a_real_cluster_times_out() {
     let world = ContractFixture::real_cluster().await;
     let address = world.config_map("held");
@@ -138,6 +144,7 @@ async fn waiting_for_a_finalizer_on_a_real_cluster_times_out() {
 }
 
 #[tokio::test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 async fn kubectl_changes_on_a_real_cluster_stay_unless_declared() {
     let world = ContractFixture::real_cluster().await;
     let address = world.config_map("a");

@@ -40,6 +40,7 @@ fn namespaces(bundle: &[u8]) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
+#[ignore = "needs QONTRACT_PROMTOOL; run by `cargo xtask test`"]
 async fn no_integration_writes_in_a_dry_run() {
     let (scratch, bytes) = (Scratch::new(), example_bundle());
     // All namespaces exist, so that there are namespaces to label, and one to delete.

@@ -92,6 +92,7 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[test]
+#[ignore = "needs python3; run by `cargo xtask test`"]
 fn callers_share_a_namespace_without_touching_each_others_objects() {
     let fixture = Fixture::new();
     fixture.callers("one a b\ntwo c d\n");
@@ -133,6 +134,7 @@ fn callers_share_a_namespace_without_touching_each_others_objects() {
 }
 
 #[test]
+#[ignore = "needs python3; run by `cargo xtask test`"]
 fn the_objects_of_a_caller_that_is_gone_are_taken_over() {
     let fixture = Fixture::new();
     fixture.callers("old a\nother z\n");

@@ -86,6 +86,7 @@ fn from_a_clone_to_an_edit_that_changes_the_sandbox() {
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn the_guide_works_on_a_real_cluster() {
     let (page, scratch, api) = (Page::read(), clone(), qontract_testkit::cluster::shared());
     let file = page.tells("examples/app-interface/data/clusters/cliffs-stage.yml");
