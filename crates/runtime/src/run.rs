@@ -6,6 +6,7 @@
 mod apply;
 mod approvals;
 mod deadline;
+mod early_exit;
 mod preflight;
 mod redaction;
 mod rehearsal;
