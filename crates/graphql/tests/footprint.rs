@@ -3,8 +3,8 @@
 
 mod support {
     pub mod queries;
+    pub mod random_bundle;
     pub mod rng;
-    pub mod world;
 }
 
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use qontract_bundle::{Bundle, Map, Pool, load};
 use qontract_graphql::{Engine, Footprint, QueryLimits, Request};
 use serde_json::{Value, json};
 use support::queries::Queries;
+use support::random_bundle;
 use support::rng::TestRng;
-use support::world;
 
 fn engine(bundle: &Value) -> Engine {
     let bytes = serde_json::to_vec(bundle).unwrap();
@@ -57,7 +57,7 @@ fn change(rng: &mut TestRng, value: &mut Value) {
 fn changed(before: &Value, rng: &mut TestRng) -> Bundle {
     let mut after = before.clone();
     if rng.below(4) == 0 {
-        world::change_resources(rng, after["resources"].as_object_mut().unwrap());
+        random_bundle::change_resources(rng, after["resources"].as_object_mut().unwrap());
     }
     let confs = before["graphql"]["confs"].clone();
     let data = after["data"].as_object_mut().unwrap();
@@ -75,7 +75,7 @@ fn changed(before: &Value, rng: &mut TestRng) -> Bundle {
                 }
                 file["$schema"] = schema;
             }
-            _ => world::change(rng, &confs, &mut data[path]),
+            _ => random_bundle::change(rng, &confs, &mut data[path]),
         }
     }
     load(&serde_json::to_vec(&after).unwrap(), &Pool::default()).expect("a bundle")
@@ -108,7 +108,7 @@ proptest! {
 
     #[test]
     fn a_change_outside_of_a_footprint_changes_no_answer(seed: u64) {
-        let before: Value = serde_json::from_slice(&world::bundle(seed)).unwrap();
+        let before: Value = serde_json::from_slice(&random_bundle::bundle(seed)).unwrap();
         let base = engine(&before);
         let confs = &before["graphql"]["confs"];
         let mut rng = TestRng::new(seed.wrapping_add(1));
@@ -130,7 +130,7 @@ proptest! {
 
     #[test]
     fn files_that_were_read_are_in_the_footprint(seed: u64) {
-        let bundle: Value = serde_json::from_slice(&world::bundle(seed)).unwrap();
+        let bundle: Value = serde_json::from_slice(&random_bundle::bundle(seed)).unwrap();
         let engine = engine(&bundle);
         let mut queries = Queries::new(bundle["graphql"]["confs"].as_array().unwrap(), seed, 4);
         for _ in 0..8 {
@@ -152,7 +152,7 @@ proptest! {
 
 #[test]
 fn footprints_list_schemas_and_fields() {
-    let engine = engine(&serde_json::from_slice(&world::bundle(1)).unwrap());
+    let engine = engine(&serde_json::from_slice(&random_bundle::bundle(1)).unwrap());
     let footprint = |query| engine.footprint(Request { query, ..Request::default() }).unwrap();
     let schemas = |footprint: &Footprint| {
         footprint.datafiles().map(|(schema, _)| schema.to_owned()).collect::<Vec<_>>()

@@ -3,8 +3,8 @@
 
 mod support {
     pub mod queries;
+    pub mod random_bundle;
     pub mod rng;
-    pub mod world;
 }
 
 use std::collections::BTreeSet;
@@ -16,8 +16,8 @@ use qontract_bundle::{Bundle, Pool, load};
 use qontract_graphql::{ElementSelection, Engine, NamedOperation, QueryLimits, Request};
 use serde_json::{Value, json};
 use support::queries::Queries;
+use support::random_bundle;
 use support::rng::TestRng;
-use support::world;
 
 const NAME: &str = "Q";
 
@@ -50,13 +50,13 @@ fn changed(before: &Value, rng: &mut TestRng) -> Value {
             }
             _ => {
                 if let Some(file) = data.get_mut(path) {
-                    world::change(rng, &confs, file);
+                    random_bundle::change(rng, &confs, file);
                 }
             }
         }
     }
     if rng.below(4) == 0 {
-        world::change_resources(rng, after["resources"].as_object_mut().unwrap());
+        random_bundle::change_resources(rng, after["resources"].as_object_mut().unwrap());
     }
     after
 }
@@ -115,7 +115,7 @@ proptest! {
 
     #[test]
     fn elements_that_are_not_affected_have_identical_answers(seed: u64) {
-        let before: Value = serde_json::from_slice(&world::bundle(seed)).unwrap();
+        let before: Value = serde_json::from_slice(&random_bundle::bundle(seed)).unwrap();
         let pool = Pool::default();
         let base = engine(&before, &pool);
         let mut rng = TestRng::new(seed.wrapping_add(1));
@@ -151,7 +151,7 @@ fn most_elements_are_not_affected() {
     let (mut unaffected, mut affected) = (0, 0);
     for seed in 0..80 {
         let mut rng = TestRng::new(seed);
-        let before: Value = serde_json::from_slice(&world::bundle_of(&mut rng, [12, 6, 6])).unwrap();
+        let before: Value = serde_json::from_slice(&random_bundle::bundle_of(&mut rng, [12, 6, 6])).unwrap();
         let pool = Pool::default();
         let (base, head) = (engine(&before, &pool), engine(&changed(&before, &mut rng), &pool));
         for query in LONG_PATH_QUERIES {

@@ -6,10 +6,10 @@ mod support {
     pub mod compare;
     pub mod filter;
     pub mod queries;
+    pub mod random_bundle;
     pub mod reference;
     pub mod rng;
     pub mod script;
-    pub mod world;
 }
 
 use std::path::Path;
@@ -20,15 +20,15 @@ use qontract_testkit::{Scratch, example, not_tested, public_schemas};
 use serde_json::{Map, Value, json};
 use support::compare::EnginePair;
 use support::queries::Queries;
+use support::random_bundle;
 use support::rng::TestRng;
-use support::world;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn answers_on_random_data_are_those_of_the_reference(seed: u64) {
-        let both = EnginePair::new(&world::bundle(seed));
+        let both = EnginePair::new(&random_bundle::bundle(seed));
         let confs = both.reference.confs.clone();
         let mut queries = Queries::new(&confs, seed, 4);
         for _ in 0..8 {
@@ -44,7 +44,7 @@ proptest! {
     /// The second query of a long list builds columns; the third one reads them.
     #[test]
     fn long_lists_are_equal_with_and_without_columns(seed: u64) {
-        let both = EnginePair::new(&world::bundle_of(&mut TestRng::new(seed), [300, 260, 3]));
+        let both = EnginePair::new(&random_bundle::bundle_of(&mut TestRng::new(seed), [300, 260, 3]));
         let confs = both.reference.confs.clone();
         let mut queries = Queries::new(&confs, seed, 2);
         let plain = ["{ others_v1 { path name number peer { name } } }", "{ things_v1 { name one_string one_int other { name } } }"];

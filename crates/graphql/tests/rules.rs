@@ -3,8 +3,8 @@
 
 #[allow(dead_code, reason = "only the types are used here")]
 mod support {
+    pub mod random_bundle;
     pub mod rng;
-    pub mod world;
 }
 
 use std::cell::Cell;
@@ -14,13 +14,13 @@ use qontract_bundle::json::JsonParser;
 use qontract_bundle::{Pool, load};
 use qontract_graphql::{Engine, QueryLimits, Request};
 use serde_json::{Value, json};
-use support::world;
+use support::random_bundle;
 
 fn bundle() -> Value {
     let (thing, other, shape) = ("/w/thing-1.yml", "/w/other-1.yml", "/w/shape-1.yml");
     json!({
         "git_commit": "c", "git_commit_timestamp": "1", "schemas": {},
-        "graphql": {"confs": world::confs()},
+        "graphql": {"confs": random_bundle::confs()},
         "resources": {
             "/r/a.txt": {"$schema": null, "path": "/r/a.txt", "content": "a\n", "sha256sum": "x", "backrefs": [
                 {"path": "/t/a.yml", "datafileSchema": thing, "jsonpath": "file"}]},

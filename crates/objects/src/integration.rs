@@ -266,9 +266,9 @@ impl<I: ObjectIntegration> StagedIntegration for ManagedObjects<I> {
     fn plan(
         &self,
         wanted: &[DesiredItem<DesiredObject>],
-        world: &CurrentState<LiveObject>,
+        current: &CurrentState<LiveObject>,
     ) -> Plan<ObjectAction> {
-        self.reconciler.plan(wanted, world)
+        self.reconciler.plan(wanted, current)
     }
 
     async fn rehearse(&self, read: &ReadContext, action: &ObjectAction) -> Result<RehearsalResult, Fault> {

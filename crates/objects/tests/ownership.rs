@@ -58,7 +58,7 @@ impl CaseRun {
         integration.callers(callers).with_namespace(namespace, self.objects.clone()).run(mode)
     }
 
-    fn world(&self, target: &dyn TestTarget, namespace: &str) -> Vec<Value> {
+    fn live_objects(&self, target: &dyn TestTarget, namespace: &str) -> Vec<Value> {
         let mut all: Vec<Value> =
             target.list(namespace, &self.kinds()).into_iter().filter_map(case_object).collect();
         all.sort_by_key(|object| format!("{} {}", object["kind"], object["metadata"]["name"]));
@@ -77,21 +77,21 @@ impl CaseRun {
                 target.edit(&namespace, &text(&object["kind"]), &text(&object["metadata"]["name"]), &edit);
             }
         }
-        let before = self.world(target, &namespace);
+        let before = self.live_objects(target, &namespace);
         let dry = self.run(target, &namespace, Mode::DryRun);
         let shown = shown(&dry, &namespace);
         if shown != self.case.plan {
             return Err(format!("expected plan:\n{}actual plan:\n{shown}", self.case.plan));
         }
-        if self.world(target, &namespace) != before {
-            return Err("the dry run changed the world".to_owned());
+        if self.live_objects(target, &namespace) != before {
+            return Err("the dry run changed the cluster".to_owned());
         }
         let real = self.run(target, &namespace, Mode::Real);
         let after = self.case.after.as_deref().map_or_else(|| before.clone(), list);
-        let now = self.world(target, &namespace);
+        let now = self.live_objects(target, &namespace);
         if now != after {
             let (after, now) = (Value::Array(after), Value::Array(now));
-            return Err(format!("expected world:\n{after:#}\nactual world:\n{now:#}\n{:?}", real.shards));
+            return Err(format!("expected objects:\n{after:#}\nactual objects:\n{now:#}\n{:?}", real.shards));
         }
         let again = self.run(target, &namespace, Mode::DryRun);
         let left: Vec<String> =

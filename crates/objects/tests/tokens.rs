@@ -143,9 +143,9 @@ async fn results_for_one_token_are_not_used_for_another() {
             secrets: ShardSecrets::default(),
         };
         for token in order {
-            let world = reconciler.observe(&read, &managed_scope(token), &[]).await;
-            let is_known = world.values().all(|observed| matches!(observed, Observed::Known(_)));
-            assert!(!world.is_empty());
+            let current = reconciler.observe(&read, &managed_scope(token), &[]).await;
+            let is_known = current.values().all(|observed| matches!(observed, Observed::Known(_)));
+            assert!(!current.is_empty());
             assert_eq!(is_known, token == "creds/good", "{token} in {order:?}");
         }
     }

@@ -113,14 +113,14 @@ impl DiffFixture {
         let scratch = Scratch::new();
         let sandbox = Sandbox::new(scratch.path());
         let cluster = Cluster { name: "c".to_owned(), server: String::new(), token: None };
-        let world = Self { scratch, sandbox, permits: permits(Mode::Real), cluster };
-        world.put(
+        let fixture = Self { scratch, sandbox, permits: permits(Mode::Real), cluster };
+        fixture.put(
             MANAGER,
             &ObjectAddress::cluster_scoped(Kind::namespace(), "n"),
             json!({}),
             WritePrecondition::Absent,
         );
-        world
+        fixture
     }
 
     fn put(&self, manager: &str, address: &ObjectAddress, body: Value, onto: WritePrecondition) {
@@ -163,16 +163,16 @@ impl DiffFixture {
 
 #[test]
 fn fields_shown_as_removed_are_gone_after_the_write() {
-    let world = DiffFixture::new();
+    let fixture = DiffFixture::new();
     let (mut removed, mut written) = (0, 0);
     for seed in 0..chaos_count(SEEDS) {
         let chance = &mut SeededRng::new(seed);
         let address = ObjectAddress::in_namespace(Kind::named("ConfigMap"), "n", format!("a{seed}"));
         let object = |spec: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": address.name}, "spec": spec});
         let first = object(map(chance, 3));
-        world.start(&address, &first, chance);
+        fixture.start(&address, &first, chance);
         let second = object(next(&first["spec"], chance));
-        let live = world.get(&address);
+        let live = fixture.get(&address);
         let fields = [live.field_ownership, FieldOwnership::Ours][usize::from(chance.percent(20))];
         let preview = live.managed_fields.preview(&live.body, MANAGER, fields, &second);
         let (desired, before) = (DesiredBody::new(second.clone()).unwrap(), LiveBody::new(live.body.clone()));
@@ -193,13 +193,13 @@ fn fields_shown_as_removed_are_gone_after_the_write() {
             precondition: WritePrecondition::Version(live.version.clone(), fields),
             is_sensitive: false,
         };
-        let write = world.permits.write.as_ref().unwrap();
-        let done = world.sandbox.put(write, &world.cluster, MANAGER, &draft).now_or_never().unwrap();
+        let write = fixture.permits.write.as_ref().unwrap();
+        let done = fixture.sandbox.put(write, &fixture.cluster, MANAGER, &draft).now_or_never().unwrap();
         if done.is_err() {
             // Another manager conflicts: nothing is written.
             continue;
         }
-        let after = world.get(&address).body;
+        let after = fixture.get(&address).body;
         let mut expect = BTreeSet::new();
         gone(&live.body["spec"], after.get("spec"), "spec", &mut expect);
         assert_eq!(shown, expect, "seed {seed}: {} {}", live.body, after);

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use super::reference::{ExecutionError, Reference};
 use super::script::{number_text, same};
 
-fn field<'r>(world: &'r Reference, conf: &'r Value, name: &str) -> Option<&'r Value> {
+fn field<'r>(reference: &'r Reference, conf: &'r Value, name: &str) -> Option<&'r Value> {
     let of = |conf: &'r Value| conf["fields"].as_array()?.iter().rfind(|field| field["name"] == name);
     of(conf).or_else(|| {
         let types =
             conf["interfaceResolve"]["fieldMap"].as_object().filter(|_| conf["isInterface"] == true)?;
-        types.values().find_map(|mapped| of(world.conf(mapped.as_str()?)?))
+        types.values().find_map(|mapped| of(reference.conf(mapped.as_str()?)?))
     })
 }
 
@@ -36,9 +36,9 @@ fn get<'v>(value: &'v Value, word: &str) -> Option<&'v Value> {
 }
 
 /// Reports the errors of a filter that do not depend on the data.
-pub fn check(world: &Reference, conf: &Value, filter: &Value) -> Result<(), ExecutionError> {
+pub fn check(reference: &Reference, conf: &Value, filter: &Value) -> Result<(), ExecutionError> {
     for (key, value) in entries(filter).unwrap_or_default() {
-        let Some(field) = field(world, conf, &key) else {
+        let Some(field) = field(reference, conf, &key) else {
             let name = conf["name"].as_str().unwrap();
             return Err(ExecutionError {
                 message: format!("Field \"{key}\" does not exist on type \"{name}\""),
@@ -70,9 +70,9 @@ pub fn check(world: &Reference, conf: &Value, filter: &Value) -> Result<(), Exec
                 _ => {}
             }
         } else if let Some(inner) = get(value, "filter")
-            && let Some(conf) = world.conf(field["type"].as_str().unwrap())
+            && let Some(conf) = reference.conf(field["type"].as_str().unwrap())
         {
-            check(world, conf, inner)?;
+            check(reference, conf, inner)?;
         }
     }
     Ok(())
@@ -80,26 +80,26 @@ pub fn check(world: &Reference, conf: &Value, filter: &Value) -> Result<(), Exec
 
 /// Whether an object or a list of objects passes a filter.
 pub fn passes(
-    world: &Reference,
+    reference: &Reference,
     conf: &Value,
     filter: &Value,
     source: &Value,
 ) -> Result<bool, ExecutionError> {
     let Some(entries) = entries(filter) else { return Ok(false) };
     for (key, value) in entries {
-        let field = field(world, conf, &key).unwrap();
+        let field = field(reference, conf, &key).unwrap();
         let knows_lists = !(value.is_array() && field["isList"] == true)
             && ["in", "filter", "ne"].iter().any(|word| get(value, word).is_some());
         let holds = match source {
             Value::Array(items) if knows_lists => {
                 let mut all = true;
                 for item in items {
-                    all = all && holds(world, field, &key, value, item)?;
+                    all = all && holds(reference, field, &key, value, item)?;
                 }
                 all
             }
-            Value::Array(_) => holds(world, field, &key, value, &json!({}))?,
-            one => holds(world, field, &key, value, one)?,
+            Value::Array(_) => holds(reference, field, &key, value, &json!({}))?,
+            one => holds(reference, field, &key, value, one)?,
         };
         if !holds {
             return Ok(false);
@@ -109,7 +109,7 @@ pub fn passes(
 }
 
 fn holds(
-    world: &Reference,
+    reference: &Reference,
     field: &Value,
     key: &str,
     value: &Value,
@@ -151,14 +151,14 @@ fn holds(
         // Here the key is resolved like a field, and the field `schema` reads `$schema`.
         let resolved = if key == "schema" { source.get("$schema") } else { raw };
         let is_missing = resolved.is_none_or(Value::is_null);
-        let found = if is_missing { Value::Null } else { world.follow(resolved)? };
+        let found = if is_missing { Value::Null } else { reference.follow(resolved)? };
         if found.is_null() {
             return Ok(false);
         }
-        return match world.conf(field["type"].as_str().unwrap()) {
+        return match reference.conf(field["type"].as_str().unwrap()) {
             Some(_) if inner.is_null() => unreadable("Cannot convert undefined or null to object".to_owned()),
             None => unreadable("Cannot read properties of undefined (reading 'name')".to_owned()),
-            Some(conf) => passes(world, conf, inner, &found),
+            Some(conf) => passes(reference, conf, inner, &found),
         };
     }
     if let Some(other) = get(value, "ne") {

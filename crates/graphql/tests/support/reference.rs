@@ -46,7 +46,7 @@ pub struct Reference {
 
 /// The execution of one request.
 struct ReferenceRun<'r> {
-    world: &'r Reference,
+    reference: &'r Reference,
     document: &'r ast::Document,
     variables: &'r Map<String, Value>,
     errors: Vec<Value>,
@@ -93,7 +93,7 @@ impl Reference {
             }
         }
         let mut run = ReferenceRun {
-            world: self,
+            reference: self,
             document: &document,
             variables: &given,
             errors: vec![],
@@ -255,12 +255,12 @@ impl<'r> ReferenceRun<'r> {
         if type_ == condition {
             return true;
         }
-        let Some(conf) = self.world.conf(type_) else { return false };
+        let Some(conf) = self.reference.conf(type_) else { return false };
         let own = conf["interface"].as_str();
         let has_file = |conf: &Value| conf["datafile"].is_string();
-        let is_file = has_file(conf) || own.and_then(|own| self.world.conf(own)).is_some_and(has_file);
+        let is_file = has_file(conf) || own.and_then(|own| self.reference.conf(own)).is_some_and(has_file);
         own == Some(condition)
-            || is_file && condition == "DatafileObject_v1" && self.world.conf(condition).is_some()
+            || is_file && condition == "DatafileObject_v1" && self.reference.conf(condition).is_some()
     }
 
     fn field(
@@ -274,7 +274,7 @@ impl<'r> ReferenceRun<'r> {
         if name == "__typename" {
             return Ok(Out::Text(type_.to_owned()));
         }
-        let conf = self.world.conf(type_).unwrap_or_else(|| panic!("{type_}"));
+        let conf = self.reference.conf(type_).unwrap_or_else(|| panic!("{type_}"));
         let fields = conf["fields"].as_array().unwrap();
         let field =
             fields.iter().rfind(|field| field["name"] == name).unwrap_or_else(|| panic!("{type_}.{name}"));
@@ -314,21 +314,22 @@ impl<'r> ReferenceRun<'r> {
     }
 
     fn resolve(&mut self, field: &Value, source: &Value, node: &ast::Field) -> Result<Value, ExecutionError> {
-        let world = self.world;
+        let reference = self.reference;
         let name = field["name"].as_str().unwrap();
         let argument = |name: &str| {
             let given = node.arguments.iter().find(|argument| argument.name == name)?;
             literal(&given.value, self.variables).filter(|value| !value.is_null())
         };
         if let Some(schema) = field["datafileSchema"].as_str() {
-            let files: Vec<&Value> = world.data.values().filter(|file| file["$schema"] == schema).collect();
+            let files: Vec<&Value> =
+                reference.data.values().filter(|file| file["$schema"] == schema).collect();
             if files.is_empty() {
                 return Ok(json!([]));
             }
-            let conf = world.conf(field["type"].as_str().unwrap()).unwrap();
+            let conf = reference.conf(field["type"].as_str().unwrap()).unwrap();
             let filter = argument("filter");
             if let Some(filter) = &filter {
-                filter::check(world, conf, filter)?;
+                filter::check(reference, conf, filter)?;
             }
             let mut found = Vec::new();
             'files: for file in files {
@@ -338,7 +339,7 @@ impl<'r> ReferenceRun<'r> {
                         continue 'files;
                     }
                 }
-                if filter.as_ref().map_or(Ok(true), |filter| filter::passes(world, conf, filter, file))? {
+                if filter.as_ref().map_or(Ok(true), |filter| filter::passes(reference, conf, filter, file))? {
                     found.push(file.clone());
                 }
             }
@@ -347,20 +348,20 @@ impl<'r> ReferenceRun<'r> {
         if let Some(schema) = field["synthetic"]["schema"].as_str() {
             let keys: Vec<&str> = field["synthetic"]["subAttr"].as_str().unwrap().split('.').collect();
             let Some(path) = source["path"].as_str() else { return Ok(json!([])) };
-            let files = world.data.values().filter(|file| file["$schema"] == schema);
+            let files = reference.data.values().filter(|file| file["$schema"] == schema);
             return Ok(files.filter(|file| Reference::points_at(file, &keys, path)).cloned().collect());
         }
         if field["isResource"] == true && field["resolveResource"] == true && field["type"] == "string" {
             let path = source[name].as_str().unwrap_or_default();
-            return Ok(world.resources.get(path).cloned().unwrap_or(Value::Null));
+            return Ok(reference.resources.get(path).cloned().unwrap_or(Value::Null));
         }
         if field["isResource"] == true && field["type"] == "Resource_v1" {
             let text = |name| argument(name).and_then(|value| value.as_str().map(str::to_owned));
             if let Some(path) = text("path").filter(|path| !path.is_empty()) {
-                return Ok(json!([world.resources.get(&path)]));
+                return Ok(json!([reference.resources.get(&path)]));
             }
             let schema = text("schema").filter(|schema| !schema.is_empty());
-            let all = world.resources.values();
+            let all = reference.resources.values();
             return Ok(all
                 .filter(|one| schema.as_ref().is_none_or(|name| one["$schema"] == **name))
                 .cloned()
@@ -374,7 +375,7 @@ impl<'r> ReferenceRun<'r> {
         if name == "schema" {
             return Ok(source["$schema"].clone());
         }
-        world.follow(source.get(name))
+        reference.follow(source.get(name))
     }
 
     fn complete(
@@ -411,13 +412,13 @@ impl<'r> ReferenceRun<'r> {
         if let Some(written) = scalar(at.inner, value) {
             return written.or_else(|message| fail(self, message));
         }
-        let conf = self.world.conf(at.inner).unwrap();
+        let conf = self.reference.conf(at.inner).unwrap();
         let sets: Vec<&'r [Selection]> = at.nodes.iter().map(|node| node.selection_set.as_slice()).collect();
         if conf["isInterface"] != true {
             return self.object(at.inner, value, &sets, path);
         }
         let inner = at.inner;
-        let Some(found) = self.world.type_of(conf, value) else {
+        let Some(found) = self.reference.type_of(conf, value) else {
             return fail(
                 self,
                 format!(
@@ -427,7 +428,7 @@ impl<'r> ReferenceRun<'r> {
                 ),
             );
         };
-        if self.world.conf(&found).is_none() {
+        if self.reference.conf(&found).is_none() {
             let message = format!(
                 "Abstract type \"{inner}\" was resolved to a type \"{found}\" that does not exist inside the schema."
             );

@@ -79,18 +79,18 @@ impl ObjectReconciler {
         managed_scope: &Arc<ManagedScope>,
         wanted: &[DesiredItem<DesiredObject>],
     ) -> CurrentState<LiveObject> {
-        let mut world = CurrentState::new();
+        let mut current = CurrentState::new();
         if let Err(why) = self.check_reachable(read, managed_scope).await {
             let scopes = managed_scope.kinds.iter().map(|managed| managed_scope.kind_scope(&managed.kind));
-            world.extend(scopes.map(|scope| (scope, Observed::Unknown(why.clone()))));
-            return world;
+            current.extend(scopes.map(|scope| (scope, Observed::Unknown(why.clone()))));
+            return current;
         }
         let wrong = self.unmanageable_kinds(read, managed_scope).await;
         let mut lists: Vec<BoxFuture<'_, _>> = Vec::new();
         for managed in &managed_scope.kinds {
             let scope = managed_scope.kind_scope(&managed.kind);
             if let Some(why) = wrong.get(&managed.kind) {
-                world.insert(scope, Observed::Unknown(why.clone()));
+                current.insert(scope, Observed::Unknown(why.clone()));
                 continue;
             }
             let listing = self.list(read, managed_scope, managed, wanted);
@@ -110,10 +110,10 @@ impl ObjectReconciler {
                 }
                 Err(why) => Observed::Unknown(why),
             };
-            world.insert(scope, observed);
+            current.insert(scope, observed);
         }
-        self.add_workloads(read, managed_scope, wanted, &mut world).await;
-        world
+        self.add_workloads(read, managed_scope, wanted, &mut current).await;
+        current
     }
 
     /// Checks whether the cluster responds. The result is cached for the round, so that only one request
@@ -245,9 +245,9 @@ impl ObjectReconciler {
         read: &ReadContext,
         managed_scope: &Arc<ManagedScope>,
         wanted: &[DesiredItem<DesiredObject>],
-        world: &mut CurrentState<LiveObject>,
+        current: &mut CurrentState<LiveObject>,
     ) {
-        if managed_scope.namespace.is_none() || !super::recycle::may_restart(wanted, world) {
+        if managed_scope.namespace.is_none() || !super::recycle::may_restart(wanted, current) {
             return;
         }
         let mut workloads = BTreeMap::new();
@@ -262,7 +262,7 @@ impl ObjectReconciler {
             };
             workloads.insert(super::recycle::workload_scope(managed_scope, &kind), observed);
         }
-        world.extend(workloads);
+        current.extend(workloads);
     }
 }
 

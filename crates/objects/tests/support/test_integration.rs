@@ -207,9 +207,9 @@ impl StagedIntegration for TestIntegration {
     fn plan(
         &self,
         wanted: &[DesiredItem<DesiredObject>],
-        world: &CurrentState<LiveObject>,
+        current: &CurrentState<LiveObject>,
     ) -> Plan<ObjectAction> {
-        self.reconciler.plan(wanted, world)
+        self.reconciler.plan(wanted, current)
     }
 
     async fn rehearse(&self, read: &ReadContext, action: &ObjectAction) -> Result<RehearsalResult, Fault> {

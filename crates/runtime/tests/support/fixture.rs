@@ -273,10 +273,10 @@ impl StagedIntegration for ShelvesIntegration {
     fn plan(
         &self,
         wanted: &[DesiredItem<String>],
-        world: &CurrentState<(String, StoredBox)>,
+        current: &CurrentState<(String, StoredBox)>,
     ) -> Plan<Action> {
         let mut plan = Plan::default();
-        for (scope, observed) in world {
+        for (scope, observed) in current {
             let Observed::Known(boxes) = observed else { continue };
             let shelf = scope.get("shelf").unwrap().to_owned();
             let mut steps = Vec::new();

@@ -138,11 +138,11 @@ impl ContractFixture {
     }
 
     async fn start(kubernetes: Box<dyn Kubernetes>, cluster: Cluster, scratch: Option<Scratch>) -> Self {
-        let world =
+        let fixture =
             Self { kubernetes, permits: permits(Mode::Real), cluster, namespace: unique("t"), scratch };
-        let namespace = ObjectAddress::cluster_scoped(Kind::namespace(), world.namespace.clone());
-        world.put(&namespace, json!({}), WritePrecondition::Absent).await.unwrap();
-        world
+        let namespace = ObjectAddress::cluster_scoped(Kind::namespace(), fixture.namespace.clone());
+        fixture.put(&namespace, json!({}), WritePrecondition::Absent).await.unwrap();
+        fixture
     }
 
     /// Removes the namespace.
