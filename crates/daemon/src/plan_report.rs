@@ -219,7 +219,7 @@ struct FaultGroup<'a> {
     fault: &'a LocatedText,
     /// The shards, in order and without duplicates.
     shards: Vec<&'a String>,
-    /// The number of scopes that could not be read, if that is what they report.
+    /// The number of scopes that could not be read, if the faults are about scopes.
     scopes: usize,
 }
 
