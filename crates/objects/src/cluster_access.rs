@@ -1,8 +1,8 @@
 //! Cluster addresses, tokens and disabled integrations, read from the shared GraphQL fragments.
 
 use qontract_client_kubernetes::{Cluster, TokenRef};
-use qontract_runtime::SourceLocation;
 use qontract_runtime::state::DisabledReason;
+use qontract_runtime::{ShardKey, SourceLocation, normalize_key};
 
 use crate::fragments::{ClusterAccess, VaultSecretRef};
 
@@ -33,6 +33,16 @@ impl ClusterAccess {
     /// Whether the data marks the cluster as internal; `--internal` and `--external` select by this.
     pub fn is_internal(&self) -> bool {
         self.internal == Some(true)
+    }
+
+    /// The key of a shard with the address of this cluster instead of its name: it stays the same if the data
+    /// renames the cluster.
+    pub fn target_key(&self, key: &ShardKey) -> ShardKey {
+        let address = normalize_key(&self.server_url);
+        ShardKey::new(key.parts().map(|(dimension, value)| match dimension {
+            "cluster" => (dimension, address.as_str()),
+            _ => (dimension, value),
+        }))
     }
 
     /// The reason why the data disables an integration on this cluster, if it does. `place` is the provenance

@@ -60,7 +60,11 @@ impl ObjectIntegration for ObjectProgram {
         for shard in declaration.shards {
             let key = shard_key(&shard.shard);
             let id = (shard.shard.cluster.clone(), shard.shard.namespace.clone());
-            let shard = match namespaces.get(&id) {
+            let namespace = namespaces.get(&id);
+            if let Some(LocatedNamespace { target, .. }) = namespace {
+                declared.target_keys.insert(key.clone(), target.cluster.target_key(&key));
+            }
+            let shard = match namespace {
                 Some(namespace) => namespace.object_shard(name, shard),
                 None => Err(undeclared(&shard)),
             };

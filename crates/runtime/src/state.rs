@@ -98,12 +98,16 @@ pub struct DeclaredState<C, T, S> {
     pub faults: BTreeMap<ShardKey, Vec<Fault>>,
     /// Labels by which flags select shards, each with the shards that have it.
     pub labels: BTreeMap<&'static str, BTreeSet<ShardKey>>,
+    /// The keys of shards in terms of their targets' addresses instead of names, also of invalid shards. Two
+    /// shards with equal target keys have the same objects, although the data has renamed the target.
+    pub target_keys: BTreeMap<ShardKey, ShardKey>,
 }
 
 impl<C, T, S> DeclaredState<C, T, S> {
     /// A state without shards.
     pub fn new(common: C) -> Self {
-        Self { common, shards: BTreeMap::new(), faults: BTreeMap::new(), labels: BTreeMap::new() }
+        let (shards, faults) = (BTreeMap::new(), BTreeMap::new());
+        Self { common, shards, faults, labels: BTreeMap::new(), target_keys: BTreeMap::new() }
     }
 
     /// Adds a label to a shard, for flags that select by it.

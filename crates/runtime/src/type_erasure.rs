@@ -78,6 +78,10 @@ pub trait AnyDeclaredState: Send + Sync {
     fn disabled(&self, key: &ShardKey) -> Option<&DisabledReason>;
     /// Whether a shard has a label.
     fn has_label(&self, label: &str, key: &ShardKey) -> bool;
+    /// The key of a shard in terms of its target's address, if the integration declares it.
+    fn target_key(&self, key: &ShardKey) -> Option<&ShardKey>;
+    /// The shard with this target key.
+    fn shard_on_target(&self, target_key: &ShardKey) -> Option<&ShardKey>;
     /// The faults of shards whose declaration is invalid.
     fn faults(&self) -> &BTreeMap<ShardKey, Vec<Fault>>;
     /// Compares this state, of base, with the state that the same integration declares for head.
@@ -112,6 +116,14 @@ where
 
     fn has_label(&self, label: &str, key: &ShardKey) -> bool {
         self.has_label(label, key)
+    }
+
+    fn target_key(&self, key: &ShardKey) -> Option<&ShardKey> {
+        self.target_keys.get(key)
+    }
+
+    fn shard_on_target(&self, target_key: &ShardKey) -> Option<&ShardKey> {
+        self.target_keys.iter().find(|(_, target)| *target == target_key).map(|(key, _)| key)
     }
 
     fn faults(&self) -> &BTreeMap<ShardKey, Vec<Fault>> {

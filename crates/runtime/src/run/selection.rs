@@ -168,17 +168,23 @@ fn filter_shards(
             keys.push(key.clone());
         }
     }
-    let mut orphans = Vec::new();
+    let (mut orphans, mut renamed) = (Vec::new(), Vec::new());
     let faults = declared.faults();
     let is_selected = |key: &ShardKey| {
         base.as_ref().is_none_or(|base| matches_selectors(integration, request, &**base, key))
     };
     for key in gone.into_iter().filter(|key| is_selected(key) && !faults.contains_key(key)) {
+        let target = base.as_ref().and_then(|base| base.target_key(&key));
+        if let Some(other) = target.and_then(|target| declared.shard_on_target(target)) {
+            renamed.push(format!("the data renames the shard `{key}` to `{other}`, which keeps its objects"));
+            continue;
+        }
         match base.as_ref().and_then(|base| base.disabled(&key)) {
             Some(off) => pass_over(key, SkipReason::DisabledInBase(off.by.clone()), &[]),
             None => orphans.push(key),
         }
     }
+    outcome.decisions.extend(renamed.into_iter().map(|text| Decision { text, places: Vec::new() }));
     if unaffected > 0 {
         let text = format!("{} not affected by the change", pluralize(unaffected, "shard"));
         outcome.decisions.push(Decision { text, places: Vec::new() });
