@@ -163,9 +163,10 @@ fn status(record: &RunRecord, totals: &Totals) -> ReportStatus {
         | RunEnd::Interrupted => {}
     }
     // A held run without errors ends with a failure only because of the held changes.
-    if totals.errors > 0 || (record.exit != 0 && totals.held == 0) {
+    let failed = !record.ended.is_success();
+    if totals.errors > 0 || (failed && totals.held == 0) {
         ReportStatus::Failed
-    } else if record.exit != 0 {
+    } else if failed {
         ReportStatus::Held
     } else if totals.changes() > 0 {
         ReportStatus::Changes

@@ -31,6 +31,7 @@ mod secrets;
 pub mod slot;
 mod source_location;
 pub mod state;
+mod termination;
 mod truncation;
 mod type_erasure;
 
