@@ -12,8 +12,9 @@ use qontract_client_kubernetes::{Cluster, Kubernetes};
 use qontract_inventory::{Callers, Owner};
 use qontract_runtime::guard::Date;
 use qontract_runtime::{
-    ApplyResult, CurrentState, Data, DeclaredShardView, DeclaredStateOf, DesiredItem, Fault, IntegrationMeta,
-    Options, Patience, Plan, ReadContext, RehearsalResult, SecretLookup, StagedIntegration, WriteContext,
+    ApplyResult, CALLER_DIMENSION, CurrentState, Data, DeclaredShardView, DeclaredStateOf, DesiredItem,
+    Fault, IntegrationMeta, Options, Patience, Plan, ReadContext, RehearsalResult, SecretLookup,
+    StagedIntegration, WriteContext,
 };
 use serde::Serialize;
 
@@ -203,10 +204,6 @@ impl<I: ObjectIntegration> ManagedObjects<I> {
         Result::clone(&*read.cache.get_or_read(CallersKey, query).await)
     }
 }
-
-/// The dimension of a shard key that names the caller: the instance of the integration that owns the objects
-/// of the shard, such as a saas file.
-pub const CALLER_DIMENSION: &str = "caller";
 
 /// The key of the callers in the cache of a round.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,9 +7,9 @@ use qontract_client_kubernetes::Kind;
 use qontract_inventory::Callers;
 use qontract_runtime::process::{ObjectShardDeclaration, ProcessIntegration};
 use qontract_runtime::state::Shard;
-use qontract_runtime::{Data, Fault, IntegrationMeta, Options, ShardKey};
+use qontract_runtime::{CALLER_DIMENSION, Data, Fault, IntegrationMeta, Options, ShardKey};
 
-use crate::integration::{CALLER_DIMENSION, ObjectIntegration};
+use crate::integration::ObjectIntegration;
 use crate::namespaces::LocatedNamespace;
 use crate::{Declared, DeclaredObjects};
 

@@ -24,7 +24,7 @@ use crate::plan::{Change, ChangeKind, ObjectKey};
 pub use approval::{Approval, ApprovalFile, Approvals, DEFAULT_APPROVAL_DAYS, Date, ObjectRef, Validity};
 pub use budget::{Budget, Budgets};
 pub use judged::{JudgedGroup, JudgedShard, JudgedStep, PlannedSteps, Proposal, ShardFacts};
-pub use keys::{FieldLoss, KeyLimits};
+pub use keys::KeyLimits;
 pub use ledger::{
     HeldEntry, Ledger, LedgerEntry, LedgerError, LedgerSnapshot, LedgerState, MemoryLedger, ShardCount,
     StoreResult,

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use qontract_access::Mode;
 
-use super::Bodies;
 use super::redaction::ShardRedactor;
 use crate::fault::Fault;
 use crate::guard::{JudgedShard, PlannedSteps, ShardFacts};
 use crate::key::ShardKey;
 use crate::outcome::ShardOutcome;
 use crate::plan::{Change, ChangeKind, HeldPlanChange, Plan, StepGroup};
+use crate::run_request::Bodies;
 use crate::type_erasure::OpaqueValue;
 
 /// A shard with its plan of one pass.
