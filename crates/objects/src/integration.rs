@@ -19,7 +19,7 @@ use qontract_runtime::{
 use serde::Serialize;
 
 use crate::Declared;
-use crate::reconcile::{LiveObject, ObjectAction, ObjectReconciler};
+use crate::reconcile::{LiveObject, ObjectAction, ObjectReconciler, plan_objects};
 use crate::scope::{DesiredObject, ManagedKind, ManagedScope};
 use crate::templates::ExternalLookups;
 
@@ -265,7 +265,7 @@ impl<I: ObjectIntegration> StagedIntegration for ManagedObjects<I> {
         wanted: &[DesiredItem<DesiredObject>],
         world: &CurrentState<LiveObject>,
     ) -> Plan<ObjectAction> {
-        self.reconciler.plan(wanted, world)
+        plan_objects(wanted, world)
     }
 
     async fn rehearse(&self, read: &ReadContext, action: &ObjectAction) -> Result<RehearsalResult, Fault> {
