@@ -18,6 +18,7 @@ pub mod held_changes;
 pub mod input;
 pub mod journal;
 pub mod line_cache;
+pub mod opened_repo;
 pub mod pinned_data;
 pub mod plan_report;
 pub mod planner;
