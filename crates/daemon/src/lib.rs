@@ -45,6 +45,8 @@ pub mod status_view;
 pub mod step_file;
 pub mod supervisor;
 pub mod targets;
+#[cfg(test)]
+mod test_data;
 pub mod validation;
 pub mod watchdog;
 pub mod watcher;
