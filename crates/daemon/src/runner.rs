@@ -107,3 +107,29 @@ impl Runner {
         Ok(record)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_data::data_with;
+
+    #[test]
+    fn a_run_compares_with_the_data_of_the_last_run_that_left_nothing_to_do() {
+        let [first, second, third] = [&["a"][..], &["a", "b"], &["b"]].map(data_with);
+        let reconciled = ReconciledData::default();
+        let base = |head: &PinnedData| reconciled.base_of(head).map(|base| base.source.sha().to_owned());
+        let sha = |data: &PinnedData| Some(data.source.sha().to_owned());
+        assert_eq!(base(&first), None);
+        // The first data is the base even if its run failed: there is no earlier one.
+        reconciled.ran(&first, RunEnd::Failed);
+        assert_eq!((base(&first), base(&second)), (None, sha(&first)));
+        for ended in [RunEnd::Failed, RunEnd::Held, RunEnd::Transient, RunEnd::Interrupted] {
+            reconciled.ran(&second, ended);
+            assert_eq!(base(&third), sha(&first), "{ended:?}");
+        }
+        for ended in [RunEnd::Ok, RunEnd::Degraded] {
+            reconciled.ran(&second, ended);
+            assert_eq!((base(&second), base(&third)), (None, sha(&second)), "{ended:?}");
+        }
+    }
+}

@@ -84,10 +84,8 @@ pub enum PollResult {
 /// The result of building a bundle.
 enum RepoBuild {
     /// The data is valid.
-    Valid {
-        bundle: Bundle,
-        repo: Repo,
-    },
+    Valid { bundle: Bundle, repo: Box<Repo> },
+    /// There is no bundle.
     Invalid(InvalidFindings),
 }
 
@@ -199,7 +197,7 @@ impl WatchedRepo {
             self.update_validity(DataValidity::recover);
             return Ok(if was_wrong { PollResult::ValidAgain } else { PollResult::Unchanged });
         }
-        let side = PinnedData::of(bundle, repo, &self.layout, last.as_deref())?;
+        let side = PinnedData::of(bundle, *repo, &self.layout, last.as_deref())?;
         self.lock().current = Some(Arc::new(side));
         self.update_validity(DataValidity::recover);
         self.pool.sweep();
@@ -324,7 +322,7 @@ impl WatchedRepo {
         let outcome = opened.bundle(&self.pool, options)?;
         let repo = opened.repo;
         let report = match validation::checked_bundle(&repo, outcome, InputCheck::Valid, known)? {
-            CheckedBundle::Passed(bundle) => return Ok(RepoBuild::Valid { bundle, repo }),
+            CheckedBundle::Passed(bundle) => return Ok(RepoBuild::Valid { bundle, repo: Box::new(repo) }),
             CheckedBundle::Failed(invalid) => Report::new(invalid.findings),
         };
         let text = render::render_all(&report, &repo, render::Colour::Plain);
@@ -396,3 +394,6 @@ impl DataSource for ServerSource {
         self.generation.subscribe()
     }
 }
+
+#[cfg(test)]
+mod tests;
