@@ -14,6 +14,8 @@ use qontract_report::{
 use qontract_runtime::record::{BundleRecord, ChangeRecord, LocatedText, RecordedState};
 use qontract_runtime::{ChangeKind, DiffEntry, FieldChange, RunEnd, RunRecord, SkipKind, StepResult};
 
+use crate::exit::Exit;
+
 /// The plan of one run as text, without the integration's name.
 pub fn text_of(record: &RunRecord, detail: PlanDetail, file_name: FileName<'_>) -> StyledText {
     let mut integration = integration(record);
@@ -172,6 +174,17 @@ fn status(record: &RunRecord, totals: &Totals) -> ReportStatus {
         ReportStatus::Changes
     } else {
         ReportStatus::Unchanged
+    }
+}
+
+/// The exit code of a dry run with this report.
+pub fn exit(report: &PlanReport) -> Exit {
+    match report.status {
+        ReportStatus::Changes => Exit::Changes,
+        // The status of another integration hides that there are changes.
+        ReportStatus::Degraded | ReportStatus::Waiting if report.totals.changes() > 0 => Exit::Changes,
+        ReportStatus::Unchanged | ReportStatus::Degraded | ReportStatus::Waiting => Exit::Ok,
+        ReportStatus::Held | ReportStatus::Failed | ReportStatus::Invalid => Exit::Failure,
     }
 }
 

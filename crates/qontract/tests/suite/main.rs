@@ -9,6 +9,7 @@ mod cli;
 mod codes;
 mod complete_plans;
 mod config_check;
+mod configured_integrations;
 mod drop_in;
 mod empty_files;
 mod example_real_cluster;
