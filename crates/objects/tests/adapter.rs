@@ -72,7 +72,7 @@ impl ResourceProviders for Files {
 fn a_query_is_sent_with_every_fragment_that_it_needs_once() {
     let meta = NamespaceResources::<Files>::default().meta();
     let text = &meta.queries[0].text;
-    let names = ["DataRepository", "DisableClusterAutomations", "TemplateCluster", "VaultSecretRef"];
+    let names = ["DataRepository", "DisabledIntegrations", "TemplateCluster", "VaultSecretRef"];
     for name in names {
         assert_eq!(text.matches(&format!("fragment {name} on ")).count(), 1, "{name} in {text}");
     }
