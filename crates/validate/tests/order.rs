@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use qontract_bundle::{CommitStamp, Layout, Pool, Repo, Value, build, json};
-use qontract_testkit::{Scratch, example, vectors};
+use qontract_testkit::{Scratch, SeededRng, example, vectors};
 use qontract_validate::{Options, validate};
 
 /// Findings: code, file, pointer and message.
@@ -22,22 +22,21 @@ fn found(repo: &Repo) -> (Vec<(String, Value)>, FindingSet) {
     (files, found)
 }
 
-/// Writes a value as JSON, which is YAML, with the keys of each map in an order that `seed` chooses.
-fn write(value: &Value, seed: &mut u64, out: &mut String) {
+/// Writes a value as JSON, which is YAML, with the keys of each map in a random order.
+fn write(value: &Value, random: &mut SeededRng, out: &mut String) {
     match value {
         Value::Map(map) => {
             let added = |key: &str| matches!(key, "$file_sha256sum" | "__identifier");
             let mut entries: Vec<_> = map.iter().filter(|(key, _)| !added(key.as_str())).collect();
             for index in (1..entries.len()).rev() {
-                *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                entries.swap(index, usize::try_from(*seed >> 33).unwrap_or_default() % (index + 1));
+                entries.swap(index, random.below(index + 1));
             }
             out.push('{');
             for (index, (key, value)) in entries.into_iter().enumerate() {
                 out.push_str(if index > 0 { ", " } else { "" });
-                write(&Value::str(key.as_str()), seed, out);
+                write(&Value::str(key.as_str()), random, out);
                 out.push_str(": ");
-                write(value, seed, out);
+                write(value, random, out);
             }
             out.push('}');
         }
@@ -45,7 +44,7 @@ fn write(value: &Value, seed: &mut u64, out: &mut String) {
             out.push('[');
             for (index, item) in items.iter().enumerate() {
                 out.push_str(if index > 0 { ", " } else { "" });
-                write(item, seed, out);
+                write(item, random, out);
             }
             out.push(']');
         }
@@ -60,15 +59,15 @@ fn write(value: &Value, seed: &mut u64, out: &mut String) {
 fn check(folder: &std::path::Path, seed: u64) {
     let (mut files, before) = found(&Repo::directory(folder, Layout::default()));
     let scratch = Scratch::copy_of(folder);
-    let mut seed = seed;
-    let turn = usize::try_from(seed % 17).unwrap_or_default() % files.len();
-    files.rotate_left(turn);
+    let mut random = SeededRng::new(seed);
+    let first = random.below(files.len());
+    files.rotate_left(first);
     for (path, _) in &files {
         scratch.remove(&format!("data{path}"));
     }
     for (path, value) in &files {
         let mut text = String::new();
-        write(value, &mut seed, &mut text);
+        write(value, &mut random, &mut text);
         scratch.write(&format!("data{path}"), text + "\n");
     }
     let (_, after) = found(&Repo::directory(scratch.path(), Layout::default()));
