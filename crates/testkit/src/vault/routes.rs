@@ -81,7 +81,7 @@ impl VaultRequest<'_> {
             ("POST" | "PUT", ["auth", mount @ ("approle" | "kubernetes"), "login"]) => {
                 return match world.tokens.log_in(mount, &self.body, now) {
                     Ok(token) => auth_answer(&token.auth_json(now)),
-                    Err((status, why)) => errors(status, &why),
+                    Err(refusal) => errors(refusal.status, &refusal.message),
                 };
             }
             _ => {}
@@ -94,7 +94,7 @@ impl VaultRequest<'_> {
             ("GET", ["auth", "token", "lookup-self"]) => ok(&world.tokens.look_up(self.token, now)),
             ("POST" | "PUT", ["auth", "token", "renew-self"]) => match world.tokens.renew(self.token, now) {
                 Ok(token) => auth_answer(&token.auth_json(now)),
-                Err((status, why)) => errors(status, &why),
+                Err(refusal) => errors(refusal.status, &refusal.message),
             },
             ("GET", ["sys", "internal", "ui", "mounts", "secret", ..]) => {
                 ok(&json!({"path": "secret/", "type": "kv", "options": {"version": "2"}}))
