@@ -4,11 +4,19 @@ use qontract_client_kubernetes::{Cluster, TokenRef};
 use qontract_runtime::state::DisabledReason;
 use qontract_runtime::{ShardKey, SourceLocation, normalize_key};
 
-use crate::fragments::{ClusterAccess, VaultSecretRef};
+use crate::fragments::{ClusterAccess, DisabledIntegrations, VaultSecretRef};
 
 impl From<VaultSecretRef> for TokenRef {
     fn from(VaultSecretRef { path, field, version }: VaultSecretRef) -> Self {
         Self { path, field, version }
+    }
+}
+
+impl DisabledIntegrations {
+    /// Whether the data disables an integration on the cluster.
+    pub fn contains(&self, integration: &str) -> bool {
+        let disabled = self.disable.as_ref().and_then(|disable| disable.integrations.as_ref());
+        disabled.is_some_and(|names| names.iter().any(|name| name == integration))
     }
 }
 
@@ -48,8 +56,7 @@ impl ClusterAccess {
     /// The reason why the data disables an integration on this cluster, if it does. `place` is the provenance
     /// of the cluster.
     pub fn disabled(&self, integration: &str, place: Option<SourceLocation>) -> Option<DisabledReason> {
-        let disabled = self.disable.as_ref().and_then(|disable| disable.integrations.as_ref());
-        let is_disabled = disabled.is_some_and(|names| names.iter().any(|name| name == integration));
+        let is_disabled = self.disabled_integrations.contains(integration);
         is_disabled.then(|| DisabledReason { by: format!("cluster `{}`", self.name), place })
     }
 }

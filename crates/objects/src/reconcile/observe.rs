@@ -150,7 +150,7 @@ impl ObjectReconciler {
             else {
                 continue;
             };
-            let group = served.api_version.split_once('/').map_or("", |(group, _)| group).to_owned();
+            let group = served.group().to_owned();
             if let Some(other) = kinds_by_name.insert((group, kind.name.clone()), kind.clone()) {
                 let why = Fault::author(format!("`{other}` and `{kind}` are the same kind: list it once"));
                 wrong.insert(other, why.clone());
