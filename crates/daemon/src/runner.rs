@@ -14,7 +14,7 @@ use qontract_runtime::{Bodies, Integration, Options, RunEnd, RunRecord, run};
 use crate::audit::WriteObserver;
 use crate::pinned_data::PinnedData;
 use crate::run_setup::RunSetup;
-use crate::run_store::RunStore;
+use crate::run_store::{RecordStorage, RunStore};
 use crate::source::DataSource;
 
 /// Settings of runs.
@@ -34,10 +34,19 @@ pub struct RunSettings {
     pub bodies: Bodies,
 }
 
+/// A run that ended.
+#[derive(Clone, Copy, Debug)]
+pub struct EndedRun<'r> {
+    /// Its record.
+    pub record: &'r RunRecord,
+    /// Whether the record is stored.
+    pub storage: RecordStorage,
+}
+
 /// Observes the end of runs.
 pub trait RunObserver: WriteObserver {
-    /// Called with the record of a run that ended, or with the reason why it could not start.
-    fn ran(&self, integration: &str, run: Result<&RunRecord, &anyhow::Error>);
+    /// Called with a run that ended, or with the reason why it could not start.
+    fn ran(&self, integration: &str, run: Result<EndedRun<'_>, &anyhow::Error>);
 }
 
 /// The runs of an integration.
@@ -89,8 +98,8 @@ impl LoopJob for Runner {
         async move {
             let name = &runner.integration.meta().name;
             match runner.run(stop).await {
-                Ok(record) => {
-                    runner.observer.ran(name, Ok(&record));
+                Ok((record, storage)) => {
+                    runner.observer.ran(name, Ok(EndedRun { record: &record, storage }));
                     record.ended
                 }
                 Err(error) => {
@@ -104,8 +113,8 @@ impl LoopJob for Runner {
 }
 
 impl Runner {
-    /// Executes one run, and returns its record.
-    async fn run(&self, stop: ShutdownSignal) -> anyhow::Result<RunRecord> {
+    /// Executes one run, and stores its record.
+    async fn run(&self, stop: ShutdownSignal) -> anyhow::Result<(RunRecord, RecordStorage)> {
         let Self { integration, options, source: feed, settings, runs, observer, reconciled } = self;
         let head = feed.current()?;
         let start = RunSetup {
@@ -133,9 +142,10 @@ impl Runner {
         // All source lines are those of the head, whatever it was compared with.
         let mut record = begun.record(&outcome, &head, None);
         // The run is reported even if its record cannot be stored.
-        if let Err(error) = runs.record_loop_run(&record) {
+        let storage = runs.record_loop_run(&record).unwrap_or_else(|error| {
             record.warnings.push(format!("cannot store the run record: {error:#}"));
-        }
-        Ok(record)
+            RecordStorage::Counted
+        });
+        Ok((record, storage))
     }
 }

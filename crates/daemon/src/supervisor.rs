@@ -28,7 +28,7 @@ use crate::exit::Exit;
 use crate::registry::{Registry, SandboxUnsupported, describe_missing};
 use crate::reporter::{ChangeCounts, LoopReporter};
 use crate::run_store::RunStore;
-use crate::runner::{ReconciledData, RunObserver, RunSettings, Runner};
+use crate::runner::{EndedRun, ReconciledData, RunObserver, RunSettings, Runner};
 use crate::source::{DataSource, WatchedRepo};
 use crate::targets::Targets;
 use restart::{SuperviseResult, SupervisorEvent, supervise, wait};
@@ -474,9 +474,9 @@ impl WriteObserver for RecordCollector {
 }
 
 impl RunObserver for RecordCollector {
-    fn ran(&self, integration: &str, run: Result<&RunRecord, &anyhow::Error>) {
+    fn ran(&self, integration: &str, run: Result<EndedRun<'_>, &anyhow::Error>) {
         match run {
-            Ok(record) => drop(self.planned.lock().insert(integration.to_owned(), record.clone())),
+            Ok(run) => drop(self.planned.lock().insert(integration.to_owned(), run.record.clone())),
             Err(_) => self.reporter.ran(integration, run),
         }
     }

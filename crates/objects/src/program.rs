@@ -65,6 +65,10 @@ impl ObjectIntegration for ObjectProgram {
         Ok(declared)
     }
 
+    fn has_callers(&self) -> bool {
+        true
+    }
+
     fn callers(&self, data: &Data) -> Result<Callers, Fault> {
         let declaration = self.program.declare_objects(data, &Options::default())?;
         // A caller whose declaration has an error still exists.

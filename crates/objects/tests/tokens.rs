@@ -124,6 +124,7 @@ fn managed_scope(token: &str) -> Arc<ManagedScope> {
         owner: Arc::new(Owner::of("openshift-resources", None).unwrap()),
         callers: Arc::new(Callers::Unknown),
         adopts_unmarked: false,
+        is_shared: false,
     })
 }
 
