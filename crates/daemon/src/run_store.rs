@@ -332,7 +332,7 @@ impl RunStore {
 fn is_idle(record: &RunRecord) -> bool {
     let is_idle =
         |shard: &ShardRecord| shard.changes.is_empty() && shard.held.is_empty() && shard.waits.is_empty();
-    record.exit == 0 && record.shards.values().all(is_idle)
+    record.ended.is_success() && record.shards.values().all(is_idle)
 }
 
 /// The degraded objects of a run, by shard.

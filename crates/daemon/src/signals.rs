@@ -69,7 +69,7 @@ fn timeout(seconds: Option<&str>) -> Result<Duration, UsageError> {
 /// The exit code of a loop: a shutdown that abandoned a step is not a success.
 pub fn exit_of_loop(stopper: &ShutdownTrigger, otherwise: Exit) -> Exit {
     match stopper.interruption() {
-        Some(by) if !stopper.abandoned().is_empty() => Exit::Run(by.exit_code()),
+        Some(by) if !stopper.abandoned().is_empty() => Exit::Signal(by),
         _ => otherwise,
     }
 }
@@ -271,6 +271,6 @@ mod tests {
         stopper.request_by(TerminationSignal::Interrupt);
         check(Exit::Ok);
         drop(step);
-        check(Exit::Run(130));
+        check(Exit::Signal(TerminationSignal::Interrupt));
     }
 }

@@ -24,7 +24,7 @@ mod role_members;
 mod scope;
 pub mod templates;
 
-pub use declared::DeclaredObjects;
+pub use declared::{DeclaredObjects, ObjectName};
 pub use flags::{
     NO_TAKE_OVER, cluster_integration, namespace_integration, with_cluster_flags, with_take_over_flags,
 };

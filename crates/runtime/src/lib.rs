@@ -31,6 +31,7 @@ mod secrets;
 pub mod slot;
 mod source_location;
 pub mod state;
+mod termination;
 mod truncation;
 mod type_erasure;
 
@@ -60,7 +61,7 @@ pub use integration::Integration;
 pub use key::{Scope, ShardKey};
 pub use options::{Options, UnmatchedSelector};
 pub use outcome::{
-    Decision, NextRun, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipReason,
+    Decision, NextRun, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipKind, SkipReason,
 };
 pub use plan::{
     Change, ChangeKind, Degradation, HeldPlanChange, Hold, ObjectKey, Plan, PlanStage, Rollout,

@@ -5,6 +5,7 @@
 //! `docs/specs/process-integration.md` specifies the protocol.
 
 mod exchange;
+mod phase;
 mod response_memory;
 mod wire;
 
@@ -33,6 +34,7 @@ use crate::type_erasure::{
     AnyCurrentState, AnyDeclaredState, AnyDesiredState, DynIntegration, OpaqueValue, downcast, no_shard,
 };
 use exchange::{CancelOnDrop, Cancellation, ProgramRequest, exchange, first_line};
+use phase::ProgramPhase;
 use response_memory::{MemoryReservation, ResponseMemory, check_values};
 
 /// The version of the protocol.
@@ -166,18 +168,23 @@ impl Program {
     /// A redactor for the secrets that are passed to the program. Strings in the request come from the data
     /// and are not redacted, because redacting them would confirm a secret that was guessed in the data. The
     /// request of `apply` is an exception: it comes from the program's own response to `plan`.
-    fn redactor_for(&self, phase: &str, request: &Value) -> Redactor {
+    fn redactor_for(&self, phase: ProgramPhase, request: &Value) -> Redactor {
         let redactor = Redactor::with_min_bytes(self.secrets(), MIN_SECRET_BYTES);
-        if phase == "apply" { redactor } else { redactor.except([request.to_string().as_str()]) }
+        match phase {
+            ProgramPhase::Apply => redactor,
+            ProgramPhase::Describe | ProgramPhase::Declare | ProgramPhase::Plan => {
+                redactor.except([request.to_string().as_str()])
+            }
+        }
     }
 
     /// Redacts lines that contain a secret that is passed to the program.
-    fn redacted(&self, text: &str, phase: &str, request: &Value) -> String {
+    fn redacted(&self, text: &str, phase: ProgramPhase, request: &Value) -> String {
         self.redactor_for(phase, request).lines(text).into_owned()
     }
 
     /// Describes a phase of the program for messages.
-    fn describe_phase(&self, phase: &str) -> String {
+    fn describe_phase(&self, phase: ProgramPhase) -> String {
         format!("`{phase}` of `{}` (`{}`)", self.integration, self.command.join(" "))
     }
 }
@@ -237,7 +244,7 @@ impl ProcessIntegration {
         let program = Program { integration: name.to_owned(), ..program };
         let client = ProgramClient { program, memory: Arc::default() };
         let response: wire::DescribeResponse =
-            client.request_blocking("describe", &json!({}), WriteAccess::No, &Cancellation::default())?.value;
+            client.request_blocking(ProgramPhase::Describe, &json!({}), &Cancellation::default())?.value;
         if response.name != name {
             let text = format!("the program registered as `{name}` describes itself as `{}`", response.name);
             return Err(Fault::operator(text));
@@ -286,9 +293,10 @@ impl ProcessIntegration {
     pub fn declare_objects(&self, data: &Data, options: &Options) -> Result<ObjectDeclaration, Fault> {
         let QueryResults { request, places } = self.query_results(data, options)?;
         let response: ParsedResponse<wire::DeclareObjectsResponse> =
-            self.client.request_blocking("declare", &request, WriteAccess::No, &Cancellation::default())?;
-        let declaration =
-            response.value.redacted(|text| self.client.program.redacted(text, "declare", &request));
+            self.client.request_blocking(ProgramPhase::Declare, &request, &Cancellation::default())?;
+        let declaration = response
+            .value
+            .redacted(|text| self.client.program.redacted(text, ProgramPhase::Declare, &request));
         Ok(declaration.into_declaration(&places))
     }
 
@@ -321,9 +329,10 @@ impl DynIntegration for ProcessIntegration {
     fn declare(&self, data: &Data, options: &Options) -> Result<Box<dyn AnyDeclaredState>, Fault> {
         let QueryResults { request, places } = self.query_results(data, options)?;
         let response: ParsedResponse<wire::DeclareResponse> =
-            self.client.request_blocking("declare", &request, WriteAccess::No, &Cancellation::default())?;
-        let declaration =
-            response.value.redacted(|text| self.client.program.redacted(text, "declare", &request));
+            self.client.request_blocking(ProgramPhase::Declare, &request, &Cancellation::default())?;
+        let declaration = response
+            .value
+            .redacted(|text| self.client.program.redacted(text, ProgramPhase::Declare, &request));
         Ok(Box::new(declaration.into_state(&places)))
     }
 
@@ -364,9 +373,9 @@ impl DynIntegration for ProcessIntegration {
             // Secrets that are passed to the program may occur in its response.
             self.client.program.secrets().for_each(|value| read.secrets.record(value));
             let ParsedResponse { value, reservation: held } =
-                self.request::<wire::PlanResponse>("plan", request, WriteAccess::No).await?;
+                self.request::<wire::PlanResponse>(ProgramPhase::Plan, request).await?;
             if let Some(problem) = value.problem() {
-                return Err(invalid_response("plan", &self.client.program, problem));
+                return Err(invalid_response(ProgramPhase::Plan, &self.client.program, problem));
             }
             let mut response = value.at(shard.places.get(""));
             let (scopes, facts) = (response.take_scopes(), response.take_facts());
@@ -401,7 +410,7 @@ impl DynIntegration for ProcessIntegration {
     ) -> BoxFuture<'a, Result<ApplyResult, Fault>> {
         async move {
             let request = json!({"run": write.run, "action": downcast::<Value>(&**action)});
-            let effect = self.request::<wire::ApplyResponse>("apply", request, WriteAccess::Yes).await?.value;
+            let effect = self.request::<wire::ApplyResponse>(ProgramPhase::Apply, request).await?.value;
             Ok(if effect.stale { ApplyResult::Stale } else { ApplyResult::Done })
         }
         .boxed()
@@ -428,24 +437,16 @@ enum DesiredInput {
     Nothing,
 }
 
-/// Whether an executable gets write credentials.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum WriteAccess {
-    Yes,
-    No,
-}
-
 impl ProcessIntegration {
     async fn request<T: DeserializeOwned + wire::ShownTexts + Send + 'static>(
         &self,
-        phase: &'static str,
+        phase: ProgramPhase,
         request: Value,
-        writing: WriteAccess,
     ) -> Result<ParsedResponse<T>, Fault> {
         let client = Arc::clone(&self.client);
         // If the run is cancelled, this guard is dropped, which terminates the executable.
         let (_cancel_guard, cancellation) = CancelOnDrop::new();
-        let exchange = move || client.request_blocking(phase, &request, writing, &cancellation);
+        let exchange = move || client.request_blocking(phase, &request, &cancellation);
         tokio::task::spawn_blocking(exchange).await.map_err(|error| Fault::internal(error.to_string()))?
     }
 }
@@ -459,21 +460,14 @@ struct ParsedResponse<T> {
 impl ProgramClient {
     fn request_blocking<T: DeserializeOwned + wire::ShownTexts>(
         &self,
-        phase: &str,
+        phase: ProgramPhase,
         request: &Value,
-        writing: WriteAccess,
         cancellation: &Cancellation,
     ) -> Result<ParsedResponse<T>, Fault> {
         let Self { program, memory } = self;
         let mut request = request.clone();
         request["protocol"] = PROTOCOL.into();
-        let program_request = ProgramRequest {
-            phase,
-            request: &request,
-            writing: writing == WriteAccess::Yes,
-            cancellation,
-            memory,
-        };
+        let program_request = ProgramRequest { phase, request: &request, cancellation, memory };
         let response = exchange(program, program_request)?;
         // A parse error quotes the response.
         let redact = |text: &str| program.redacted(text, phase, &request);
@@ -501,7 +495,7 @@ impl ProgramClient {
 }
 
 /// The fault of a response that violates the protocol.
-fn invalid_response(phase: &str, program: &Program, why: impl Display) -> Fault {
+fn invalid_response(phase: ProgramPhase, program: &Program, why: impl Display) -> Fault {
     let why = truncate(&why.to_string());
     Fault::operator(format!("the response to {} is invalid: {why}", program.describe_phase(phase)))
 }

@@ -10,9 +10,11 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use qontract_access::Access;
 use qontract_child::{GRACE_PERIOD, ProcessGroup, Purpose};
 use serde_json::Value;
 
+use super::phase::ProgramPhase;
 use super::response_memory::{ResponseBytes, ResponseMemory};
 use super::{Program, SANDBOX_VARIABLE, is_secret_name};
 use crate::fault::Fault;
@@ -29,8 +31,6 @@ const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(2);
 const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Time to wait for the rest of stderr after the program has ended.
 const STDERR_TIMEOUT: Duration = Duration::from_secs(1);
-/// The phases that contact the target system.
-const TARGET_PHASES: [&str; 2] = ["plan", "apply"];
 /// Environment variables that a program inherits from this process.
 const INHERITED_VARIABLES: [&str; 3] = ["PATH", "LANG", "TZ"];
 
@@ -66,11 +66,9 @@ impl Cancellation {
 #[derive(Clone, Copy, Debug)]
 pub struct ProgramRequest<'a> {
     /// The phase: the last argument of the executable.
-    pub phase: &'a str,
+    pub phase: ProgramPhase,
     /// The request body: its stdin.
     pub request: &'a Value,
-    /// Whether it gets write credentials.
-    pub writing: bool,
     /// Whether the request was cancelled.
     pub cancellation: &'a Cancellation,
     /// The memory limit for the responses of the program.
@@ -79,9 +77,9 @@ pub struct ProgramRequest<'a> {
 
 /// Runs a program for one request; the response is its stdout.
 pub fn exchange(program: &Program, program_request: ProgramRequest<'_>) -> Result<ResponseBytes, Fault> {
-    let ProgramRequest { phase, request, writing, cancellation, memory } = program_request;
-    let purpose = if writing { Purpose::Write } else { Purpose::Read };
-    let mut child = start(program, phase, purpose)?;
+    let ProgramRequest { phase, request, cancellation, memory } = program_request;
+    let purpose = purpose_of(phase);
+    let mut child = start(program, phase)?;
     let text = request.to_string();
     let (done, finished) = mpsc::channel();
     let (stdin, stdout, stderr) = child.take_pipes();
@@ -157,13 +155,21 @@ pub fn first_line(text: &str) -> String {
     }
 }
 
-fn start(program: &Program, phase: &str, purpose: Purpose) -> Result<ProcessGroup, Fault> {
+/// The purpose of the process of a phase, which decides when a shutdown ends it.
+fn purpose_of(phase: ProgramPhase) -> Purpose {
+    match phase.access() {
+        None | Some(Access::Read) => Purpose::Read,
+        Some(Access::Write) => Purpose::Write,
+    }
+}
+
+fn start(program: &Program, phase: ProgramPhase) -> Result<ProcessGroup, Fault> {
     let mut words = program.command.iter();
     let Some(executable) = words.next() else {
         return Err(Fault::operator(format!("the integration `{}` has no `command`", program.integration)));
     };
     let mut command = Command::new(executable);
-    command.args(words).arg(phase).env_clear();
+    command.args(words).arg(phase.as_str()).env_clear();
     command.envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
     // In a sandbox, no credentials are passed, regardless of the list they are in.
     let is_given = |name: &str| program.sandbox.is_none() || !is_secret_name(name);
@@ -171,16 +177,16 @@ fn start(program: &Program, phase: &str, purpose: Purpose) -> Result<ProcessGrou
     if let Some(folder) = &program.sandbox {
         command.env(SANDBOX_VARIABLE, folder);
     } else {
-        // The other phases do not contact the target system.
-        if TARGET_PHASES.contains(&phase) {
-            command.envs(&program.secret_environment);
-        }
-        if purpose == Purpose::Write {
-            command.envs(&program.write_environment);
+        match phase.access() {
+            None => {}
+            Some(Access::Read) => drop(command.envs(&program.secret_environment)),
+            Some(Access::Write) => {
+                command.envs(&program.secret_environment).envs(&program.write_environment);
+            }
         }
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    ProcessGroup::start_for(&mut command, purpose).map_err(|error| {
+    ProcessGroup::start_for(&mut command, purpose_of(phase)).map_err(|error| {
         let of = program.describe_phase(phase);
         match error.kind() {
             io::ErrorKind::Interrupted => Fault::interrupted(format!("{of} was not started: shutting down")),
@@ -190,7 +196,11 @@ fn start(program: &Program, phase: &str, purpose: Purpose) -> Result<ProcessGrou
 }
 
 /// Logs lines of stderr, with secrets redacted.
-fn line_log(program: &Program, phase: &str, request: &Value) -> Option<impl Fn(&[u8]) + Send + 'static> {
+fn line_log(
+    program: &Program,
+    phase: ProgramPhase,
+    request: &Value,
+) -> Option<impl Fn(&[u8]) + Send + 'static> {
     let log = program.stderr_log.clone()?;
     let (integration, redactor) = (program.integration.clone(), program.redactor_for(phase, request));
     Some(move |line: &[u8]| {
