@@ -64,7 +64,7 @@ pub use outcome::{
     Decision, NextRun, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipKind, SkipReason,
 };
 pub use plan::{
-    Change, ChangeKind, Degradation, HeldPlanChange, Hold, ObjectKey, Plan, PlanStage, Rollout,
+    Change, ChangeKind, Degradation, HeldPlanChange, Hold, ObjectKey, Plan, PlanDigest, PlanStage, Rollout,
     RolloutProgress, Step, StepGroup, StepResult, Wait,
 };
 pub use record::{LineResolvers, RunRecord, RunTiming};

@@ -12,7 +12,7 @@ use crate::data::QueryLog;
 use crate::fault::Fault;
 use crate::key::ShardKey;
 use crate::options::Options;
-use crate::plan::{Change, Degradation, HeldPlanChange, Rollout, StepResult, Wait};
+use crate::plan::{Change, Degradation, HeldPlanChange, PlanDigest, Rollout, StepResult, Wait};
 use crate::slot::Slot;
 use crate::source_location::SourceLocation;
 use crate::termination::TerminationSignal;
@@ -262,6 +262,11 @@ pub struct ShardOutcome {
     pub state: ShardState,
     /// Number of rounds.
     pub rounds: u32,
+    /// When its first plan was made: the time that its integration used. A function has one plan per change,
+    /// and no such time.
+    pub planned_at: Option<Timestamp>,
+    /// The digest of its first plan.
+    pub plan_digest: Option<PlanDigest>,
     /// The changes that were planned and not held, over all rounds.
     pub changes: Vec<Change>,
     /// The changes that were held in the last round.
@@ -293,6 +298,8 @@ impl ShardOutcome {
         Self {
             state,
             rounds: 0,
+            planned_at: None,
+            plan_digest: None,
             changes: Vec::new(),
             held: Vec::new(),
             observations: 0,
@@ -364,6 +371,13 @@ impl RunOutcome {
     /// All faults, of the run and of its shards.
     pub fn all_faults(&self) -> impl Iterator<Item = &Fault> {
         self.faults.iter().chain(self.shards.values().flat_map(|shard| &shard.faults))
+    }
+
+    /// The digest of the first plans of all shards; `None` if nothing was planned.
+    pub fn plan_digest(&self) -> Option<PlanDigest> {
+        let digests = self.shards.iter().filter_map(|(key, shard)| Some((key, shard.plan_digest.as_ref()?)));
+        let digests: BTreeMap<&ShardKey, &PlanDigest> = digests.collect();
+        (!digests.is_empty()).then(|| PlanDigest::of_shards(&digests))
     }
 
     /// Number of applied steps.

@@ -1,6 +1,8 @@
 //! Plans: ordered, printable data. A *step* is the unit of execution; its *changes* are the units that
 //! reports show and guards check.
 
+mod digest;
+
 use std::cmp::Reverse;
 use std::fmt;
 
@@ -10,6 +12,9 @@ use crate::field_diff::DiffEntry;
 use crate::guard::FieldLoss;
 use crate::key::Scope;
 use crate::source_location::SourceLocation;
+
+pub use digest::PlanDigest;
+pub(crate) use digest::{DigestedNames, PlanOutline};
 
 /// The identity of an object in a target.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -225,6 +225,8 @@ pub struct ObjectShardDeclaration {
 pub struct ProcessIntegration {
     meta: IntegrationMeta,
     supports_sandbox: bool,
+    /// Whether `plan` gets the results of the queries on the base.
+    reads_base: bool,
     form: wire::ProgramForm,
     client: Arc<ProgramClient>,
 }
@@ -274,8 +276,9 @@ impl ProcessIntegration {
                 opposite: None,
             })
             .collect();
+        let reads_base = response.base;
         let supports_sandbox = response.sandbox || response.form == wire::ProgramForm::Objects;
-        Ok(Self { meta, supports_sandbox, form: response.form, client: Arc::new(client) })
+        Ok(Self { meta, supports_sandbox, reads_base, form: response.form, client: Arc::new(client) })
     }
 
     /// Whether the program only declares Kubernetes objects, so that it has to be run as such: it responds
@@ -291,7 +294,7 @@ impl ProcessIntegration {
 
     /// Requests the objects that the program declares for this data.
     pub fn declare_objects(&self, data: &Data, options: &Options) -> Result<ObjectDeclaration, Fault> {
-        let QueryResults { request, places } = self.query_results(data, options)?;
+        let QueryResults { request, places } = self.declare_request(data, options)?;
         let response: ParsedResponse<wire::DeclareObjectsResponse> =
             self.client.request_blocking(ProgramPhase::Declare, &request, &Cancellation::default())?;
         let declaration = response
@@ -300,8 +303,15 @@ impl ProcessIntegration {
         Ok(declaration.into_declaration(&places))
     }
 
+    /// The request for `declare`. It depends only on the results of the queries and the options.
+    fn declare_request(&self, data: &Data, options: &Options) -> Result<QueryResults, Fault> {
+        let QueryResults { request: answers, places } = self.query_results(data)?;
+        let options: BTreeMap<&str, &[String]> = options.iter().collect();
+        Ok(QueryResults { request: json!({"answers": answers, "options": options}), places })
+    }
+
     /// Executes the program's queries.
-    fn query_results(&self, data: &Data, options: &Options) -> Result<QueryResults, Fault> {
+    fn query_results(&self, data: &Data) -> Result<QueryResults, Fault> {
         let mut results = serde_json::Map::new();
         let mut places: BTreeMap<String, SourceLocations> = BTreeMap::new();
         for query in &self.meta.queries {
@@ -311,8 +321,7 @@ impl ProcessIntegration {
             results.insert(query.name.clone(), value);
             places.insert(query.name.clone(), result.places);
         }
-        let options: BTreeMap<&str, &[String]> = options.iter().collect();
-        Ok(QueryResults { request: json!({"answers": results, "options": options}), places })
+        Ok(QueryResults { request: Value::Object(results), places })
     }
 
     /// Whether the program supports a sandbox directory.
@@ -327,7 +336,7 @@ impl DynIntegration for ProcessIntegration {
     }
 
     fn declare(&self, data: &Data, options: &Options) -> Result<Box<dyn AnyDeclaredState>, Fault> {
-        let QueryResults { request, places } = self.query_results(data, options)?;
+        let QueryResults { request, places } = self.declare_request(data, options)?;
         let response: ParsedResponse<wire::DeclareResponse> =
             self.client.request_blocking(ProgramPhase::Declare, &request, &Cancellation::default())?;
         let declaration = response
@@ -364,12 +373,21 @@ impl DynIntegration for ProcessIntegration {
                 DesiredInput::State => &shard.state,
                 DesiredInput::Nothing => &Value::Null,
             };
-            let request = json!({
+            let mut request = json!({
                 "key": wire::WireDimensions::from(key),
                 "common": declared.common,
                 "target": shard.target,
                 "state": state,
+                "now": read.now,
+                "commit": read.data.commit(),
             });
+            if let Some(base) = &read.base {
+                request["base_commit"] = json!(base.commit());
+                if self.reads_base {
+                    // A base that cannot be queried, for example because its types lack a field, is not passed.
+                    request["base"] = self.query_results(base).map_or(Value::Null, |base| base.request);
+                }
+            }
             // Secrets that are passed to the program may occur in its response.
             self.client.program.secrets().for_each(|value| read.secrets.record(value));
             let ParsedResponse { value, reservation: held } =
@@ -409,7 +427,8 @@ impl DynIntegration for ProcessIntegration {
         action: &'a OpaqueValue,
     ) -> BoxFuture<'a, Result<ApplyResult, Fault>> {
         async move {
-            let request = json!({"run": write.run, "action": downcast::<Value>(&**action)});
+            let action = downcast::<Value>(&**action);
+            let request = json!({"run": write.run, "now": write.now, "action": action});
             let effect = self.request::<wire::ApplyResponse>(ProgramPhase::Apply, request).await?.value;
             Ok(if effect.stale { ApplyResult::Stale } else { ApplyResult::Done })
         }
@@ -417,7 +436,7 @@ impl DynIntegration for ProcessIntegration {
     }
 }
 
-/// The results of a program's queries, as the request for `declare`, and their source locations.
+/// The results of a program's queries, as part of a request, and their source locations.
 struct QueryResults {
     request: Value,
     places: BTreeMap<String, SourceLocations>,

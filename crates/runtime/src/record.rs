@@ -13,12 +13,13 @@ use crate::fault::{Fault, Responsible};
 use crate::field_diff::DiffEntry;
 use crate::key::Scope;
 use crate::outcome::{PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipKind, SkipReason};
-use crate::plan::{Change, ChangeKind, Hold, Rollout, StepResult};
+use crate::plan::{Change, ChangeKind, Hold, PlanDigest, Rollout, StepResult};
 use crate::source_location::SourceLocation;
 
 /// The version of the record format. Records without a version have version 1: in that version, a held run
-/// ended as `failed`. Before version 3, a run with operations in progress ended as `ok`.
-pub const RECORD_VERSION: u32 = 3;
+/// ended as `failed`. Before version 3, a run with operations in progress ended as `ok`. Before version 4, plans
+/// had no digests; all fields that later versions added are absent in earlier records.
+pub const RECORD_VERSION: u32 = 4;
 
 fn first_version() -> u32 {
     1
@@ -66,6 +67,9 @@ pub struct RunRecord {
     pub faults: Vec<LocatedText>,
     /// Warnings; none of them is a failure.
     pub warnings: Vec<String>,
+    /// The digest of the plans of all shards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_digest: Option<PlanDigest>,
     /// The datafile that would approve the removals that guards hold.
     pub approval: Option<String>,
     /// Number of removals that earlier runs held, and that no run plans because the data no longer declares
@@ -167,6 +171,12 @@ pub struct ShardRecord {
     pub reason: Option<SkipKind>,
     /// Number of rounds.
     pub rounds: u32,
+    /// When its first plan was made: the time that its integration used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned_at: Option<Timestamp>,
+    /// The digest of its first plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_digest: Option<PlanDigest>,
     /// The planned changes.
     pub changes: Vec<ChangeRecord>,
     /// Changes that are not applied: those that guards hold, and those that cannot be decided
@@ -313,6 +323,7 @@ impl RunRecord {
             shards: shards.collect(),
             faults: outcome.faults.iter().map(|fault| fault_record(fault, lines.faults)).collect(),
             warnings: outcome.warnings.clone(),
+            plan_digest: outcome.plan_digest(),
             approval: outcome.approval.clone(),
             unplanned_holds: outcome.unplanned_holds,
             ended: outcome.ended,
@@ -385,6 +396,8 @@ impl ShardRecord {
             why: skip.map(ToString::to_string),
             reason: skip.map(SkipReason::kind),
             rounds: shard.rounds,
+            planned_at: shard.planned_at,
+            plan_digest: shard.plan_digest.clone(),
             changes: shard.changes.iter().map(|change| change_record(change, None, line)).collect(),
             held: held.collect(),
             observations: shard.observations,

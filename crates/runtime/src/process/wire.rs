@@ -60,6 +60,9 @@ pub struct DescribeResponse {
     /// Whether it supports a sandbox directory.
     #[serde(default)]
     pub sandbox: bool,
+    /// Whether `plan` gets the results of the queries on the base.
+    #[serde(default)]
+    pub base: bool,
     /// How long a run waits for operations in progress.
     pub patience: Option<WirePatience>,
     /// Whether it plans and applies its own steps, or only declares Kubernetes objects.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use qontract_access::Mode;
 
 use super::Bodies;
@@ -10,7 +11,7 @@ use crate::fault::Fault;
 use crate::guard::{JudgedShard, PlannedSteps, ShardFacts};
 use crate::key::ShardKey;
 use crate::outcome::ShardOutcome;
-use crate::plan::{Change, ChangeKind, HeldPlanChange, Plan, StepGroup};
+use crate::plan::{Change, ChangeKind, HeldPlanChange, Plan, PlanOutline, StepGroup};
 use crate::type_erasure::OpaqueValue;
 
 /// A shard with its plan of one pass.
@@ -19,6 +20,10 @@ pub struct PlannedShard {
     pub key: ShardKey,
     /// Its plan.
     pub plan: Plan<OpaqueValue>,
+    /// The digests of the steps of the plan.
+    pub outline: PlanOutline,
+    /// When it was planned: the time that its integration used.
+    pub planned_at: Timestamp,
     /// The facts that guards need.
     pub facts: ShardFacts,
     /// Faults of single objects and scopes.
@@ -71,6 +76,9 @@ pub fn record_plan(
 ) {
     let planned = judged.shard();
     let redactor = &planned.redactor;
+    // The changes of further rounds follow from those of the first one.
+    shard.planned_at.get_or_insert(planned.planned_at);
+    shard.plan_digest.get_or_insert_with(|| planned.outline.digest());
     shard.held = planned.plan.held.iter().map(|held| redactor.held(held.clone())).collect();
     shard.waits = planned.plan.waits.iter().map(|wait| redactor.wait(wait.clone())).collect();
     let degraded = planned.plan.degraded.iter();

@@ -31,7 +31,7 @@ use crate::guard::{JudgedShard, RemovalGuard, ShardFacts};
 use crate::key::ShardKey;
 use crate::meta::{MAX_ROUNDS, Resolution};
 use crate::outcome::{RunOutcome, ShardOutcome, ShardState};
-use crate::plan::set_result;
+use crate::plan::{PlanOutline, set_result};
 use crate::round_cache::RoundCache;
 use crate::secrets::ShardSecrets;
 use crate::type_erasure::{AnyCurrentState, AnyDeclaredState, AnyDesiredState, DesiredKind, DynIntegration};
@@ -324,8 +324,8 @@ impl RoundRunner<'_> {
         let redactor = ShardRedactor::new(secrets.redactor(|| self.integration.public_texts(declared, &key)));
         match planned {
             Ok(mut planned) => {
-                redactor.redact_diffs(&mut planned.plan);
-                Ok(PlannedShard { redactor, ..planned })
+                let outline = redactor.redact_diffs(&mut planned.plan);
+                Ok(PlannedShard { redactor, outline, ..planned })
             }
             Err(fault) => Err(redactor.fault(fault)),
         }
@@ -403,7 +403,19 @@ impl RoundRunner<'_> {
             plan.drop_secret_losses();
         }
         let key = key.clone();
-        Ok(PlannedShard { key, plan, facts, faults, not_planned, redactor, mode, bodies })
+        let (outline, planned_at) = (PlanOutline::default(), read.now);
+        Ok(PlannedShard {
+            key,
+            plan,
+            outline,
+            planned_at,
+            facts,
+            faults,
+            not_planned,
+            redactor,
+            mode,
+            bodies,
+        })
     }
 
     /// Rehearses the steps that are not held.
