@@ -101,7 +101,7 @@ impl LocatedNamespace {
         integration: &str,
         declaration: ObjectShardDeclaration,
     ) -> Result<Shard<qontract_client_kubernetes::Cluster, DeclaredObjects>, Fault> {
-        let ObjectShardDeclaration { kinds, objects, place, caller, .. } = declaration;
+        let ObjectShardDeclaration { kinds, objects, place, caller, consent, .. } = declaration;
         if caller.as_deref() == Some("") {
             return Err(Fault::author("the caller is empty").at(place));
         }
@@ -115,6 +115,7 @@ impl LocatedNamespace {
         let cluster = self.target.cluster().map_err(|why| Fault::author(why).at(self.place.clone()))?;
         let state = DeclaredObjects { kinds: parsed, objects, ..DeclaredObjects::default() };
         let disabled = self.disabled(integration);
-        Ok(Shard { disabled, ..Shard::new(cluster, state, place.or_else(|| self.place.clone())) })
+        let shard = Shard::new(cluster, state, place.or_else(|| self.place.clone()));
+        Ok(Shard { disabled, ..shard.consent_to_removals(consent) })
     }
 }

@@ -17,7 +17,9 @@ use qontract_client_kubernetes::{
 };
 use qontract_inventory::{Callers, Owner};
 use qontract_objects::{ManagedKind, ManagedScope, ObjectReconciler};
-use qontract_runtime::{Data, IntegrationMeta, Observed, QueryPolicy, ReadContext, RoundCache, ShardSecrets};
+use qontract_runtime::{
+    AddressTrust, Data, IntegrationMeta, Observed, QueryPolicy, ReadContext, RoundCache, ShardSecrets,
+};
 use qontract_testkit::{Scratch, permits};
 use support::test_integration::source;
 
@@ -142,6 +144,7 @@ async fn results_for_one_token_are_not_used_for_another() {
             base: None,
             now: jiff::Timestamp::UNIX_EPOCH,
             secrets: ShardSecrets::default(),
+            trust: AddressTrust::default(),
         };
         for token in order {
             let world = reconciler.observe(&read, &managed_scope(token), &[]).await;

@@ -33,11 +33,12 @@ mod source_location;
 pub mod state;
 mod termination;
 mod truncation;
+mod trust;
 mod type_erasure;
 
 pub use contract::{
-    ApplyResult, CurrentState, DeclaredShardView, DeclaredStateOf, DesiredItem, DesiredState, Observed,
-    ReadContext, RehearsalResult, StagedIntegration, WriteContext,
+    ApplyResult, ApprovedObject, CurrentState, DeclaredShardView, DeclaredStateOf, DesiredItem, DesiredState,
+    Observed, ReadContext, RehearsalResult, StagedIntegration, WriteContext,
 };
 pub use data::{
     BundleReader, Data, DataError, DeclaredAnswer, LoadedBundle, QueryLog, QueryPolicy, QueryRequest,
@@ -61,7 +62,8 @@ pub use integration::Integration;
 pub use key::{Scope, ShardKey};
 pub use options::{Options, UnmatchedSelector};
 pub use outcome::{
-    Decision, NextRun, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipKind, SkipReason,
+    ApprovalForm, Decision, NextRun, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipKind,
+    SkipReason,
 };
 pub use plan::{
     Change, ChangeKind, Degradation, HeldPlanChange, Hold, ObjectKey, Plan, PlanDigest, PlanStage, Rollout,
@@ -73,3 +75,4 @@ pub use run::{Bodies, RunLimits, RunRequest, run};
 pub use run_state::RunState;
 pub use secrets::{SecretLookup, ShardSecrets};
 pub use source_location::{SourceLocation, SourceLocations};
+pub use trust::{AddressTrust, TargetAddress};

@@ -255,6 +255,24 @@ impl fmt::Display for SkipReason {
     }
 }
 
+/// How held changes can be approved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ApprovalForm {
+    /// With a datafile of removal approvals.
+    #[default]
+    Datafile,
+    /// As the integration says.
+    Own,
+}
+
+impl ApprovalForm {
+    /// Whether held changes can be approved with a datafile.
+    pub fn is_datafile(&self) -> bool {
+        *self == Self::Datafile
+    }
+}
+
 /// The outcome of a shard.
 #[derive(Clone, Debug)]
 pub struct ShardOutcome {
@@ -290,6 +308,10 @@ pub struct ShardOutcome {
     pub applied: usize,
     /// Number of objects that were removed without an approval, which count against the budgets.
     pub removed: usize,
+    /// Number of removals that the declaration of the shard approves as a whole, in the last round.
+    pub consented: usize,
+    /// How to approve held changes of the last plan, if the integration says so itself.
+    pub approval: Option<String>,
 }
 
 impl ShardOutcome {
@@ -311,6 +333,8 @@ impl ShardOutcome {
             faults: Vec::new(),
             applied: 0,
             removed: 0,
+            consented: 0,
+            approval: None,
         }
     }
 }
@@ -348,8 +372,10 @@ pub struct RunOutcome {
     pub warnings: Vec<String>,
     /// The log of all reads of the data.
     pub query_log: QueryLog,
-    /// The datafile that would approve the removals that guards hold.
+    /// The datafile that would approve the removals that guards hold, or the integration's own instructions.
     pub approval: Option<String>,
+    /// The form of `approval`.
+    pub approval_form: ApprovalForm,
     /// Number of removals that earlier runs held, and that no run plans because the data no longer declares
     /// their shards.
     pub unplanned_holds: usize,
@@ -448,7 +474,7 @@ mod tests {
     use jiff::Timestamp;
     use qontract_access::Mode;
 
-    use super::{NextRun, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState};
+    use super::{ApprovalForm, NextRun, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState};
     use crate::data::QueryLog;
     use crate::fault::Fault;
     use crate::key::{Scope, ShardKey};
@@ -475,6 +501,7 @@ mod tests {
             warnings: Vec::new(),
             query_log: QueryLog::default(),
             approval: None,
+            approval_form: ApprovalForm::default(),
             unplanned_holds: 0,
             ended,
             interruption: None,

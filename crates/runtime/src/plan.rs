@@ -348,6 +348,10 @@ pub struct HeldPlanChange {
     pub why: String,
     /// The condition under which the change will be applied.
     pub hold: Hold,
+    /// The plan to which an approval of the change can be bound; only for changes that guards hold.
+    pub plan: Option<PlanDigest>,
+    /// The remedy, for a change that the integration itself holds.
+    pub remedy: Option<String>,
 }
 
 /// The condition under which a change that is not applied now will be.
@@ -410,6 +414,8 @@ pub struct Plan<A> {
     pub held: Vec<HeldPlanChange>,
     /// Faults of single objects; the rest of the plan does not depend on them.
     pub faults: Vec<crate::fault::Fault>,
+    /// How to approve the changes that guards hold, if it is not a datafile of removal approvals.
+    pub approval: Option<String>,
 }
 
 impl<A> Default for Plan<A> {
@@ -421,6 +427,7 @@ impl<A> Default for Plan<A> {
             degraded: Vec::new(),
             held: Vec::new(),
             faults: Vec::new(),
+            approval: None,
         }
     }
 }
@@ -457,7 +464,7 @@ impl<A> Plan<A> {
 
     /// Converts the actions of the plan.
     pub fn map<B>(self, with: impl Fn(A) -> B) -> Plan<B> {
-        let Self { groups, waits, rollouts, degraded, held, faults } = self;
+        let Self { groups, waits, rollouts, degraded, held, faults, approval } = self;
         let step = |step: Step<A>| Step { changes: step.changes, action: with(step.action) };
         let group = |StepGroup { name, stage, steps }: StepGroup<A>| StepGroup {
             name,
@@ -465,7 +472,7 @@ impl<A> Plan<A> {
             steps: steps.into_iter().map(&step).collect(),
         };
         let groups = groups.into_iter().map(group).collect();
-        Plan { groups, waits, rollouts, degraded, held, faults }
+        Plan { groups, waits, rollouts, degraded, held, faults, approval }
     }
 }
 

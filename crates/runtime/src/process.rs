@@ -17,19 +17,23 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use qontract_diagnostics::human;
 use qontract_redaction::Redactor;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::contract::{ApplyResult, ReadContext, RehearsalResult, WriteContext};
 use crate::data::Data;
 use crate::fault::Fault;
+use crate::guard::RemovalConsent;
 use crate::key::ShardKey;
 use crate::meta::{DeclaredQuery, Flag, FlagKind, IntegrationMeta, Patience};
 use crate::options::Options;
 use crate::plan::Plan;
 use crate::source_location::{SourceLocation, SourceLocations};
 use crate::state::DeclaredState;
+use crate::trust::TargetAddress;
 use crate::type_erasure::{
     AnyCurrentState, AnyDeclaredState, AnyDesiredState, DynIntegration, OpaqueValue, downcast, no_shard,
 };
@@ -45,6 +49,9 @@ const MIN_SECRET_BYTES: usize = 4;
 
 /// Maximum length of the reason that is reported for an invalid response.
 const MAX_COMPLAINT_CHARS: usize = 400;
+
+/// Maximum length of the name of a target in messages.
+const MAX_LABEL_CHARS: usize = 200;
 
 /// Time that the runner waits beyond the deadline of a program, so that the error names the program.
 const DEADLINE_MARGIN: Duration = Duration::from_secs(30);
@@ -219,6 +226,8 @@ pub struct ObjectShardDeclaration {
     pub objects: Vec<Value>,
     /// The source location.
     pub place: Option<SourceLocation>,
+    /// The removals that the declaration approves as a whole.
+    pub consent: RemovalConsent,
 }
 
 /// An integration of the process form.
@@ -237,7 +246,7 @@ struct ProgramClient {
     memory: Arc<ResponseMemory>,
 }
 
-type ProcessState = DeclaredState<Value, Value, Value>;
+type ProcessState = DeclaredState<Value, ProgramTarget, Value>;
 
 impl ProcessIntegration {
     /// Starts the executable and requests its description. The name in the description must be the registered
@@ -345,6 +354,14 @@ impl DynIntegration for ProcessIntegration {
         Ok(Box::new(declaration.into_state(&places)))
     }
 
+    fn addresses(&self, declared: &dyn AnyDeclaredState, key: &ShardKey) -> Vec<TargetAddress> {
+        let shards = &downcast::<ProcessState>(declared.as_any()).shards;
+        match shards.get(key).map(|shard| &shard.target) {
+            Some(target) if !target.parts.is_empty() => target.addresses().map(|one| one.address).collect(),
+            Some(_) | None => TargetAddress::of_shard(declared, key),
+        }
+    }
+
     fn resolve<'a>(
         &'a self,
         _: &'a ReadContext,
@@ -376,11 +393,17 @@ impl DynIntegration for ProcessIntegration {
             let mut request = json!({
                 "key": wire::WireDimensions::from(key),
                 "common": declared.common,
-                "target": shard.target,
+                "target": shard.target.whole,
                 "state": state,
                 "now": read.now,
                 "commit": read.data.commit(),
             });
+            let (trusted, refused): (Vec<ProgramAddress<'_>>, Vec<ProgramAddress<'_>>) =
+                shard.target.addresses().partition(|one| read.trust.trusts(&one.address));
+            if !shard.target.parts.is_empty() {
+                request["targets"] = trusted.into_iter().map(|one| one.target.clone()).collect();
+                request["refused"] = refused.iter().map(|one| Value::from(one.address.label())).collect();
+            }
             if let Some(base) = &read.base {
                 request["base_commit"] = json!(base.commit());
                 if self.reads_base {
@@ -396,7 +419,7 @@ impl DynIntegration for ProcessIntegration {
                 return Err(invalid_response(ProgramPhase::Plan, &self.client.program, problem));
             }
             let mut response = value.at(shard.places.get(""));
-            let (scopes, facts) = (response.take_scopes(), response.take_facts());
+            let (scopes, facts) = (response.take_scopes(!refused.is_empty()), response.take_facts());
             Ok(AnyCurrentState {
                 scopes,
                 facts,
@@ -440,6 +463,30 @@ impl DynIntegration for ProcessIntegration {
 struct QueryResults {
     request: Value,
     places: BTreeMap<String, SourceLocations>,
+}
+
+/// The target of a shard of a program: one value, or several addresses that are trusted one by one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+struct ProgramTarget {
+    whole: Value,
+    parts: Vec<Value>,
+}
+
+/// One of several targets, with its address.
+struct ProgramAddress<'t> {
+    target: &'t Value,
+    address: TargetAddress,
+}
+
+impl ProgramTarget {
+    /// Its parts as addresses.
+    fn addresses(&self) -> impl Iterator<Item = ProgramAddress<'_>> {
+        self.parts.iter().map(|target| {
+            let label = target.as_str().map_or_else(|| target.to_string(), str::to_owned);
+            let address = TargetAddress::of(human::shortened(&label, MAX_LABEL_CHARS), target);
+            ProgramAddress { target, address }
+        })
+    }
 }
 
 /// The response to `plan`, with its memory reservation.

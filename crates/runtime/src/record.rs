@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 use crate::fault::{Fault, Responsible};
 use crate::field_diff::DiffEntry;
 use crate::key::Scope;
-use crate::outcome::{PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipKind, SkipReason};
+use crate::outcome::{
+    ApprovalForm, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipKind, SkipReason,
+};
 use crate::plan::{Change, ChangeKind, Hold, PlanDigest, Rollout, StepResult};
 use crate::source_location::SourceLocation;
 
@@ -72,6 +74,9 @@ pub struct RunRecord {
     pub plan_digest: Option<PlanDigest>,
     /// The datafile that would approve the removals that guards hold.
     pub approval: Option<String>,
+    /// Whether `approval` is a datafile, or the integration's own instructions.
+    #[serde(default, skip_serializing_if = "ApprovalForm::is_datafile")]
+    pub approval_form: ApprovalForm,
     /// Number of removals that earlier runs held, and that no run plans because the data no longer declares
     /// their shards.
     #[serde(default, skip_serializing_if = "is_zero_objects")]
@@ -253,6 +258,12 @@ pub struct ChangeRecord {
     /// The condition under which a change that is not applied now will be applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold>,
+    /// The plan to which an approval of the change can be bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanDigest>,
+    /// The remedy, for a change that the integration itself holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
     /// `file:line`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
@@ -325,6 +336,7 @@ impl RunRecord {
             warnings: outcome.warnings.clone(),
             plan_digest: outcome.plan_digest(),
             approval: outcome.approval.clone(),
+            approval_form: outcome.approval_form,
             unplanned_holds: outcome.unplanned_holds,
             ended: outcome.ended,
             exit: outcome.exit_code(),
@@ -371,6 +383,8 @@ impl ShardRecord {
         let held = shard.held.iter().map(|held| ChangeRecord {
             approvable: held.hold.is_held(),
             hold: Some(held.hold),
+            plan: held.plan.clone(),
+            remedy: held.remedy.clone(),
             ..change_record(&held.change, Some(held.why.clone()), line)
         });
         let located = |text: &str, place: &Option<SourceLocation>| LocatedText {
@@ -478,6 +492,8 @@ fn change_record(
         why,
         approvable: false,
         hold: None,
+        plan: None,
+        remedy: None,
         place: change.place.as_ref().map(line),
         result: change.result,
     }

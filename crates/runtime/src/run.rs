@@ -36,7 +36,7 @@ use crate::integration::{Integration, IntegrationForm};
 use crate::key::ShardKey;
 use crate::meta::{Flag, IntegrationLimits};
 use crate::options::Options;
-use crate::outcome::{Decision, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState};
+use crate::outcome::{ApprovalForm, Decision, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState};
 use crate::reconcile_loop::ShutdownSignal;
 use crate::slot::Slot;
 
@@ -294,6 +294,7 @@ fn begin(integration: &Integration, request: &RunRequest) -> RunOutcome {
         warnings: Vec::new(),
         query_log: crate::data::QueryLog::default(),
         approval: None,
+        approval_form: ApprovalForm::default(),
         unplanned_holds: 0,
         ended: RunEnd::Ok,
         interruption: None,
@@ -321,7 +322,6 @@ async fn execute(
                 request,
                 data,
                 permits,
-                guard: &guard,
                 reservations: Reservations::new(&guard, request, permits),
             };
             rounds.run_rounds(work, outcome).await;
@@ -352,6 +352,6 @@ async fn execute(
             outcome.shards.insert(ShardKey::default(), shard);
         }
     }
-    approvals::report_approvals(&guard, request, outcome);
+    approvals::report_approvals(&guard, integration, request, outcome);
     Ok(())
 }

@@ -10,7 +10,9 @@ use qontract_client_kubernetes::{
     ObjectVersion,
 };
 use qontract_inventory::{LiveBody, OwnerMark};
-use qontract_runtime::{CurrentState, DesiredItem, DesiredState, Fault, Observed, ReadContext};
+use qontract_runtime::{
+    CurrentState, DesiredItem, DesiredState, Fault, Observed, ReadContext, TargetAddress,
+};
 use qontract_telemetry::activity;
 use qontract_telemetry::measure::{Measurement, ObjectState};
 use tokio::time::Instant;
@@ -120,6 +122,7 @@ impl ObjectReconciler {
     /// waits for the deadline of an unreachable cluster.
     async fn check_reachable(&self, read: &ReadContext, managed_scope: &ManagedScope) -> Result<(), Fault> {
         let cluster = &managed_scope.cluster;
+        read.trust.check(&cluster_address(cluster))?;
         let probe = async {
             let served = self.kubernetes.api_resource(&read.permit, cluster, &Kind::namespace()).await;
             match served {
@@ -282,6 +285,11 @@ impl ObjectReconciler {
         }
         world.extend(workloads);
     }
+}
+
+/// The address of a cluster, with the location of its token.
+pub fn cluster_address(cluster: &Cluster) -> TargetAddress {
+    TargetAddress::of(cluster.server.as_str(), cluster)
 }
 
 fn record_count(managed_scope: &ManagedScope, managed: &ManagedKind, state: ObjectState, count: usize) {

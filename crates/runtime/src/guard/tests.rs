@@ -1,5 +1,7 @@
 //! Tests of the guards, on objects with short names.
 
+mod approvals;
+mod consent;
 mod keys;
 
 use super::*;
@@ -267,7 +269,8 @@ fn approvals_of(object: &ObjectKey, last: &str) -> Approvals {
         path: String::new(),
         integration: "x".to_owned(),
         expiration: last.to_owned(),
-        removals: vec![ObjectRef::from(object)],
+        once: None,
+        removals: vec![ObjectRef::from(object).into()],
     };
     Approvals::valid_on(jiff::civil::date(2026, 3, 31), vec![approval])
 }

@@ -8,7 +8,7 @@
 //! **Invariant:** no digest depends on a secret, not even on the number of keys that a secret contributes.
 //! Otherwise a guessed secret could be confirmed by its digest (`a_digest_does_not_depend_on_secrets`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use qontract_bundle::Sha256;
@@ -85,6 +85,8 @@ impl DigestedNames for PlainNames {
 pub struct PlanOutline {
     groups: Vec<OutlinedGroup>,
     held: Vec<Sha256>,
+    /// The digests of the changes that remove an object or some of its keys, by object.
+    removals: BTreeMap<ObjectKey, Vec<Sha256>>,
 }
 
 #[derive(Debug)]
@@ -98,6 +100,13 @@ impl PlanOutline {
     /// The digest of the whole plan.
     pub fn digest(&self) -> PlanDigest {
         self.digest_of(|_, _| true)
+    }
+
+    /// The objects that this plan removes, or from which it removes keys, in the same way as another plan.
+    pub fn equal_removals(&self, other: &Self) -> BTreeSet<ObjectKey> {
+        let is_equal =
+            |(object, changes): &(&ObjectKey, &Vec<Sha256>)| other.removals.get(object) == Some(changes);
+        self.removals.iter().filter(is_equal).map(|(object, _)| object.clone()).collect()
     }
 
     /// The digest of a plan with only some of the steps, which are identified by the index of their group and
@@ -206,7 +215,12 @@ impl<A> Plan<A> {
             let change = DigestedChange::new(&held.change, names);
             digest(&DigestedHold { change, why: names.text(&held.why), hold: held.hold })
         });
-        PlanOutline { groups: groups.collect(), held: held.collect() }
+        let mut removals: BTreeMap<ObjectKey, Vec<Sha256>> = BTreeMap::new();
+        for change in self.changes().filter(|change| change.kind.removes() || change.loss.is_some()) {
+            let digest = digest(&DigestedChange::new(change, names));
+            removals.entry(change.object.clone()).or_default().push(digest);
+        }
+        PlanOutline { groups: groups.collect(), held: held.collect(), removals }
     }
 }
 
@@ -242,7 +256,13 @@ mod tests {
     }
 
     fn held() -> HeldPlanChange {
-        HeldPlanChange { change: change("held"), why: "not now".to_owned(), hold: Hold::Approval }
+        HeldPlanChange {
+            change: change("held"),
+            why: "not now".to_owned(),
+            hold: Hold::Approval,
+            plan: None,
+            remedy: None,
+        }
     }
 
     /// Two groups of two steps, and a held change.
@@ -346,6 +366,18 @@ mod tests {
             plan.groups[0].steps.remove(0);
         });
         assert_eq!(part, only);
+    }
+
+    #[test]
+    fn removals_are_compared_one_by_one() {
+        let objects =
+            |plan: &Plan<()>| plan.outline(&PlainNames).equal_removals(&self::plan().outline(&PlainNames));
+        let all = objects(&plan());
+        assert_eq!(all.len(), 4);
+        let mut other = plan();
+        other.groups[0].steps[1].changes[0].incarnation = Some("uid-2".to_owned());
+        other.groups.swap(0, 1);
+        assert_eq!(all.difference(&objects(&other)).collect::<Vec<_>>(), [&object("one-b")]);
     }
 
     #[test]

@@ -8,8 +8,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ObjectDeclaration, ObjectShardDeclaration, ProcessState};
+use super::{ObjectDeclaration, ObjectShardDeclaration, ProcessState, ProgramTarget};
 use crate::fault::Fault;
+use crate::guard::RemovalConsent;
 use crate::key::{Scope, ShardKey};
 use crate::meta::Patience;
 use crate::plan::{Change, ChangeKind, Degradation, ObjectKey, Plan, PlanStage, Step, StepGroup, Wait};
@@ -179,9 +180,38 @@ struct WireShard {
     key: WireDimensions,
     #[serde(default)]
     target: Value,
+    #[serde(default)]
+    targets: Vec<Value>,
     state: Value,
     place: Option<ResultPointer>,
     disabled: Option<String>,
+    may_remove: Option<WireConsent>,
+}
+
+/// The removals that a declaration approves as a whole.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum WireConsent {
+    /// All of them, except those of protected kinds.
+    Any(AnyKind),
+    /// Those of objects of these kinds.
+    Kinds(BTreeSet<String>),
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum AnyKind {
+    Any,
+}
+
+impl WireConsent {
+    fn consent(consent: Option<Self>) -> RemovalConsent {
+        match consent {
+            None => RemovalConsent::Named,
+            Some(Self::Any(AnyKind::Any)) => RemovalConsent::Any,
+            Some(Self::Kinds(kinds)) => RemovalConsent::Kinds(kinds),
+        }
+    }
 }
 
 impl DeclareResponse {
@@ -208,7 +238,17 @@ impl DeclareResponse {
         for shard in self.shards {
             let place = shard.place.as_ref().and_then(find);
             let disabled = shard.disabled.map(|by| DisabledReason { by, place: place.clone() });
-            declared.add(shard.key.key(), Shard { disabled, ..Shard::new(shard.target, shard.state, place) });
+            let consent = WireConsent::consent(shard.may_remove);
+            let key = shard.key.key();
+            let target = ProgramTarget { whole: shard.target, parts: shard.targets };
+            // A target that is passed whole would not be judged by itself.
+            let is_ambiguous = !target.whole.is_null() && !target.parts.is_empty();
+            let whole = Shard::new(target, shard.state, place.clone()).consent_to_removals(consent);
+            declared.add(key.clone(), Shard { disabled, ..whole });
+            if is_ambiguous {
+                let text = format!("`{key}` has both `target` and `targets`");
+                declared.add_fault(key, Fault::operator(text).at(place));
+            }
         }
         for wire_fault in self.faults {
             let fault = wire_fault.fault(wire_fault.place.as_ref().and_then(find));
@@ -238,6 +278,7 @@ struct WireObjectShard {
     #[serde(default)]
     objects: Vec<Value>,
     place: Option<ResultPointer>,
+    may_remove: Option<WireConsent>,
 }
 
 impl DeclareObjectsResponse {
@@ -254,9 +295,10 @@ impl DeclareObjectsResponse {
     pub fn into_declaration(self, places: &BTreeMap<String, SourceLocations>) -> ObjectDeclaration {
         let find = |at: &ResultPointer| Some(places.get(&at.query)?.of(&at.object)?.below(&at.below));
         let shards = self.shards.into_iter().map(|shard| {
-            let WireObjectShard { cluster, namespace, caller, kinds, objects, place } = shard;
+            let WireObjectShard { cluster, namespace, caller, kinds, objects, place, may_remove } = shard;
             let place = place.as_ref().and_then(find);
-            ObjectShardDeclaration { cluster, namespace, caller, kinds, objects, place }
+            let consent = WireConsent::consent(may_remove);
+            ObjectShardDeclaration { cluster, namespace, caller, kinds, objects, place, consent }
         });
         let faults = self
             .faults
@@ -287,6 +329,9 @@ struct WireScope {
     #[serde(default)]
     count: usize,
     unknown: Option<String>,
+    /// Whether the scope is unknown because its target was refused.
+    #[serde(default)]
+    refused: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -360,6 +405,7 @@ pub struct PlanResponse {
     degraded: Vec<String>,
     #[serde(default)]
     faults: Vec<WireFault>,
+    approval: Option<String>,
     #[serde(skip)]
     place: Option<SourceLocation>,
 }
@@ -398,9 +444,11 @@ impl PlanResponse {
         self
     }
 
-    /// Moves out the scopes with their object counts, to free their memory.
-    pub fn take_scopes(&mut self) -> BTreeMap<Scope, Result<usize, Fault>> {
+    /// Moves out the scopes with their object counts, to free their memory. Only if targets were refused, a
+    /// scope may be unknown without being a failure.
+    pub fn take_scopes(&mut self, has_refused: bool) -> BTreeMap<Scope, Result<usize, Fault>> {
         let count = |scope: WireScope| match scope.unknown {
+            Some(why) if scope.refused && has_refused => (scope.scope.scope(), Err(Fault::guard(why))),
             Some(why) => (scope.scope.scope(), Err(Fault::remote(why))),
             None => (scope.scope.scope(), Ok(scope.count)),
         };
@@ -446,6 +494,7 @@ impl PlanResponse {
             degraded: self.degraded.iter().map(degradation).collect(),
             held: Vec::new(),
             faults: self.faults.iter().map(|wire_fault| wire_fault.fault(self.place.clone())).collect(),
+            approval: self.approval.clone(),
         }
     }
 }

@@ -146,8 +146,9 @@ impl ShardRedactor {
 
     /// Redacts a held change.
     pub fn held(&self, held: HeldPlanChange) -> HeldPlanChange {
-        let HeldPlanChange { change, why, hold } = held;
-        HeldPlanChange { change: self.change(change), why: self.text(why), hold }
+        let HeldPlanChange { change, why, hold, plan, remedy } = held;
+        let remedy = remedy.map(|remedy| self.text(remedy));
+        HeldPlanChange { change: self.change(change), why: self.text(why), hold, plan, remedy }
     }
 
     /// Redacts a wait.
@@ -209,6 +210,10 @@ mod tests {
         format!("{prefix} {SECRET}")
     }
 
+    fn held(change: Change, why: &str, hold: Hold) -> HeldPlanChange {
+        HeldPlanChange { change, why: why.to_owned(), hold, plan: None, remedy: None }
+    }
+
     fn change() -> Change {
         let object = ObjectKey { scope: Scope::new([("kind", SECRET)]), kind: text("k"), name: text("n") };
         let mut change =
@@ -262,7 +267,7 @@ mod tests {
         };
         let mut plan = Plan::default();
         plan.add_step(changed(), ());
-        plan.held.push(HeldPlanChange { change: changed(), why: String::new(), hold: Hold::Unresolved });
+        plan.held.push(held(changed(), "", Hold::Unresolved));
         redactor().redact_diffs(&mut plan);
         let expect = [field(REDACTED.to_owned()), field(format!("{}… (1 more character)", "y".repeat(200)))]
             .map(DiffEntry::from);
@@ -287,7 +292,8 @@ mod tests {
 
     #[test]
     fn held_changes_and_waits_are_searched() {
-        let held = redactor().held(HeldPlanChange { change: change(), why: text("w"), hold: Hold::Approval });
+        let held = HeldPlanChange { remedy: Some(text("r")), ..held(change(), &text("w"), Hold::Approval) };
+        let held = redactor().held(held);
         assert_eq!(
             (held.why.as_str(), held.change.what.as_str(), held.hold),
             (REDACTED, REDACTED, Hold::Approval)

@@ -100,7 +100,7 @@ impl ShownTexts for PlanResponse {
                 change.diff.iter().for_each(|line| see(line));
             }
         }
-        self.waits.iter().chain(&self.degraded).for_each(|text| see(text));
+        self.waits.iter().chain(&self.degraded).chain(&self.approval).for_each(|text| see(text));
         self.faults.iter().for_each(|fault| fault.for_each_text(see));
     }
 }
@@ -176,6 +176,7 @@ mod tests {
             check::<DeclareObjectsResponse>(|text| shard(name, text));
         }
         check::<DeclareObjectsResponse>(|text| json!({"faults": [{"text": text}]}));
+        check::<PlanResponse>(|text| json!({"approval": text}));
         check::<PlanResponse>(|text| json!({"scopes": [{"scope": [["a", text]]}]}));
         check::<PlanResponse>(|text| json!({"scopes": [{"scope": [], "unknown": text}]}));
         let thing = |text: &str| json!({"scope": [], "kind": "", "name": text});
