@@ -297,7 +297,7 @@ fn change(shard: &str, planned: &ChangeRecord) -> ReportedChange {
         notes,
         trailing_notes,
         location: planned.place.as_deref().map(Location::parse),
-        held: planned.why.clone(),
+        held: planned.reason(),
         approvable: planned.is_held(),
         result: match planned.result {
             StepResult::Planned => None,

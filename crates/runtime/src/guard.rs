@@ -128,7 +128,7 @@ impl RemovalGuard {
             JudgedShard::new(shard, clearance, |changes| self.judge_step(&whole, changes, ledger))
         };
         let mut judged: Vec<JudgedShard<'p, S>> = shards.iter().map(by_itself).collect();
-        self.hold_emptied_scopes(&whole, &mut judged);
+        Self::hold_emptied_scopes(&whole, &mut judged);
         if let Ok(ledger) = ledger {
             let context = LimitContext { whole: &whole, ledger };
             self.hold_emptied_integration(&context, &mut judged);
@@ -148,11 +148,7 @@ impl RemovalGuard {
 
     /// Holds every removal that counts against a budget, because it could not be reserved, every one that uses an
     /// approval for a single use, because the use could not be stored, and the steps that depend on them.
-    pub(crate) fn hold_unreserved<S: PlannedSteps>(
-        &self,
-        judged: &mut [JudgedShard<'_, S>],
-        error: &LedgerError,
-    ) {
+    pub(crate) fn hold_unreserved<S: PlannedSteps>(judged: &mut [JudgedShard<'_, S>], error: &LedgerError) {
         for shard in judged {
             for step in shard.steps_mut() {
                 if step.judged_changes().any(|one| one.clearance.needs_ledger()) {
@@ -211,11 +207,7 @@ impl RemovalGuard {
     }
 
     /// Holds removals that would leave a scope empty, across all shards.
-    fn hold_emptied_scopes<S: PlannedSteps>(
-        &self,
-        whole: &CombinedFacts<'_>,
-        judged: &mut [JudgedShard<'_, S>],
-    ) {
+    fn hold_emptied_scopes<S: PlannedSteps>(whole: &CombinedFacts<'_>, judged: &mut [JudgedShard<'_, S>]) {
         let mut under_way: BTreeMap<&Scope, ScopeChanges> = BTreeMap::new();
         for (shard, of_shard) in judged.iter().enumerate() {
             for (group, of_group) in of_shard.groups.iter().enumerate() {

@@ -360,6 +360,12 @@ impl RunRecord {
 }
 
 impl ChangeRecord {
+    /// The reason why the change is held, with the integration's remedy.
+    pub fn reason(&self) -> Option<String> {
+        let parts: Vec<&str> = self.why.iter().chain(&self.remedy).map(String::as_str).collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
     /// Whether a guard holds the change until it is approved.
     pub fn is_held(&self) -> bool {
         self.hold.map_or(self.approvable, Hold::is_held)

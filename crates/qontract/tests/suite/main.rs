@@ -47,5 +47,6 @@ mod serve;
 mod shutdown;
 mod support;
 mod templates;
+mod trust;
 mod up;
 mod waits;

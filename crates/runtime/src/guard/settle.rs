@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Clearance, HeldEntry, JudgedChange, JudgedShard, LedgerEntry, LedgerState, MissingApproval, ObjectRef,
-    PlannedSteps, Refusal, RemovalGuard, ShardCount, ShardFacts, SingleUse, UsedApproval,
+    Clearance, HeldEntry, JudgedChange, JudgedShard, JudgedStep, LedgerEntry, LedgerState, MissingApproval,
+    ObjectRef, PlannedSteps, Refusal, RemovalGuard, ShardCount, ShardFacts, SingleUse, UsedApproval,
 };
 use crate::plan::ChangeKind;
 
@@ -92,7 +92,7 @@ impl RemovalGuard {
     fn settle_uses<S: PlannedSteps>(&self, judged: &JudgedShard<'_, S>, run: &str, after: &mut LedgerState) {
         let shard = judged.shard().key().to_string();
         let readable = readable_scopes(judged.shard().facts());
-        let changes = judged.steps().flat_map(|step| step.changes());
+        let changes = judged.steps().flat_map(JudgedStep::changes);
         let removed: BTreeSet<ObjectRef> =
             changes.filter(|change| self.removes(change)).map(|change| (&change.object).into()).collect();
         for used in &mut after.used_approvals {
@@ -100,7 +100,7 @@ impl RemovalGuard {
             used.is_gone |= is_read && !removed.contains(&used.object);
         }
         let permitted = judged.steps().filter(|step| step.refusal().is_none());
-        for JudgedChange { change, clearance } in permitted.flat_map(|step| step.judged_changes()) {
+        for JudgedChange { change, clearance } in permitted.flat_map(JudgedStep::judged_changes) {
             let Clearance::SingleUse(SingleUse { approval, expiration, plan }) = clearance else { continue };
             let (object, incarnation) = (ObjectRef::from(&change.object), change.incarnation.clone());
             let is_stored = after.used_approvals.iter().any(|used| {

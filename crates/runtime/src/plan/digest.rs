@@ -165,7 +165,9 @@ impl<'p> DigestedChange<'p> {
             diff,
             body,
             loss: loss.filter(|loss| !loss.depends_on_secret),
-            incarnation: incarnation.as_deref(),
+            // Only for an object that is removed: that of a written object changes with each of its versions,
+            // also when the plan does not.
+            incarnation: incarnation.as_deref().filter(|_| *kind == ChangeKind::Remove),
         }
     }
 }
@@ -248,7 +250,7 @@ mod tests {
             before: Some(5.into()),
             after: Some(8.into()),
         };
-        let mut change = Change::new(ChangeKind::Replace, object(name), "write card").with_diff([field]);
+        let mut change = Change::new(ChangeKind::Remove, object(name), "remove card").with_diff([field]);
         change.body = vec!["+ x: 1".into()];
         change.loss = Some(FieldLoss { lost: 1, of: 2, lists: 0, depends_on_secret: false });
         change.incarnation = Some("uid-1".to_owned());
@@ -341,6 +343,19 @@ mod tests {
             let (name, stage) = ("empty".to_owned(), PlanStage::default());
             plan.groups.push(StepGroup { name, stage, steps: Vec::new() });
         });
+    }
+
+    #[test]
+    fn the_version_of_a_written_object_is_in_no_digest() {
+        for kind in ChangeKind::ALL {
+            let of = |version: &str| {
+                edited(|plan| {
+                    let change = &mut plan.groups[0].steps[0].changes[0];
+                    (change.kind, change.incarnation) = (kind, Some(version.to_owned()));
+                })
+            };
+            assert_eq!(of("1") == of("2"), kind != ChangeKind::Remove, "{kind:?}");
+        }
     }
 
     #[test]

@@ -338,7 +338,7 @@ impl RoundRunner<'_> {
                     }
                 };
                 shard.first_plan.get_or_insert_with(|| Arc::clone(&outline));
-                Ok(PlannedShard { redactor, outline, ..planned })
+                Ok(PlannedShard { outline, redactor, ..planned })
             }
             Err(fault) => Err(redactor.fault(fault)),
         }

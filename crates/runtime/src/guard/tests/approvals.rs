@@ -194,11 +194,11 @@ fn a_single_use_that_cannot_be_stored_holds_the_removal() {
     assert_eq!(refusals(&guard.judge(&proposals, Err(&error))[0]), [Some(Refusal::unapproved(why))]);
     let mut judged = guard.judge(&proposals, Ok(&LedgerState::default()));
     assert_eq!(refusals(&judged[0]), [None]);
-    guard.hold_unreserved(&mut judged, &error);
+    RemovalGuard::hold_unreserved(&mut judged, &error);
     assert_eq!(refusals(&judged[0]), [Some(Refusal::unapproved(error.to_string()))]);
     // Other approvals do not need the ledger.
     let mut judged = guard_with(&[PLAIN]).judge(&proposals, Err(&error));
-    guard.hold_unreserved(&mut judged, &error);
+    RemovalGuard::hold_unreserved(&mut judged, &error);
     assert_eq!(refusals(&judged[0]), [None]);
 }
 
