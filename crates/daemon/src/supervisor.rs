@@ -244,10 +244,8 @@ impl Supervisor {
         }
         let records: Vec<RunRecord> = std::mem::take(&mut *planned.lock()).into_values().collect();
         let has_changes = |record: &RunRecord| record.shards.values().any(|shard| !shard.changes.is_empty());
-        let exit = match worst.is_success() && records.iter().any(has_changes) {
-            true => Exit::Changes,
-            false => Exit::Run(worst),
-        };
+        let has_changed = worst.is_success() && records.iter().any(has_changes);
+        let exit = if has_changed { Exit::Changes } else { Exit::Run(worst) };
         Ok((exit, Some(records)))
     }
 

@@ -19,8 +19,10 @@ use crate::key::ShardKey;
 use crate::meta::IntegrationMeta;
 use crate::options::Options;
 use crate::plan::{Change, HeldPlanChange, Plan, set_result};
-use crate::run::{Reservations, RunRequest, result_of, until_forced};
+use crate::reservation::Reservations;
+use crate::run_request::RunRequest;
 use crate::state::DeclaredState;
+use crate::step_effect::{result_of, until_forced};
 
 /// The early-exit state of a function: one shard, or several.
 pub type FunctionState = DeclaredState<serde_json::Value, (), serde_json::Value>;

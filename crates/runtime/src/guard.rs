@@ -24,16 +24,16 @@ use crate::key::{Scope, ShardKey};
 use crate::plan::{Change, ChangeKind, ObjectKey};
 use clearance::ClearanceContext;
 
+pub use crate::state::RemovalConsent;
 pub use approval::{
     Approval, ApprovalFile, Approvals, ApprovedRemoval, DEFAULT_APPROVAL_DAYS, Date, ObjectRef, Validity,
 };
 pub use budget::{Budget, Budgets};
 pub use clearance::{Clearance, SingleUse};
-pub use consent::RemovalConsent;
 pub use judged::{
     JudgedChange, JudgedGroup, JudgedShard, JudgedStep, PlannedSteps, Proposal, ShardFacts, ShardPlans,
 };
-pub use keys::{FieldLoss, KeyLimits};
+pub use keys::KeyLimits;
 pub use ledger::{
     HeldEntry, Ledger, LedgerEntry, LedgerError, LedgerSnapshot, LedgerState, MemoryLedger, ShardCount,
     StoreResult, UsedApproval,

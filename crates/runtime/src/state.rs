@@ -5,6 +5,7 @@
 //! list.
 
 mod comparison;
+mod consent;
 mod digest;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,11 +14,11 @@ use qontract_bundle::Sha256;
 use serde::Serialize;
 
 use crate::fault::Fault;
-use crate::guard::RemovalConsent;
 use crate::key::ShardKey;
 use crate::source_location::SourceLocation;
 
 pub use comparison::{Comparison, Difference, MAX_DIFFERENCES, compare};
+pub use consent::RemovalConsent;
 pub use digest::digest;
 
 /// The declared state of one shard, and the address of its target.

@@ -17,14 +17,14 @@ use crate::contract::{
 };
 use crate::data::Data;
 use crate::fault::Fault;
-use crate::guard::{Date, RemovalConsent};
+use crate::guard::Date;
 use crate::key::{Scope, ShardKey};
 use crate::meta::IntegrationMeta;
 use crate::options::Options;
 use crate::plan::{Change, ObjectKey, Plan};
 use crate::secrets::SecretLookup;
 use crate::source_location::SourceLocation;
-use crate::state::{Comparison, DeclaredState, DisabledReason, compare, digest};
+use crate::state::{Comparison, DeclaredState, DisabledReason, RemovalConsent, compare, digest};
 use crate::trust::TargetAddress;
 
 /// A value that only the integration that created it can interpret.

@@ -92,12 +92,11 @@ impl StagedIntegration for Accounts {
     ) -> Result<CurrentState<String>, Fault> {
         let mut current = BTreeMap::new();
         for server in &view.shard.target {
-            let observed = match read.trust.check(&address(server)) {
-                Err(fault) => Observed::Unknown(fault),
-                Ok(()) => {
-                    self.contacted.lock().unwrap().push(server.clone());
-                    Observed::Known(vec!["old".to_owned(), "other".to_owned()])
-                }
+            let observed = if let Err(fault) = read.trust.check(&address(server)) {
+                Observed::Unknown(fault)
+            } else {
+                self.contacted.lock().unwrap().push(server.clone());
+                Observed::Known(vec!["old".to_owned(), "other".to_owned()])
             };
             current.insert(scope(server), observed);
         }

@@ -14,9 +14,8 @@ use std::fmt;
 use qontract_bundle::Sha256;
 use serde::{Deserialize, Serialize};
 
-use super::{Change, ChangeKind, Hold, ObjectKey, Plan, PlanStage};
+use super::{Change, ChangeKind, FieldLoss, Hold, ObjectKey, Plan, PlanStage};
 use crate::field_diff::DiffEntry;
-use crate::guard::FieldLoss;
 use crate::key::ShardKey;
 use crate::state::digest;
 

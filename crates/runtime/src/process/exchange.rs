@@ -15,8 +15,8 @@ use qontract_child::{GRACE_PERIOD, ProcessGroup, Purpose};
 use serde_json::Value;
 
 use super::phase::ProgramPhase;
+use super::program::{Program, SANDBOX_VARIABLE, is_secret_name};
 use super::response_memory::{ResponseBytes, ResponseMemory};
-use super::{Program, SANDBOX_VARIABLE, is_secret_name};
 use crate::fault::Fault;
 
 /// Size of the end of stderr that is held in memory, in bytes.

@@ -8,14 +8,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ObjectDeclaration, ObjectShardDeclaration, ProcessState, ProgramTarget};
+use super::declaration::{LocatedShard, ProgramDeclaration, ProgramShard, ShardFault};
+use super::{ProcessState, ProgramTarget};
 use crate::fault::Fault;
-use crate::guard::RemovalConsent;
 use crate::key::{Scope, ShardKey};
 use crate::meta::Patience;
 use crate::plan::{Change, ChangeKind, Degradation, ObjectKey, Plan, PlanStage, Step, StepGroup, Wait};
 use crate::source_location::{SourceLocation, SourceLocations};
-use crate::state::{DeclaredState, DisabledReason, Shard};
+use crate::state::{DeclaredState, DisabledReason, RemovalConsent, Shard};
 use crate::type_erasure::{DesiredFact, DesiredKind};
 pub use texts::{ShownTexts, check_texts};
 
@@ -66,7 +66,7 @@ pub struct DescribeResponse {
     pub base: bool,
     /// How long a run waits for operations in progress.
     pub patience: Option<WirePatience>,
-    /// Whether it plans and applies its own steps, or only declares Kubernetes objects.
+    /// Whether it plans and applies its own steps, or only declares objects.
     #[serde(default)]
     pub form: ProgramForm,
 }
@@ -78,7 +78,7 @@ pub enum ProgramForm {
     /// `declare`, `plan` and `apply`.
     #[default]
     Steps,
-    /// Only `declare`: it declares Kubernetes objects, and qontract manages them.
+    /// Only `declare`: it declares objects, which an integration of qontract manages.
     Objects,
 }
 
@@ -185,33 +185,8 @@ struct WireShard {
     state: Value,
     place: Option<ResultPointer>,
     disabled: Option<String>,
-    may_remove: Option<WireConsent>,
-}
-
-/// The removals that a declaration approves as a whole.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum WireConsent {
-    /// All of them, except those of protected kinds.
-    Any(AnyKind),
-    /// Those of objects of these kinds.
-    Kinds(BTreeSet<String>),
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum AnyKind {
-    Any,
-}
-
-impl WireConsent {
-    fn consent(consent: Option<Self>) -> RemovalConsent {
-        match consent {
-            None => RemovalConsent::Named,
-            Some(Self::Any(AnyKind::Any)) => RemovalConsent::Any,
-            Some(Self::Kinds(kinds)) => RemovalConsent::Kinds(kinds),
-        }
-    }
+    #[serde(default)]
+    may_remove: RemovalConsent,
 }
 
 impl DeclareResponse {
@@ -238,12 +213,11 @@ impl DeclareResponse {
         for shard in self.shards {
             let place = shard.place.as_ref().and_then(find);
             let disabled = shard.disabled.map(|by| DisabledReason { by, place: place.clone() });
-            let consent = WireConsent::consent(shard.may_remove);
             let key = shard.key.key();
             let target = ProgramTarget { whole: shard.target, parts: shard.targets };
             // A target that is passed whole would not be judged by itself.
             let is_ambiguous = !target.whole.is_null() && !target.parts.is_empty();
-            let whole = Shard::new(target, shard.state, place.clone()).consent_to_removals(consent);
+            let whole = Shard::new(target, shard.state, place.clone()).consent_to_removals(shard.may_remove);
             declared.add(key.clone(), Shard { disabled, ..whole });
             if is_ambiguous {
                 let text = format!("`{key}` has both `target` and `targets`");
@@ -258,30 +232,17 @@ impl DeclareResponse {
     }
 }
 
-/// The response to `declare` of a program that declares Kubernetes objects.
+/// The response to `declare` of a program whose shards another integration manages.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DeclareObjectsResponse {
-    #[serde(default)]
-    shards: Vec<WireObjectShard>,
+#[serde(deny_unknown_fields, bound = "S: ProgramShard")]
+pub struct DeclareShardsResponse<S> {
+    #[serde(default = "Vec::new")]
+    shards: Vec<S>,
     #[serde(default)]
     faults: Vec<WireFault>,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WireObjectShard {
-    cluster: String,
-    namespace: String,
-    caller: Option<String>,
-    kinds: Vec<String>,
-    #[serde(default)]
-    objects: Vec<Value>,
-    place: Option<ResultPointer>,
-    may_remove: Option<WireConsent>,
-}
-
-impl DeclareObjectsResponse {
+impl<S: ProgramShard> DeclareShardsResponse<S> {
     /// Applies `redact` to the messages of faults.
     pub fn redacted(mut self, redact: impl Fn(&str) -> String) -> Self {
         for WireFault { text, hint, .. } in &mut self.faults {
@@ -292,19 +253,17 @@ impl DeclareObjectsResponse {
     }
 
     /// The declaration; locations are looked up in the locations of the query results.
-    pub fn into_declaration(self, places: &BTreeMap<String, SourceLocations>) -> ObjectDeclaration {
+    pub fn into_declaration(self, places: &BTreeMap<String, SourceLocations>) -> ProgramDeclaration<S> {
         let find = |at: &ResultPointer| Some(places.get(&at.query)?.of(&at.object)?.below(&at.below));
-        let shards = self.shards.into_iter().map(|shard| {
-            let WireObjectShard { cluster, namespace, caller, kinds, objects, place, may_remove } = shard;
-            let place = place.as_ref().and_then(find);
-            let consent = WireConsent::consent(may_remove);
-            ObjectShardDeclaration { cluster, namespace, caller, kinds, objects, place, consent }
+        let shards = self
+            .shards
+            .into_iter()
+            .map(|shard| LocatedShard { place: shard.pointer().and_then(find), shard });
+        let faults = self.faults.iter().map(|fault| ShardFault {
+            key: fault.key.key(),
+            fault: fault.fault(fault.place.as_ref().and_then(find)),
         });
-        let faults = self
-            .faults
-            .iter()
-            .map(|fault| (fault.key.key(), fault.fault(fault.place.as_ref().and_then(find))));
-        ObjectDeclaration { faults: faults.collect(), shards: shards.collect() }
+        ProgramDeclaration { faults: faults.collect(), shards: shards.collect() }
     }
 }
 

@@ -1,21 +1,20 @@
 //! Applies a plan, stage by stage.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::Future;
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 
 use super::deadline::with_deadline;
 use super::redaction::ShardRedactor;
-use super::{RunLimits, RunRequest};
 use crate::audit::{StepAttempt, WriteRecord};
 use crate::contract::{ApplyResult, WriteContext};
 use crate::fault::Fault;
 use crate::guard::{JudgedGroup, JudgedShard, JudgedStep, PlannedSteps};
 use crate::key::{Scope, ShardKey};
 use crate::plan::{Change, ObjectKey, StepResult};
-use crate::reconcile_loop::ShutdownSignal;
+use crate::run_request::{RunLimits, RunRequest};
+use crate::step_effect::{result_of, until_forced};
 use crate::type_erasure::{DynIntegration, OpaqueValue};
 use qontract_telemetry::activity;
 
@@ -188,27 +187,6 @@ async fn apply_group(
         }
     }
     done
-}
-
-/// Runs the effect of a step, and abandons it if a shutdown is forced.
-pub(crate) async fn until_forced<T>(
-    stop: &ShutdownSignal,
-    effect: impl Future<Output = Result<T, Fault>>,
-) -> Result<T, Fault> {
-    tokio::select! {
-        biased;
-        result = effect => result,
-        () = stop.forced() => Err(Fault::interrupted("interrupted; it may be partially applied")),
-    }
-}
-
-/// The step result of an effect.
-pub(crate) fn result_of<T>(applied: &Result<T, Fault>) -> StepResult {
-    match applied {
-        Ok(_) => StepResult::Done,
-        Err(fault) if fault.is_interrupted => StepResult::Interrupted,
-        Err(_) => StepResult::Failed,
-    }
 }
 
 fn is_interrupted<T>(applied: &Result<T, Fault>) -> bool {

@@ -7,13 +7,13 @@ use jiff::Timestamp;
 use qontract_access::Mode;
 use qontract_diagnostics::pluralize;
 
-use super::Bodies;
 use super::redaction::ShardRedactor;
 use crate::fault::Fault;
 use crate::guard::{Clearance, JudgedChange, JudgedShard, PlannedSteps, ShardFacts};
 use crate::key::ShardKey;
 use crate::outcome::ShardOutcome;
 use crate::plan::{Change, ChangeKind, HeldPlanChange, Hold, Plan, PlanDigest, PlanOutline, StepGroup};
+use crate::run_request::Bodies;
 use crate::type_erasure::OpaqueValue;
 
 /// A shard with its plan of one pass.

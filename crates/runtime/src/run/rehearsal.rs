@@ -3,13 +3,13 @@
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 
-use super::RunLimits;
 use super::deadline::with_deadline;
 use super::redaction::ShardRedactor;
 use crate::contract::{ReadContext, RehearsalResult};
 use crate::fault::Fault;
 use crate::guard::{JudgedShard, JudgedStep, PlannedSteps};
 use crate::plan::Step;
+use crate::run_request::RunLimits;
 use crate::type_erasure::{DynIntegration, OpaqueValue};
 
 /// The results of rehearsing the steps of a plan.

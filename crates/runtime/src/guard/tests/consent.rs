@@ -2,6 +2,7 @@
 //! approved.
 
 use super::*;
+use crate::plan::FieldLoss;
 
 fn consenting(consent: &RemovalConsent, there: usize) -> ShardFacts {
     ShardFacts { consent: consent.clone(), ..facts(there) }

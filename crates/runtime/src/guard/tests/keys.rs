@@ -1,6 +1,7 @@
 //! Changes that count as removals because objects lose keys.
 
 use super::*;
+use crate::plan::FieldLoss;
 
 /// A change of the object `name` that loses this many of its keys.
 fn change(kind: &str, name: &str, [lost, of]: [usize; 2]) -> Vec<Change> {

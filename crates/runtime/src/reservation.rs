@@ -6,8 +6,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use qontract_access::Permits;
 
-use super::RunRequest;
 use crate::guard::{JudgedShard, LedgerError, LedgerState, PlannedSteps, RemovalGuard, StoreResult};
+use crate::run_request::RunRequest;
 
 /// Maximum number of attempts to judge a plan and store the ledger, if other processes store it concurrently.
 const MAX_ATTEMPTS: u32 = 200;
