@@ -286,12 +286,13 @@ mod tests {
         plan.digest()
     }
 
+    fn first(plan: &mut Plan<()>) -> &mut Change {
+        &mut plan.groups[0].steps[0].changes[0]
+    }
+
     #[test]
     fn a_plan_that_differs_in_one_field_has_another_digest() {
         let differs = |edit: fn(&mut Plan<()>)| assert_ne!(edited(edit), plan().digest());
-        fn first(plan: &mut Plan<()>) -> &mut Change {
-            &mut plan.groups[0].steps[0].changes[0]
-        }
         differs(|plan| first(plan).kind = ChangeKind::Change);
         differs(|plan| first(plan).object.name.push('x'));
         differs(|plan| first(plan).object.kind.push('x'));

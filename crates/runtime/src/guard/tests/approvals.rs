@@ -122,7 +122,7 @@ fn an_approval_for_a_single_use_is_used_once() {
     let proposals = removing("uid-2");
     let judged = guard.judge(&proposals, Ok(&gone)).remove(0);
     let mismatch =
-        judged.steps().flat_map(|step| step.judged_changes()).find_map(|one| one.clearance.mismatch());
+        judged.steps().flat_map(JudgedStep::judged_changes).find_map(|one| one.clearance.mismatch());
     assert_eq!(
         mismatch,
         Some(

@@ -24,7 +24,8 @@ fn consent_approves_removals_past_the_budgets_but_not_of_protected_kinds() {
     check(RemovalConsent::kinds(["ConfigMap"]), "-Namespace:n", 1);
     check(RemovalConsent::kinds(["Namespace"]), "-Namespace:n ±Namespace:m", 0);
     // What is approved does not use the budget of the rest.
-    let mixed = format!("{} {}", many, (0..10).map(|name| format!("-Secret:s{name} ")).collect::<String>());
+    let mixed =
+        format!("{} {}", many, (0..10).map(|name| format!("-Secret:s{name}")).collect::<Vec<_>>().join(" "));
     check(RemovalConsent::kinds(["ConfigMap"]), &mixed, 0);
     check(RemovalConsent::kinds(["ConfigMap"]), &format!("{mixed} -Secret:one-more"), 11);
 }
