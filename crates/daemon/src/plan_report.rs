@@ -106,6 +106,7 @@ pub fn integration(record: &RunRecord) -> IntegrationReport {
     IntegrationReport {
         integration: record.integration.clone(),
         run: Some(record.run.clone()),
+        plan_digest: record.plan_digest.as_ref().map(ToString::to_string),
         status: status(record, &totals),
         totals,
         causes: record.causes.iter().map(|cause| cause_location(record, cause)).collect(),
@@ -133,6 +134,7 @@ pub fn unstarted(name: &str, error: &anyhow::Error) -> IntegrationReport {
     IntegrationReport {
         integration: name.to_owned(),
         run: None,
+        plan_digest: None,
         status: ReportStatus::Failed,
         totals: Totals::of(&[], &errors),
         causes: Vec::new(),
@@ -308,7 +310,7 @@ fn change(shard: &str, planned: &ChangeRecord) -> ReportedChange {
         notes,
         trailing_notes,
         location: planned.place.as_deref().map(Location::parse),
-        held: planned.why.clone(),
+        held: planned.reason(),
         approvable: planned.is_held(),
         result: match planned.result {
             StepResult::Planned => None,

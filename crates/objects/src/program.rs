@@ -79,6 +79,10 @@ impl ObjectIntegration for ObjectProgram {
         Ok(declared)
     }
 
+    fn has_callers(&self) -> bool {
+        true
+    }
+
     fn callers(&self, data: &Data) -> Result<Callers, Fault> {
         let declaration = self.declaration(data, &Options::default())?;
         let mut callers = BTreeSet::new();
@@ -111,7 +115,8 @@ impl LocatedNamespace {
         integration: &str,
         located: LocatedShard<WireObjectShard>,
     ) -> Result<Shard<qontract_client_kubernetes::Cluster, DeclaredObjects>, Fault> {
-        let LocatedShard { shard: WireObjectShard { kinds, objects, caller, .. }, place } = located;
+        let LocatedShard { shard: WireObjectShard { kinds, objects, caller, may_remove, .. }, place } =
+            located;
         if caller.as_deref() == Some("") {
             return Err(Fault::author("the caller is empty").at(place));
         }
@@ -125,6 +130,7 @@ impl LocatedNamespace {
         let cluster = self.target.cluster().map_err(|why| Fault::author(why).at(self.place.clone()))?;
         let state = DeclaredObjects { kinds: parsed, objects, ..DeclaredObjects::default() };
         let disabled = self.disabled(integration);
-        Ok(Shard { disabled, ..Shard::new(cluster, state, place.or_else(|| self.place.clone())) })
+        let shard = Shard::new(cluster, state, place.or_else(|| self.place.clone()));
+        Ok(Shard { disabled, ..shard.consent_to_removals(may_remove) })
     }
 }

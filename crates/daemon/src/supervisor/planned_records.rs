@@ -9,7 +9,7 @@ use qontract_telemetry::log::LogLine;
 
 use crate::audit::WriteObserver;
 use crate::reporter::{ChangeCounts, LoopReporter};
-use crate::runner::RunObserver;
+use crate::runner::{EndedRun, RunObserver};
 
 /// The records of dry runs, by integration.
 #[derive(Default)]
@@ -52,9 +52,9 @@ impl WriteObserver for RecordCollector {
 }
 
 impl RunObserver for RecordCollector {
-    fn ran(&self, integration: &str, run: Result<&RunRecord, &anyhow::Error>) {
+    fn ran(&self, integration: &str, run: Result<EndedRun<'_>, &anyhow::Error>) {
         match run {
-            Ok(record) => drop(self.planned.lock().insert(integration.to_owned(), record.clone())),
+            Ok(run) => drop(self.planned.lock().insert(integration.to_owned(), run.record.clone())),
             Err(_) => self.reporter.ran(integration, run),
         }
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 mod adapter;
+mod callers;
 mod canaries;
 mod faults_real_cluster;
 mod kinds;

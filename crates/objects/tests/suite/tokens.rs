@@ -11,7 +11,9 @@ use qontract_client_kubernetes::{
 };
 use qontract_inventory::{Callers, Owner};
 use qontract_objects::{ManagedKind, ManagedScope, ObjectReconciler};
-use qontract_runtime::{Data, IntegrationMeta, Observed, QueryPolicy, ReadContext, RoundCache, ShardSecrets};
+use qontract_runtime::{
+    AddressTrust, Data, IntegrationMeta, Observed, QueryPolicy, ReadContext, RoundCache, ShardSecrets,
+};
 use qontract_testkit::{Scratch, permits};
 
 use crate::support::test_integration::source;
@@ -119,6 +121,7 @@ fn managed_scope(token: &str) -> Arc<ManagedScope> {
         owner: Arc::new(Owner::of("openshift-resources", None).unwrap()),
         callers: Arc::new(Callers::Unknown),
         adopts_unmarked: false,
+        is_shared: false,
     })
 }
 
@@ -136,6 +139,7 @@ async fn results_for_one_token_are_not_used_for_another() {
             base: None,
             now: jiff::Timestamp::UNIX_EPOCH,
             secrets: ShardSecrets::default(),
+            trust: AddressTrust::default(),
         };
         for token in order {
             let current = reconciler.observe(&read, &managed_scope(token), &[]).await;

@@ -48,5 +48,6 @@ mod serve;
 mod shutdown;
 mod support;
 mod templates;
+mod trust;
 mod up;
 mod waits;

@@ -118,6 +118,7 @@ impl TestIntegration {
             owner: Arc::clone(&self.owner),
             callers: Arc::clone(&self.callers),
             adopts_unmarked: false,
+            is_shared: false,
         })
     }
 
