@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use qontract_access::{ReadPermit, WritePermit};
+use qontract_access::{Mode, ReadPermit, WritePermit};
 
 use crate::error::KubernetesError;
 use crate::object::{ApiResource, Cluster, Kind, Object, ObjectAddress, ObjectVersion};
@@ -55,12 +55,30 @@ use read::read_object;
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     root: PathBuf,
+    mode: Mode,
 }
 
 impl Sandbox {
     /// The sandbox in `root`.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self { root: root.into(), mode: Mode::Real }
+    }
+
+    /// The same sandbox for the run of this permit: in a dry run, writes are refused, whichever permit is
+    /// passed.
+    #[must_use]
+    pub fn for_run(&self, permit: &ReadPermit) -> Self {
+        Self { mode: permit.mode(), ..self.clone() }
+    }
+
+    /// Refuses a write in a dry run.
+    fn refuse_dry_run(&self) -> Result<(), KubernetesError> {
+        match self.mode {
+            Mode::Real => Ok(()),
+            Mode::DryRun => {
+                Err(KubernetesError::Unsupported { what: "a write".to_owned(), by: "a sandbox in a dry run" })
+            }
+        }
     }
 
     fn folder(&self, cluster: &Cluster) -> Result<ClusterDir, KubernetesError> {
@@ -145,7 +163,11 @@ impl ObjectWriter for Sandbox {
         manager: &'a str,
         draft: &'a ObjectDraft,
     ) -> BoxFuture<'a, Result<(), KubernetesError>> {
-        async move { self.put_now(cluster, manager, draft) }.boxed()
+        async move {
+            self.refuse_dry_run()?;
+            self.put_now(cluster, manager, draft)
+        }
+        .boxed()
     }
 
     fn remove<'a>(
@@ -155,7 +177,11 @@ impl ObjectWriter for Sandbox {
         address: &'a ObjectAddress,
         version: &'a ObjectVersion,
     ) -> BoxFuture<'a, Result<(), KubernetesError>> {
-        async move { self.remove_now(cluster, address, version) }.boxed()
+        async move {
+            self.refuse_dry_run()?;
+            self.remove_now(cluster, address, version)
+        }
+        .boxed()
     }
 
     fn restart<'a>(
@@ -164,6 +190,10 @@ impl ObjectWriter for Sandbox {
         cluster: &'a Cluster,
         restart: &'a WorkloadRestart,
     ) -> BoxFuture<'a, Result<(), KubernetesError>> {
-        async move { self.restart_now(cluster, restart) }.boxed()
+        async move {
+            self.refuse_dry_run()?;
+            self.restart_now(cluster, restart)
+        }
+        .boxed()
     }
 }
