@@ -9,6 +9,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Certificate, Identity};
 use tokio::time::{Instant, sleep, timeout_at};
 
+use crate::actions::ReadActions;
 use crate::attempt::attempt;
 use crate::error::HttpError;
 use crate::guard::{RequestPolicy, SafePost, origin};
@@ -88,7 +89,13 @@ impl Http {
         Self { guard: Arc::new(RequestPolicy::clone(&self.guard).with_rehearsal(rehearsal)), ..self.clone() }
     }
 
-    /// Sends a read: `GET`, `HEAD`, `OPTIONS`, a `POST` on the allow-list, or a rehearsal.
+    /// Judges requests to this API by their actions.
+    #[must_use]
+    pub fn with_read_actions(&self, actions: ReadActions) -> Self {
+        Self { guard: Arc::new(RequestPolicy::clone(&self.guard).with_read_actions(actions)), ..self.clone() }
+    }
+
+    /// Sends a read: `GET`, `HEAD`, `OPTIONS`, a `POST` on the allow-list, a listed action, or a rehearsal.
     pub async fn read(&self, _permit: &ReadPermit, request: Request) -> Result<Response, HttpError> {
         self.call(Access::Read, request).await
     }
@@ -104,7 +111,7 @@ impl Http {
     }
 
     async fn call(&self, access: Access, request: Request) -> Result<Response, HttpError> {
-        self.guard.check(self.mode, request.method(), request.url(), access)?;
+        self.guard.check_request(self.mode, &request, access)?;
         let prepared = request.prepare(access)?;
         if let Some(error) = &self.shared.tls_error
             && prepared.request.url().scheme() == "https"

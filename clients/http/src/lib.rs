@@ -22,6 +22,7 @@
 //! }
 //! ```
 
+mod actions;
 mod attempt;
 mod cause;
 mod error;
@@ -35,6 +36,7 @@ mod retry;
 mod secret;
 mod settings;
 
+pub use actions::{EC2_READS, ReadActions, SQS_READS, STS_READS};
 pub use cause::cause;
 pub use error::{Call, HttpError};
 pub use guard::{GuardRefusal, RequestPolicy, SafePost};

@@ -1,5 +1,6 @@
 //! The stack against real servers on the loopback interface.
 
+mod aws;
 mod dry_run;
 mod limits;
 mod loopback;
