@@ -4,7 +4,7 @@
 //! of known targets. At an API whose actions are listed, only a `POST` of an action on the list is a read, and
 //! no other method is sent.
 
-use qontract_access::{Access, Mode};
+use qontract_access::{Access, Mode, WriteBounds};
 use reqwest::{Method, Url};
 
 use crate::actions::ReadActions;
@@ -47,6 +47,14 @@ pub enum GuardRefusal {
     /// The target accepts writes by every method, so that only `POST` is sent.
     #[error("{0} is refused: this API may execute an action by any method, so only POST is allowed")]
     NotPost(Call),
+    /// The Write half tried to send a request that the bounds of its permit do not cover.
+    #[error("{call} is refused: this run may write only {bounds}")]
+    OutOfBounds {
+        /// The call.
+        call: Call,
+        /// The bounds.
+        bounds: String,
+    },
 }
 
 /// Decides which requests may be sent.
@@ -108,6 +116,15 @@ impl RequestPolicy {
             (Access::Write, Mode::DryRun) => Err(GuardRefusal::DryRun(call())),
             (Access::Write, Mode::Real) => Ok(()),
         }
+    }
+
+    /// Checks whether a permit with these bounds covers a write. A request that only reads needs no bound.
+    pub fn check_bounds(&self, request: &Request, bounds: &WriteBounds) -> Result<(), GuardRefusal> {
+        let url = request.url();
+        if self.is_read(request) || bounds.covers(request.method().as_str(), &origin(url), url.path()) {
+            return Ok(());
+        }
+        Err(GuardRefusal::OutOfBounds { call: Call::new(request.method(), url), bounds: bounds.to_string() })
     }
 
     /// Whether the actions of the API at this URL are listed.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use qontract_access::{Access, AccessPermit, Mode, ReadPermit, WritePermit};
+use qontract_access::{AccessPermit, Mode, ReadPermit, WritePermit};
 use qontract_telemetry::activity;
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Identity};
@@ -96,22 +96,25 @@ impl Http {
     }
 
     /// Sends a read: `GET`, `HEAD`, `OPTIONS`, a `POST` on the allow-list, a listed action, or a rehearsal.
-    pub async fn read(&self, _permit: &ReadPermit, request: Request) -> Result<Response, HttpError> {
-        self.call(Access::Read, request).await
+    pub async fn read(&self, permit: &ReadPermit, request: Request) -> Result<Response, HttpError> {
+        self.send(AccessPermit::Read(permit), request).await
     }
 
-    /// Sends a write with any method. In a dry run it is refused.
-    pub async fn write(&self, _permit: &WritePermit, request: Request) -> Result<Response, HttpError> {
-        self.call(Access::Write, request).await
+    /// Sends a write with any method. In a dry run it is refused, and so is a write outside of the bounds of the
+    /// permit.
+    pub async fn write(&self, permit: &WritePermit, request: Request) -> Result<Response, HttpError> {
+        self.send(AccessPermit::Write(permit), request).await
     }
 
     /// Sends a read or a write, depending on the permit.
     pub async fn send(&self, permit: AccessPermit<'_>, request: Request) -> Result<Response, HttpError> {
-        self.call(permit.access(), request).await
-    }
-
-    async fn call(&self, access: Access, request: Request) -> Result<Response, HttpError> {
+        let access = permit.access();
         self.guard.check_request(self.mode, &request, access)?;
+        if let AccessPermit::Write(permit) = permit
+            && let Some(bounds) = permit.bounds()
+        {
+            self.guard.check_bounds(&request, bounds)?;
+        }
         let prepared = request.prepare(access)?;
         if let Some(error) = &self.shared.tls_error
             && prepared.request.url().scheme() == "https"

@@ -400,6 +400,10 @@ impl DynIntegration for ProcessIntegration {
         action: &'a OpaqueValue,
     ) -> BoxFuture<'a, Result<ApplyResult, Fault>> {
         async move {
+            if let Some(bounds) = write.permit.bounds() {
+                let text = format!("a program is not started: this run may write only {bounds}");
+                return Err(Fault::guard(text));
+            }
             let request = json!({"run": write.run, "action": downcast::<Value>(&**action)});
             let effect = self.request::<wire::ApplyResponse>("apply", request, WriteAccess::Yes).await?.value;
             Ok(if effect.stale { ApplyResult::Stale } else { ApplyResult::Done })

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use qontract_access::{Mode, Permits};
+use qontract_access::{Mode, Permits, WriteBounds};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -80,6 +80,8 @@ pub struct RunRequest {
     pub run: String,
     /// Whether the run may write to targets.
     pub mode: Mode,
+    /// The only requests that a real run may write; without bounds, it may write everywhere.
+    pub write_bounds: Option<Arc<WriteBounds>>,
     /// The data to reconcile.
     pub head: Arc<dyn BundleReader>,
     /// The data before a proposed change, if two bundles are compared.
@@ -167,6 +169,7 @@ impl RunRequest {
         Self {
             run: run.into(),
             mode,
+            write_bounds: None,
             head,
             base: None,
             options: Options::default(),
@@ -251,7 +254,7 @@ impl RunRequest {
 #[expect(clippy::disallowed_methods, reason = "the runner creates the permits, once per run")]
 pub async fn run(integration: &Integration, request: &RunRequest) -> RunOutcome {
     let mut outcome = begin(integration, request);
-    let permits = qontract_access::mint(request.mode);
+    let permits = qontract_access::mint_within(request.mode, request.write_bounds.clone());
     let data = match preflight::permitted_data(integration, request, &mut outcome) {
         Ok(data) => data,
         Err(fault) => {
@@ -271,6 +274,11 @@ pub async fn run(integration: &Integration, request: &RunRequest) -> RunOutcome 
     outcome
 }
 
+/// The decision that records the bounds of a run.
+fn bounds_decision(bounds: &WriteBounds) -> Decision {
+    Decision { text: format!("writes only {bounds}"), places: Vec::new() }
+}
+
 fn begin(integration: &Integration, request: &RunRequest) -> RunOutcome {
     let pinned = |source: &dyn BundleReader| PinnedBundle {
         sha: source.sha().to_owned(),
@@ -285,7 +293,7 @@ fn begin(integration: &Integration, request: &RunRequest) -> RunOutcome {
         base: request.base.as_deref().map(pinned),
         options: request.options.clone(),
         slot: request.slot,
-        decisions: Vec::new(),
+        decisions: request.write_bounds.iter().map(|bounds| bounds_decision(bounds)).collect(),
         causes: Vec::new(),
         renamed: BTreeMap::new(),
         shards: BTreeMap::new(),

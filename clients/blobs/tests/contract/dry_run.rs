@@ -1,11 +1,11 @@
 //! A dry run writes nothing, whichever permit is passed.
 
-use qontract_access::Mode;
+use qontract_access::{Mode, WriteBounds};
 use qontract_client_blobs::{
     BlobContent, BlobReader as _, BlobWriter as _, BlobsError, Directory, Precondition,
 };
 use qontract_testkit::aws::TestAws;
-use qontract_testkit::{Scratch, permits};
+use qontract_testkit::{Scratch, bounded_permits, permits};
 
 use crate::stores::{key, s3};
 
@@ -46,4 +46,18 @@ async fn a_directory_is_not_written_in_a_dry_run() {
     real.put(&stolen, &name, &content, &Precondition::Any).await.unwrap();
     assert!(directory.delete(&stolen, &name, None).await.is_err());
     assert_eq!(directory.get(&dry, &name).await.unwrap().unwrap().bytes, b"new");
+}
+
+#[tokio::test]
+async fn a_bounded_permit_writes_no_blob() {
+    let server = TestAws::start();
+    server.bucket("bucket");
+    let bucket = s3(&server, "bucket", Mode::Real).await;
+    let permits = bounded_permits(WriteBounds::new([]));
+    let (name, permit) = (key("x"), permits.write.unwrap());
+    let content = BlobContent::new("new");
+    let error = bucket.put(&permit, &name, &content, &Precondition::Any).await.unwrap_err();
+    assert_eq!(error.to_string(), "writing to bucket `bucket` is refused: this run may write only nothing");
+    assert!(bucket.delete(&permit, &name, None).await.is_err());
+    assert_eq!(bucket.get(&permits.read, &name).await.unwrap(), None);
 }
