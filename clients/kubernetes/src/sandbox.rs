@@ -9,7 +9,10 @@ mod record;
 mod rollout;
 mod write;
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -56,12 +59,14 @@ use read::read_object;
 pub struct Sandbox {
     root: PathBuf,
     mode: Mode,
+    /// The number of writes after which the process aborts.
+    remaining_writes: Option<Arc<AtomicU32>>,
 }
 
 impl Sandbox {
     /// The sandbox in `root`.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), mode: Mode::Real }
+        Self { root: root.into(), mode: Mode::Real, remaining_writes: None }
     }
 
     /// The same sandbox for the run of this permit: in a dry run, writes are refused, whichever permit is
@@ -69,6 +74,20 @@ impl Sandbox {
     #[must_use]
     pub fn for_run(&self, permit: &ReadPermit) -> Self {
         Self { mode: permit.mode(), ..self.clone() }
+    }
+
+    /// Aborts the process after this number of writes, as a crash would. For tests.
+    #[must_use]
+    pub fn aborting_after(self, writes: NonZeroU32) -> Self {
+        Self { remaining_writes: Some(Arc::new(AtomicU32::new(writes.get()))), ..self }
+    }
+
+    /// Counts a write.
+    fn count_write(&self) {
+        let remaining = self.remaining_writes.as_ref().map(|writes| writes.fetch_sub(1, Ordering::SeqCst));
+        if remaining == Some(1) {
+            std::process::abort();
+        }
     }
 
     /// Refuses a write in a dry run.
@@ -165,7 +184,9 @@ impl ObjectWriter for Sandbox {
     ) -> BoxFuture<'a, Result<(), KubernetesError>> {
         async move {
             self.refuse_dry_run()?;
-            self.put_now(cluster, manager, draft)
+            self.put_now(cluster, manager, draft)?;
+            self.count_write();
+            Ok(())
         }
         .boxed()
     }
@@ -179,7 +200,9 @@ impl ObjectWriter for Sandbox {
     ) -> BoxFuture<'a, Result<(), KubernetesError>> {
         async move {
             self.refuse_dry_run()?;
-            self.remove_now(cluster, address, version)
+            self.remove_now(cluster, address, version)?;
+            self.count_write();
+            Ok(())
         }
         .boxed()
     }
@@ -192,7 +215,9 @@ impl ObjectWriter for Sandbox {
     ) -> BoxFuture<'a, Result<(), KubernetesError>> {
         async move {
             self.refuse_dry_run()?;
-            self.restart_now(cluster, restart)
+            self.restart_now(cluster, restart)?;
+            self.count_write();
+            Ok(())
         }
         .boxed()
     }

@@ -297,6 +297,13 @@ pub const VARIABLES: &[Variable] = &[
     ),
     Variable::new(
         ReadBy::Everything,
+        "QONTRACT_SANDBOX_CLOCK, QONTRACT_SANDBOX_KILL_AFTER",
+        "time in RFC 3339; number",
+        "none",
+        "for tests in a sandbox, refused without one: the time of the runs, and the number of written objects after which the process aborts",
+    ),
+    Variable::new(
+        ReadBy::Everything,
         "HTTPS_PROXY, HTTP_PROXY, NO_PROXY",
         "URL; list of hosts",
         "none",

@@ -13,6 +13,7 @@ use crate::audit::{AuditLog, WriteObserver};
 use crate::line_cache::LineCache;
 use crate::pinned_data::{ComparedData, PinnedData};
 use crate::run_store::RunStore;
+use crate::simulation;
 use crate::step_file::{self, RunInfo, StepFile};
 
 /// A clock before the year 2020 was never set.
@@ -46,7 +47,7 @@ impl RunSetup<'_> {
     /// Starts the run now.
     pub fn start(self) -> anyhow::Result<StartedRun> {
         let Self { integration, mode, head, runs, ledger, observer } = self;
-        let (began, now) = checked_clock(SystemTime::now())?;
+        let (began, now) = checked_clock(simulation::now()?)?;
         let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
         let run = run_id(integration, began, now);
         if mode == Mode::Real {

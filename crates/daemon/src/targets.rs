@@ -26,6 +26,7 @@ use sandbox::SandboxFolders;
 
 use crate::exit::UsageError;
 use crate::program_log::ProgramLog;
+use crate::simulation;
 
 pub use clusters::RealClusters;
 pub use modes::ClientModes;
@@ -76,14 +77,21 @@ impl Targets {
     ) -> anyhow::Result<Self> {
         let modes = modes.into();
         let folder = config.sandbox_folder(sandbox.folder);
+        if folder.is_none() {
+            simulation::refuse()?;
+        }
         let secrets = match folder {
             Some(folder) => sandbox_secret_store(config, folder, sandbox.repo, modes)?,
             None => secret_store(config, modes.secrets)?,
         };
         let kubernetes: Option<Arc<dyn Kubernetes>> = match (folder, &config.kubernetes) {
             (Some(folder), _) => {
-                let sandbox = Sandbox::new(PathBuf::from(folder));
-                Some(Arc::new(sandbox.for_run(&ReadPermit::for_targets(modes.kubernetes))))
+                let permit = ReadPermit::for_targets(modes.kubernetes);
+                let sandbox = Sandbox::new(PathBuf::from(folder)).for_run(&permit);
+                Some(match simulation::kill_after()? {
+                    Some(writes) => Arc::new(sandbox.aborting_after(writes)),
+                    None => Arc::new(sandbox),
+                })
             }
             (None, Some(table)) => {
                 Some(Arc::new(clusters::real_clusters(table, modes.kubernetes, Arc::clone(&secrets) as _)?))

@@ -17,7 +17,7 @@ mod wait;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use case::Case;
+pub use case::{Case, CaseFault, CaseStep};
 pub use loopback::{Loopback, Reply};
 pub use ports::{free_port, free_ports};
 pub use process::{Leftover, Process, tool};

@@ -45,6 +45,7 @@ mod screen;
 mod secret_store;
 mod serve;
 mod shutdown;
+mod simulation;
 mod support;
 mod templates;
 mod up;
