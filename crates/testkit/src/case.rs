@@ -234,7 +234,7 @@ mod tests {
         let first = &case.steps[&Duration::from_secs(90)];
         assert_eq!((first.exit, first.files["data/a.yml"].as_str()), ((0, 75), "name: a\n"));
         assert_eq!((&first.flags[..], first.plan.as_deref()), (&["--wait".to_owned()][..], None));
-        let second = &case.steps[&Duration::from_secs(600)];
+        let second = &case.steps[&Duration::from_mins(10)];
         assert_eq!(second.removed, ["data/a.yml"]);
         assert_eq!(second.faults, [CaseFault::Truncate("blobs/a".to_owned()), CaseFault::KillAfterWrite(3)]);
     }

@@ -10,9 +10,9 @@ use crate::{run, settings};
 /// The stack of a real run, and a permit for `PUT` and `POST` below `/mr/12/` of this server.
 fn bounded(server: &Loopback) -> (Http, WritePermit) {
     let origin = server.url("/").origin().ascii_serialization();
-    let bounds = WriteBounds::new([WriteBound::new(&origin, &["PUT", "POST"], "/mr/12/").unwrap()]);
+    let bounds = WriteBounds::new([WriteBound::new(&origin, &["PUT", "POST"], "/mr/12/").expect("a bound")]);
     let permits = bounded_permits(bounds);
-    (Http::new(&permits.read, settings()).unwrap(), permits.write.unwrap())
+    (Http::new(&permits.read, settings()).expect("a stack"), permits.write.expect("a real run"))
 }
 
 #[tokio::test]
