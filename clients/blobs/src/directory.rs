@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use qontract_access::{ReadPermit, WritePermit};
+use qontract_access::{Mode, ReadPermit, WritePermit};
 use rustix::fs::OFlags;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Mutex;
@@ -43,12 +43,28 @@ pub struct Directory {
     root: Arc<Path>,
     /// Serializes the writers of this process, so that only one of them blocks a thread on the lock file.
     write_lock: Arc<Mutex<()>>,
+    mode: Mode,
 }
 
 impl Directory {
     /// A store in the directory `root`, which the first write creates.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into().into(), write_lock: Arc::default() }
+        Self { root: root.into().into(), write_lock: Arc::default(), mode: Mode::Real }
+    }
+
+    /// The same store for the run of this permit: in a dry run, writes are refused, whichever permit is
+    /// passed.
+    #[must_use]
+    pub fn for_run(&self, permit: &ReadPermit) -> Self {
+        Self { mode: permit.mode(), ..self.clone() }
+    }
+
+    /// Refuses a write in a dry run.
+    fn refuse_dry_run(&self) -> Result<(), BlobsError> {
+        match self.mode {
+            Mode::Real => Ok(()),
+            Mode::DryRun => Err(BlobsError::Unsupported("a dry run does not write blobs".to_owned())),
+        }
     }
 
     /// Runs file operations on a blocking thread.
@@ -298,6 +314,7 @@ impl BlobWriter for Directory {
     ) -> BoxFuture<'a, Result<Etag, BlobsError>> {
         let (key, content, precondition) = (key.clone(), content.clone(), precondition.clone());
         async move {
+            self.refuse_dry_run()?;
             let _turn = self.write_lock.lock().await;
             self.run_blocking(move |folder| folder.put(&key, &content, &precondition)).await
         }
@@ -312,6 +329,7 @@ impl BlobWriter for Directory {
     ) -> BoxFuture<'a, Result<(), BlobsError>> {
         let (key, expected) = (key.clone(), expected.cloned());
         async move {
+            self.refuse_dry_run()?;
             let _turn = self.write_lock.lock().await;
             self.run_blocking(move |folder| folder.delete(&key, expected.as_ref())).await
         }

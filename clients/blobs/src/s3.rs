@@ -1,7 +1,7 @@
 //! S3 and compatible servers, through the AWS SDK.
 //!
 //! **Invariant:** in a dry run an interceptor in the SDK refuses everything but `GET`, `HEAD` and `OPTIONS`,
-//! whichever permit is passed.
+//! whichever permit is passed; a write with a bounded permit is refused.
 
 mod endpoint;
 mod failure;
@@ -76,6 +76,15 @@ impl S3 {
         ]);
         let builder = builder.retry_classifier(NoRetryOfTooLarge);
         Self { client: Client::from_conf(builder.build()), mode, shared }
+    }
+
+    /// Refuses a write with a bounded permit: the requests of the SDK are not compared with its bounds.
+    fn refuse_bounded(&self, permit: &WritePermit) -> Result<(), BlobsError> {
+        let Some(bounds) = permit.bounds() else { return Ok(()) };
+        let bucket = &self.shared.settings.bucket;
+        Err(BlobsError::Unsupported(format!(
+            "writing to bucket `{bucket}` is refused: this run may write only {bounds}"
+        )))
     }
 
     /// Waits for a permit of the concurrency limit.
@@ -300,12 +309,13 @@ impl BlobReader for S3 {
 impl BlobWriter for S3 {
     fn put<'a>(
         &'a self,
-        _: &'a WritePermit,
+        permit: &'a WritePermit,
         key: &'a BlobKey,
         content: &'a BlobContent,
         precondition: &'a Precondition,
     ) -> BoxFuture<'a, Result<Etag, BlobsError>> {
         async move {
+            self.refuse_bounded(permit)?;
             let _permit = self.acquire().await?;
             self.store(key, content, precondition).await
         }
@@ -314,11 +324,12 @@ impl BlobWriter for S3 {
 
     fn delete<'a>(
         &'a self,
-        _: &'a WritePermit,
+        permit: &'a WritePermit,
         key: &'a BlobKey,
         expected: Option<&'a Etag>,
     ) -> BoxFuture<'a, Result<(), BlobsError>> {
         async move {
+            self.refuse_bounded(permit)?;
             let _permit = self.acquire().await?;
             self.remove(key, expected).await
         }

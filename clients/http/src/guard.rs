@@ -1,13 +1,16 @@
 //! The guard: decides which requests a run may send. Pure, so that other HTTP stacks can use it as well.
 //!
 //! **Invariant:** in a dry run no unsafe method is allowed, except a `POST` on the allow-list and rehearsals
-//! of known targets.
+//! of known targets. At an API whose actions are listed, only a `POST` of an action on the list is a read, and
+//! no other method is sent.
 
-use qontract_access::{Access, Mode};
+use qontract_access::{Access, Mode, WriteBounds};
 use reqwest::{Method, Url};
 
+use crate::actions::ReadActions;
 use crate::call::{Call, origin};
 use crate::rehearsal::SafeRehearsal;
+use crate::request::Request;
 
 /// An endpoint where `POST` only reads: GraphQL queries, logins.
 ///
@@ -41,6 +44,17 @@ pub enum GuardRefusal {
     /// The Write half tried to send a request in a dry run.
     #[error("{0} is refused: this is a dry run")]
     DryRun(Call),
+    /// The target accepts writes by every method, so that only `POST` is sent.
+    #[error("{0} is refused: this API may execute an action by any method, so only POST is allowed")]
+    NotPost(Call),
+    /// The Write half tried to send a request that the bounds of its permit do not cover.
+    #[error("{call} is refused: this run may write only {bounds}")]
+    OutOfBounds {
+        /// The call.
+        call: Call,
+        /// The bounds.
+        bounds: String,
+    },
 }
 
 /// Decides which requests may be sent.
@@ -48,12 +62,13 @@ pub enum GuardRefusal {
 pub struct RequestPolicy {
     safe_posts: Vec<SafePost>,
     rehearsals: Vec<SafeRehearsal>,
+    read_actions: Vec<ReadActions>,
 }
 
 impl RequestPolicy {
     /// Creates a guard with this allow-list.
     pub fn new(safe_posts: Vec<SafePost>) -> Self {
-        Self { safe_posts, rehearsals: Vec::new() }
+        Self { safe_posts, ..Self::default() }
     }
 
     /// Adds an endpoint to the allow-list.
@@ -74,19 +89,54 @@ impl RequestPolicy {
         self
     }
 
-    /// Checks whether a run of this mode may send this request for this half of a client.
+    /// Judges requests to this API by their actions.
+    #[must_use]
+    pub fn with_read_actions(mut self, actions: ReadActions) -> Self {
+        if !self.read_actions.contains(&actions) {
+            self.read_actions.push(actions);
+        }
+        self
+    }
+
+    /// Checks whether a run of this mode may send a request with this method and URL for this half of a client.
+    /// For other HTTP stacks, whose requests are judged without headers and body.
     pub fn check(&self, mode: Mode, method: &Method, url: &Url, access: Access) -> Result<(), GuardRefusal> {
+        self.check_request(mode, &Request::new(method.clone(), url.clone()), access)
+    }
+
+    /// Checks whether a run of this mode may send this request for this half of a client.
+    pub fn check_request(&self, mode: Mode, request: &Request, access: Access) -> Result<(), GuardRefusal> {
+        let call = || Call::new(request.method(), request.url());
+        if self.has_actions(request.url()) && *request.method() != Method::POST {
+            return Err(GuardRefusal::NotPost(call()));
+        }
         match (access, mode) {
-            (Access::Read, Mode::DryRun | Mode::Real) if self.is_read(method, url) => Ok(()),
-            (Access::Read, Mode::DryRun | Mode::Real) => {
-                Err(GuardRefusal::UnsafeRead(Call::new(method, url)))
-            }
-            (Access::Write, Mode::DryRun) => Err(GuardRefusal::DryRun(Call::new(method, url))),
+            (Access::Read, Mode::DryRun | Mode::Real) if self.is_read(request) => Ok(()),
+            (Access::Read, Mode::DryRun | Mode::Real) => Err(GuardRefusal::UnsafeRead(call())),
+            (Access::Write, Mode::DryRun) => Err(GuardRefusal::DryRun(call())),
             (Access::Write, Mode::Real) => Ok(()),
         }
     }
 
-    fn is_read(&self, method: &Method, url: &Url) -> bool {
+    /// Checks whether a permit with these bounds covers a write. A request that only reads needs no bound.
+    pub fn check_bounds(&self, request: &Request, bounds: &WriteBounds) -> Result<(), GuardRefusal> {
+        let url = request.url();
+        if self.is_read(request) || bounds.covers(request.method().as_str(), &origin(url), url.path()) {
+            return Ok(());
+        }
+        Err(GuardRefusal::OutOfBounds { call: Call::new(request.method(), url), bounds: bounds.to_string() })
+    }
+
+    /// Whether the actions of the API at this URL are listed.
+    fn has_actions(&self, url: &Url) -> bool {
+        self.read_actions.iter().any(|actions| actions.is_at(url))
+    }
+
+    fn is_read(&self, request: &Request) -> bool {
+        let (method, url) = (request.method(), request.url());
+        if self.has_actions(url) {
+            return self.read_actions.iter().any(|actions| actions.covers(request));
+        }
         [Method::GET, Method::HEAD, Method::OPTIONS].contains(method)
             || *method == Method::POST && self.safe_posts.iter().any(|safe| safe.covers(url))
             || self.rehearsals.iter().any(|safe| safe.covers(method, url))

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use qontract_access::{Access, AccessPermit, Mode, ReadPermit, WritePermit};
+use qontract_access::{AccessPermit, Mode, ReadPermit, WritePermit};
 use qontract_telemetry::activity;
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Identity};
 use tokio::time::{Instant, sleep, timeout_at};
 
+use crate::actions::ReadActions;
 use crate::attempt::attempt;
 use crate::call::origin;
 use crate::error::HttpError;
@@ -89,23 +90,32 @@ impl Http {
         Self { guard: Arc::new(RequestPolicy::clone(&self.guard).with_rehearsal(rehearsal)), ..self.clone() }
     }
 
-    /// Sends a read: `GET`, `HEAD`, `OPTIONS`, a `POST` on the allow-list, or a rehearsal.
-    pub async fn read(&self, _permit: &ReadPermit, request: Request) -> Result<Response, HttpError> {
-        self.call(Access::Read, request).await
+    /// Judges requests to this API by their actions.
+    #[must_use]
+    pub fn with_read_actions(&self, actions: ReadActions) -> Self {
+        Self { guard: Arc::new(RequestPolicy::clone(&self.guard).with_read_actions(actions)), ..self.clone() }
     }
 
-    /// Sends a write with any method. In a dry run it is refused.
-    pub async fn write(&self, _permit: &WritePermit, request: Request) -> Result<Response, HttpError> {
-        self.call(Access::Write, request).await
+    /// Sends a read: `GET`, `HEAD`, `OPTIONS`, a `POST` on the allow-list, a listed action, or a rehearsal.
+    pub async fn read(&self, permit: &ReadPermit, request: Request) -> Result<Response, HttpError> {
+        self.send(AccessPermit::Read(permit), request).await
+    }
+
+    /// Sends a write with any method. In a dry run it is refused, and so is a write outside of the bounds of the
+    /// permit.
+    pub async fn write(&self, permit: &WritePermit, request: Request) -> Result<Response, HttpError> {
+        self.send(AccessPermit::Write(permit), request).await
     }
 
     /// Sends a read or a write, depending on the permit.
     pub async fn send(&self, permit: AccessPermit<'_>, request: Request) -> Result<Response, HttpError> {
-        self.call(permit.access(), request).await
-    }
-
-    async fn call(&self, access: Access, request: Request) -> Result<Response, HttpError> {
-        self.guard.check(self.mode, request.method(), request.url(), access)?;
+        let access = permit.access();
+        self.guard.check_request(self.mode, &request, access)?;
+        if let AccessPermit::Write(permit) = permit
+            && let Some(bounds) = permit.bounds()
+        {
+            self.guard.check_bounds(&request, bounds)?;
+        }
         let prepared = request.prepare(access)?;
         if let Some(error) = &self.shared.tls_error
             && prepared.request.url().scheme() == "https"

@@ -22,6 +22,7 @@
 //! }
 //! ```
 
+mod actions;
 mod attempt;
 mod call;
 mod cause;
@@ -36,6 +37,7 @@ mod retry;
 mod secret;
 mod settings;
 
+pub use actions::{EC2_READS, ReadActions, SQS_READS, STS_READS};
 pub use call::Call;
 pub use cause::cause;
 pub use error::HttpError;

@@ -32,6 +32,15 @@ enum HeaderText {
     Hidden(Secret),
 }
 
+impl HeaderText {
+    fn as_str(&self) -> &str {
+        match self {
+            Self::Plain(value) => value,
+            Self::Hidden(secret) => secret.expose(),
+        }
+    }
+}
+
 impl Request {
     /// A request with any method.
     pub fn new(method: Method, url: Url) -> Self {
@@ -108,6 +117,17 @@ impl Request {
         &self.url
     }
 
+    /// The values of all headers with this name, for the guard.
+    pub(crate) fn header_values(&self, name: &str) -> Vec<&str> {
+        let headers = self.headers.iter().filter(|(header, _)| header.eq_ignore_ascii_case(name));
+        headers.map(|(_, text)| text.as_str()).collect()
+    }
+
+    /// The body, for the guard.
+    pub(crate) fn body_bytes(&self) -> Option<&[u8]> {
+        self.body.as_deref()
+    }
+
     /// Validates the request and prepares it for one or more attempts.
     pub(crate) fn prepare(self, access: Access) -> Result<PreparedRequest, HttpError> {
         let call = Call::new(&self.method, &self.url);
@@ -121,10 +141,6 @@ impl Request {
         let mut request = reqwest::Request::new(self.method.clone(), self.url);
         let mut secrets = Vec::new();
         for (name, text) in self.headers {
-            let (value, is_secret) = match &text {
-                HeaderText::Plain(value) => (value.as_str(), false),
-                HeaderText::Hidden(secret) => (secret.expose(), true),
-            };
             let malformed = || wrong(format!("the header `{name}` is malformed"));
             let key = HeaderName::try_from(&name).map_err(|_| malformed())?;
             if FORBIDDEN_HEADERS.contains(&key.as_str()) {
@@ -132,8 +148,8 @@ impl Request {
                     "the header `{name}` would change the request after it was checked"
                 )));
             }
-            let mut value = HeaderValue::try_from(value).map_err(|_| malformed())?;
-            value.set_sensitive(is_secret);
+            let mut value = HeaderValue::try_from(text.as_str()).map_err(|_| malformed())?;
+            value.set_sensitive(matches!(text, HeaderText::Hidden(_)));
             request.headers_mut().append(key, value);
             if let HeaderText::Hidden(secret) = text {
                 secrets.push(secret);

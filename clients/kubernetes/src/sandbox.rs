@@ -9,11 +9,14 @@ mod record;
 mod rollout;
 mod write;
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use qontract_access::{ReadPermit, WritePermit};
+use qontract_access::{Mode, ReadPermit, WritePermit};
 
 use crate::error::KubernetesError;
 use crate::object::{ApiResource, Cluster, Kind, Object, ObjectAddress, ObjectVersion};
@@ -55,12 +58,46 @@ use read::read_object;
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     root: PathBuf,
+    mode: Mode,
+    /// The number of writes after which the process aborts.
+    remaining_writes: Option<Arc<AtomicU32>>,
 }
 
 impl Sandbox {
     /// The sandbox in `root`.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self { root: root.into(), mode: Mode::Real, remaining_writes: None }
+    }
+
+    /// The same sandbox for the run of this permit: in a dry run, writes are refused, whichever permit is
+    /// passed.
+    #[must_use]
+    pub fn for_run(&self, permit: &ReadPermit) -> Self {
+        Self { mode: permit.mode(), ..self.clone() }
+    }
+
+    /// Aborts the process after this number of writes, as a crash would. For tests.
+    #[must_use]
+    pub fn aborting_after(self, writes: NonZeroU32) -> Self {
+        Self { remaining_writes: Some(Arc::new(AtomicU32::new(writes.get()))), ..self }
+    }
+
+    /// Counts a write.
+    fn count_write(&self) {
+        let remaining = self.remaining_writes.as_ref().map(|writes| writes.fetch_sub(1, Ordering::SeqCst));
+        if remaining == Some(1) {
+            std::process::abort();
+        }
+    }
+
+    /// Refuses a write in a dry run.
+    fn refuse_dry_run(&self) -> Result<(), KubernetesError> {
+        match self.mode {
+            Mode::Real => Ok(()),
+            Mode::DryRun => {
+                Err(KubernetesError::Unsupported { what: "a write".to_owned(), by: "a sandbox in a dry run" })
+            }
+        }
     }
 
     fn folder(&self, cluster: &Cluster) -> Result<ClusterDir, KubernetesError> {
@@ -145,7 +182,13 @@ impl ObjectWriter for Sandbox {
         manager: &'a str,
         draft: &'a ObjectDraft,
     ) -> BoxFuture<'a, Result<(), KubernetesError>> {
-        async move { self.put_now(cluster, manager, draft) }.boxed()
+        async move {
+            self.refuse_dry_run()?;
+            self.put_now(cluster, manager, draft)?;
+            self.count_write();
+            Ok(())
+        }
+        .boxed()
     }
 
     fn remove<'a>(
@@ -155,7 +198,13 @@ impl ObjectWriter for Sandbox {
         address: &'a ObjectAddress,
         version: &'a ObjectVersion,
     ) -> BoxFuture<'a, Result<(), KubernetesError>> {
-        async move { self.remove_now(cluster, address, version) }.boxed()
+        async move {
+            self.refuse_dry_run()?;
+            self.remove_now(cluster, address, version)?;
+            self.count_write();
+            Ok(())
+        }
+        .boxed()
     }
 
     fn restart<'a>(
@@ -164,6 +213,12 @@ impl ObjectWriter for Sandbox {
         cluster: &'a Cluster,
         restart: &'a WorkloadRestart,
     ) -> BoxFuture<'a, Result<(), KubernetesError>> {
-        async move { self.restart_now(cluster, restart) }.boxed()
+        async move {
+            self.refuse_dry_run()?;
+            self.restart_now(cluster, restart)?;
+            self.count_write();
+            Ok(())
+        }
+        .boxed()
     }
 }

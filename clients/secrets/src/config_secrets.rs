@@ -27,7 +27,7 @@ impl ConfigSecrets {
     }
 
     /// The values of a table; nested tables are other secrets.
-    fn fields(&self, path: &str) -> Result<SecretFields, SecretsError> {
+    pub(crate) fn fields(&self, path: &str) -> Result<SecretFields, SecretsError> {
         let mut table = &self.root;
         for segment in segments(path)? {
             match table.get(segment) {

@@ -92,6 +92,14 @@ pub enum SecretsError {
         /// The reason.
         why: &'static str,
     },
+    /// A file operation failed.
+    #[error("cannot {what}: {error}")]
+    File {
+        /// The operation.
+        what: String,
+        /// The cause, which contains nothing of the file.
+        error: Arc<std::io::Error>,
+    },
     /// The store does not support the operation.
     #[error("{0}")]
     Unsupported(&'static str),
@@ -114,6 +122,7 @@ impl SecretsError {
             | Self::Denied(_)
             | Self::Identity { .. }
             | Self::Malformed { .. }
+            | Self::File { .. }
             | Self::Unsupported(_) => false,
         }
     }

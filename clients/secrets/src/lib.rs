@@ -1,5 +1,5 @@
-//! Secrets client: a Read half and a Write half, without policy. Works with Vault, or with tables of the
-//! configuration file.
+//! Secrets client: a Read half and a Write half, without policy. Works with Vault, with tables
+//! of the configuration file, or with a file of a sandbox.
 //!
 //! **Invariant:** errors and `Debug` output contain no values; a value is a [`Secret`] from the response
 //! until it is sent.
@@ -15,6 +15,7 @@
 
 mod config_secrets;
 mod error;
+mod file_secrets;
 mod location;
 mod reference;
 mod vault;
@@ -26,6 +27,7 @@ use qontract_access::{ReadPermit, WritePermit};
 
 pub use config_secrets::ConfigSecrets;
 pub use error::SecretsError;
+pub use file_secrets::FileSecrets;
 pub use location::SecretLocation;
 pub use qontract_client_http::Secret;
 pub use reference::{SecretRef, ValueFormat};

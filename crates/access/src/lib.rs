@@ -8,7 +8,12 @@
 //! **Invariant:** only the runner mints permits, once per run. [`mint`] is a disallowed method everywhere
 //! else (`clippy.toml`).
 
+mod bounds;
+
 use std::fmt;
+use std::sync::Arc;
+
+pub use bounds::{BoundError, WriteBound, WriteBounds};
 
 /// Whether a run may write to targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +75,15 @@ impl ReadPermit {
 /// Permission to write to targets. It exists only in a real run.
 #[derive(Debug)]
 pub struct WritePermit {
-    _sealed: (),
+    bounds: Option<Arc<WriteBounds>>,
+}
+
+impl WritePermit {
+    /// The only requests that the permit allows; without bounds, it allows all. Clients pass it to the layers
+    /// below, which refuse other requests; a client whose requests cannot be judged refuses every write.
+    pub fn bounds(&self) -> Option<&WriteBounds> {
+        self.bounds.as_deref()
+    }
 }
 
 /// The permits of one run.
@@ -112,21 +125,42 @@ impl AccessPermit<'_> {
 
 /// Mints the permits of one run.
 pub fn mint(mode: Mode) -> Permits {
+    permits(mode, None)
+}
+
+/// Mints the permits of one run. With bounds, its write permit allows only requests within them.
+pub fn mint_within(mode: Mode, bounds: Option<Arc<WriteBounds>>) -> Permits {
+    permits(mode, bounds)
+}
+
+fn permits(mode: Mode, bounds: Option<Arc<WriteBounds>>) -> Permits {
     let write = match mode {
         Mode::DryRun => None,
-        Mode::Real => Some(WritePermit { _sealed: () }),
+        Mode::Real => Some(WritePermit { bounds }),
     };
     Permits { read: ReadPermit { mode }, write }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Mode, mint};
+    use std::sync::Arc;
+
+    use super::{Mode, WriteBounds, mint, mint_within};
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "this is what is tested")]
     fn a_dry_run_has_no_permit_to_write() {
         assert!(mint(Mode::DryRun).write.is_none());
         assert!(mint(Mode::Real).write.is_some());
+        assert!(mint_within(Mode::DryRun, Some(Arc::new(WriteBounds::new([])))).write.is_none());
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "this is what is tested")]
+    fn a_permit_has_the_bounds_of_its_run() {
+        assert_eq!(mint(Mode::Real).write.unwrap().bounds(), None);
+        let bounds = Arc::new(WriteBounds::new([]));
+        let permits = mint_within(Mode::Real, Some(Arc::clone(&bounds)));
+        assert_eq!(permits.write.unwrap().bounds(), Some(&*bounds));
     }
 }

@@ -290,6 +290,20 @@ pub const VARIABLES: &[Variable] = &[
     ),
     Variable::new(
         ReadBy::Everything,
+        "APP_INTERFACE_STATE_BUCKET, APP_INTERFACE_STATE_BUCKET_REGION, APP_INTERFACE_STATE_AWS_PROFILE, APP_INTERFACE_STATE_VAULT_SECRET, APP_INTERFACE_STATE_VAULT_SECRET_VERSION, APP_INTERFACE_STATE_BUCKET_ACCESS_KEY_ID, APP_INTERFACE_STATE_BUCKET_SECRET_ACCESS_KEY",
+        "string",
+        "none",
+        "state store without `[targets.state]`, as in qontract-reconcile; the first complete credentials apply: profile, Vault secret, key",
+    ),
+    Variable::new(
+        ReadBy::Everything,
+        "QONTRACT_SANDBOX_CLOCK, QONTRACT_SANDBOX_KILL_AFTER",
+        "time in RFC 3339; number",
+        "none",
+        "for tests in a sandbox, refused without one: the time of the runs, and the number of written objects after which the process aborts",
+    ),
+    Variable::new(
+        ReadBy::Everything,
         "HTTPS_PROXY, HTTP_PROXY, NO_PROXY",
         "URL; list of hosts",
         "none",
@@ -403,7 +417,7 @@ The file is in TOML. The first of these that is named or exists is read:
 
 `qontract up` and the drop-in replacements (`qontract peer …`, `qontract-reconcile`, `run-integration`) do not search 3 and 4; `run-integration` also reads `$CONFIG`.
 
-Paths are relative to the configuration file. An unknown key is an error. A table whose name is similar to one below is also an error, if it is empty or has one of that table's keys. Every other table holds secrets: without `[vault]`, `{path: creds/shop, field: token}` is the key `token` of the table `[creds.shop]`. A cluster in `[kubernetes.clusters]` that is not in the data causes a warning.
+Paths are relative to the configuration file. An unknown key is an error. A table whose name is similar to one below is also an error, if it is empty or has one of that table's keys. Every other table holds secrets: without `[vault]`, `{path: creds/shop, field: token}` is the key `token` of the table `[creds.shop]`. A cluster in `[kubernetes.clusters]` that is not in the data causes a warning. `[kubernetes]` and `[vault]` may also be written as `[targets.kubernetes]` and `[targets.vault]`.
 
 With a missing or invalid configuration, a command exits with code 2; `run-integration` retries, or with `RUN_ONCE` exits with code 1.
 ";

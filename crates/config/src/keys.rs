@@ -122,6 +122,29 @@ pub const KEYS: &[Key] = &[
         "the kubeconfig's current context",
         "context of the kubeconfig",
     ),
+    key("targets.blobs.*.bucket", KeyType::Text, "", "name of a bucket that integrations use"),
+    key("targets.blobs.*.region", KeyType::Text, "`us-east-1`", "region of the bucket"),
+    key("targets.blobs.*.endpoint", KeyType::Text, "AWS", "URL of another S3 server"),
+    key(
+        "targets.blobs.*.secret",
+        KeyType::Text,
+        "the environment",
+        "path of the secret with the fields `aws_access_key_id` and `aws_secret_access_key`",
+    ),
+    key(
+        "targets.state.bucket",
+        KeyType::Text,
+        "",
+        "bucket of the state store; without `[targets.state]`, the variables `APP_INTERFACE_STATE_*` apply",
+    ),
+    key("targets.state.region", KeyType::Text, "`us-east-1`", "region of the bucket"),
+    key("targets.state.endpoint", KeyType::Text, "AWS", "URL of another S3 server"),
+    key(
+        "targets.state.secret",
+        KeyType::Text,
+        "the environment",
+        "path of the secret with the fields `aws_access_key_id` and `aws_secret_access_key`",
+    ),
     key("sandbox.directory", KeyType::Path, "none", "sandbox directory to use instead of the target systems"),
     key(
         "promtool.path",
@@ -257,8 +280,20 @@ pub const KEYS: &[Key] = &[
     ),
 ];
 
+/// The tables at the top level that may also be written below `[targets]`.
+pub(crate) const ALSO_BELOW_TARGETS: [&str; 2] = ["kubernetes", "vault"];
+
+/// The path in [`KEYS`] of a key that is written below `[targets]`.
+fn canonical<'p, 'n>(path: &'p [&'n str]) -> &'p [&'n str] {
+    match path {
+        ["targets", rest @ ..] if rest.first().is_some_and(|name| ALSO_BELOW_TARGETS.contains(name)) => rest,
+        _ => path,
+    }
+}
+
 /// The key with this path, in which `*` stands for any name.
 pub fn find(path: &[&str]) -> Option<&'static Key> {
+    let path = canonical(path);
     KEYS.iter().find(|key| {
         let pattern: Vec<&str> = key.path.split('.').collect();
         pattern.len() == path.len()
@@ -268,7 +303,11 @@ pub fn find(path: &[&str]) -> Option<&'static Key> {
 
 /// The names that may follow a path: `*` if any may.
 pub fn children(path: &[&str]) -> Vec<&'static str> {
-    let mut names: Vec<&str> = Vec::new();
+    let path = canonical(path);
+    let mut names: Vec<&str> = match path {
+        ["targets"] => ALSO_BELOW_TARGETS.to_vec(),
+        _ => Vec::new(),
+    };
     for key in KEYS {
         let mut pattern = key.path.split('.');
         let matches = path.iter().all(|given| pattern.next().is_some_and(|one| one == *given || one == "*"));
@@ -301,7 +340,19 @@ mod tests {
         assert_eq!(children(&["promtool", "path"]), [""; 0]);
         assert_eq!(
             children(&[]),
-            ["graphql", "vault", "kubernetes", "sandbox", "promtool", "templates", "integrations", "guards"]
+            [
+                "graphql",
+                "vault",
+                "kubernetes",
+                "targets",
+                "sandbox",
+                "promtool",
+                "templates",
+                "integrations",
+                "guards"
+            ]
         );
+        assert_eq!(children(&["targets"]), ["kubernetes", "vault", "blobs", "state"]);
+        assert_eq!(children(&["targets", "kubernetes", "clusters"]), ["*"]);
     }
 }

@@ -6,6 +6,7 @@ mod located;
 mod location;
 pub mod ownership;
 mod read;
+mod targets;
 mod usage;
 
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ pub use environment::variable;
 pub use located::LocatedConfig;
 pub use location::{ConfigLocation, IgnoreReason, IgnoredFile};
 pub use read::ConfigError;
+pub use targets::{BucketTable, TargetsTable};
 pub use usage::UsageError;
 
 /// The configuration. All other tables hold secrets.
@@ -50,6 +52,9 @@ pub struct Config {
     /// Real clusters. Without this table, no cluster is contacted.
     #[serde(default)]
     pub kubernetes: Option<KubernetesTable>,
+    /// Other target systems.
+    #[serde(default)]
+    pub targets: TargetsTable,
     /// The location of promtool; by default on the `PATH`.
     #[serde(default)]
     pub promtool: PromtoolTable,
@@ -113,13 +118,22 @@ pub struct KubernetesTable {
     /// Clusters by their names in the data.
     #[serde(default)]
     pub clusters: BTreeMap<String, ClusterTable>,
+    /// Whether the table was written as `[targets.kubernetes]`.
+    #[serde(skip)]
+    is_below_targets: bool,
 }
 
 impl KubernetesTable {
     /// Default settings of clusters.
     pub fn defaults(&self) -> ClusterTable {
-        let Self { ca, requests_per_second, validate_in_dry_run, clusters: _ } = self.clone();
+        let Self { ca, requests_per_second, validate_in_dry_run, clusters: _, is_below_targets: _ } =
+            self.clone();
         ClusterTable { ca, requests_per_second, validate_in_dry_run, ..ClusterTable::default() }
+    }
+
+    /// The key of the table in the file, for messages.
+    pub fn key(&self) -> &'static str {
+        if self.is_below_targets { "targets.kubernetes" } else { "kubernetes" }
     }
 }
 
@@ -403,6 +417,17 @@ impl Config {
     pub fn load(location: &ConfigLocation) -> Result<Self, ConfigError> {
         let Some(file) = location.file() else { return Ok(Self::default()) };
         read::read(file)
+    }
+
+    /// Moves the tables below `[targets]` that may also be at the top level. Only one of the two places is
+    /// used.
+    fn unify_targets(&mut self) {
+        if let Some(table) = self.targets.kubernetes.take() {
+            self.kubernetes = Some(KubernetesTable { is_below_targets: true, ..table });
+        }
+        if let Some(table) = self.targets.vault.take() {
+            self.vault = Some(table);
+        }
     }
 
     /// Resolves paths relative to the directory of the configuration file.

@@ -11,7 +11,7 @@ use qontract_diagnostics::suggest::nearest;
 use toml::de::{DeTable, DeValue};
 
 use super::Config;
-use super::keys::{children, find};
+use super::keys::{ALSO_BELOW_TARGETS, children, find};
 
 /// The configuration is missing or invalid. The command exits with code 2; a loop retries, because a mounted
 /// file may appear later.
@@ -91,7 +91,7 @@ fn parse(text: &str) -> Result<Config, TextErrors> {
     if let Some(first) = wrong_keys.next() {
         return Err(TextErrors { first, more: wrong_keys.collect() });
     }
-    toml::from_str(text).map_err(|error| {
+    let mut config: Config = toml::from_str(text).map_err(|error| {
         let mut wrong = wrong(&error);
         let mut path = Vec::new();
         descend(root.get_ref(), at(&error), &mut path);
@@ -106,8 +106,10 @@ fn parse(text: &str) -> Result<Config, TextErrors> {
             None if path.is_empty() => "a value has the wrong type".to_owned(),
             None => format!("`{name}` has the wrong type"),
         };
-        wrong.into()
-    })
+        TextErrors::from(wrong)
+    })?;
+    config.unify_targets();
+    Ok(config)
 }
 
 /// The line of a byte, counted from 1.
@@ -141,6 +143,14 @@ fn contains(table: &DeTable<'_>, at: usize) -> bool {
 fn wrong_keys(root: &DeTable<'_>, text: &str) -> Vec<TextError> {
     let mut found = Vec::new();
     walk(root, &mut Vec::new(), &mut found);
+    let below = root.get("targets").and_then(|targets| targets.get_ref().as_table());
+    for (key, _) in below.into_iter().flatten() {
+        let name: &str = key.get_ref();
+        if ALSO_BELOW_TARGETS.contains(&name) && root.contains_key(name) {
+            let text = format!("`[targets.{name}]` and `[{name}]` are the same table: keep one of them");
+            found.push((key.span().start, text));
+        }
+    }
     found.sort();
     found.into_iter().map(|(at, what)| TextError { line: line(text, at), text: what }).collect()
 }
@@ -237,7 +247,7 @@ mod tests {
             crate::keys::KeyType::Texts => "[]",
             _ => "\"x\"",
         };
-        let required = "graphql.server = \"x\"\nvault.server = \"x\"\nsandbox.directory = \"x\"\nintegrations.x.command = []\ntemplates.github_token.path = \"x\"\ntemplates.github_token.field = \"x\"\n";
+        let required = "graphql.server = \"x\"\nvault.server = \"x\"\nsandbox.directory = \"x\"\nintegrations.x.command = []\ntemplates.github_token.path = \"x\"\ntemplates.github_token.field = \"x\"\ntargets.blobs.x.bucket = \"x\"\ntargets.state.bucket = \"x\"\n";
         for key in crate::keys::KEYS {
             let path = key.path.replace('*', "x");
             let rest: String = required
@@ -262,6 +272,45 @@ mod tests {
         check(
             "[graphql]\nserver = \"a\"\ntokn = \"b\"\n",
             Err((3, "unknown key `graphql.tokn`: did you mean `token`?")),
+        );
+    }
+
+    #[test]
+    fn unknown_keys_of_targets_are_refused_with_the_nearest() {
+        check("[targets.blob]\n", Err((1, "unknown key `targets.blob`: did you mean `blobs`?")));
+        check(
+            "[targets.queue]\n",
+            Err((1, "unknown key `targets.queue`: expected one of `kubernetes`, `vault`, `blobs`, `state`")),
+        );
+        check(
+            "[targets.blobs.reports]\nbucket = \"a\"\nregoin = \"b\"\n",
+            Err((3, "unknown key `targets.blobs.reports.regoin`: did you mean `region`?")),
+        );
+        check(
+            "[targets.kubernetes.clusters.c1]\ncas = \"b\"\n",
+            Err((2, "unknown key `targets.kubernetes.clusters.c1.cas`: did you mean `ca`?")),
+        );
+        check("targets = \"c4nary\"\n", Err((1, "`targets` must be a table")));
+        check("[targets.state]\n", Err((1, "`[targets.state]`: missing field `bucket`")));
+        check(
+            "[target.state]\nbucket = \"a\"\n",
+            Err((1, "unknown table `[target]`: did you mean `[targets]`?")),
+        );
+        check("[target.shop]\ntoken = \"a secret\"\n", Ok(()));
+    }
+
+    #[test]
+    fn clusters_and_vault_may_be_below_targets_but_not_twice() {
+        let config = parse("[targets.kubernetes]\nca = \"x\"\n[targets.vault]\nserver = \"y\"\n").unwrap();
+        assert_eq!(config.kubernetes.map(|table| table.key()), Some("targets.kubernetes"));
+        assert_eq!(config.vault.map(|table| table.server), Some("y".to_owned()));
+        check(
+            "[vault]\nserver = \"x\"\n[targets.vault]\nserver = \"y\"\n",
+            Err((3, "`[targets.vault]` and `[vault]` are the same table: keep one of them")),
+        );
+        check(
+            "[targets.vault]\nserver = \"x\"\ntoken = 1\n",
+            Err((3, "`targets.vault.token` must be a string (secret)")),
         );
     }
 

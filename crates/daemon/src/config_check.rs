@@ -4,6 +4,7 @@ mod bucket;
 mod cluster;
 mod programs;
 mod report;
+mod stores;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -70,6 +71,7 @@ pub fn check(
         integrations(&config, data.as_ref(), &mut report);
         vault(&config, &runtime, &mut report);
         buckets(&config, data.as_ref(), &runtime, &mut report);
+        stores::check(&config, &runtime, &mut report);
         check.targets(data.as_ref(), &mut report)?;
         check.ledger(&mut report);
     }

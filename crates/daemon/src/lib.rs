@@ -41,6 +41,7 @@ pub mod run_text;
 pub mod runner;
 pub mod sandbox_folder;
 pub mod signals;
+pub mod simulation;
 pub mod source;
 pub mod status_view;
 pub mod step_file;

@@ -16,6 +16,7 @@ use crate::line_cache::LineCache;
 use crate::pinned_data::{ComparedData, PinnedData};
 use crate::run_settings::RunSettings;
 use crate::run_store::RunStore;
+use crate::simulation;
 use crate::step_file::{self, RunInfo, StepFile};
 
 /// A clock before the year 2020 was never set.
@@ -48,7 +49,7 @@ impl RunSetup<'_> {
     pub fn start(self) -> anyhow::Result<StartedRun> {
         let Self { integration, settings, head, runs, observer } = self;
         let name = integration.meta().name.as_str();
-        let (began, now) = checked_clock(SystemTime::now())?;
+        let (began, now) = checked_clock(simulation::now()?)?;
         let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
         let run = run_id(name, began, now);
         if settings.mode == Mode::Real {

@@ -1,38 +1,43 @@
 //! The target systems: real ones, or the sandbox.
 
+mod clusters;
 mod kubeconfig;
+mod modes;
 mod no_clusters;
+mod sandbox;
+mod stores;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context as _, bail};
-use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
-use kubeconfig::KubeconfigToken;
+use anyhow::Context as _;
 use no_clusters::NoClusters;
 use qontract_access::{Mode, ReadPermit};
-use qontract_bundle::repo::{FileReadError, RepoError};
-use qontract_bundle::{Layout, Repo};
+use qontract_client_blobs::{Blobs, StateStore};
 use qontract_client_http::{Http, Settings, Url};
-use qontract_client_kubernetes::{
-    Cluster, ClusterSettings, ClusterSettingsMap, ClusterToken, Clusters, Kubernetes, Sandbox, TokenError,
-    TokenRef, TokenSource,
-};
+use qontract_client_kubernetes::{Kubernetes, Sandbox};
 use qontract_client_promtool::{self as promtool, Promtool};
-use qontract_client_secrets::{ConfigSecrets, SecretReader, SecretsError, Vault, VaultSettings};
-use qontract_config::{ClusterTable, Config, ConfigError, KubernetesTable, VaultTable};
+use qontract_client_secrets::{ConfigSecrets, SecretReader, Secrets, Vault, VaultSettings};
+use qontract_config::{Config, ConfigError, VaultTable};
 use qontract_objects::templates::ExternalLookups;
 use qontract_runtime::process::{Program, StderrLog};
 use qontract_telemetry::log::Log;
+use sandbox::SandboxFolders;
 
 use crate::exit::UsageError;
 use crate::program_log::ProgramLog;
+use crate::simulation;
+
+pub use clusters::RealClusters;
+pub use modes::ClientModes;
+pub use sandbox::made_up_secrets;
+pub use stores::{BlobStores, state_settings};
 
 /// The target systems of this process, the sources that its templates read, and its external tools.
 pub struct Targets {
     kubernetes: Option<Arc<dyn Kubernetes>>,
+    secrets: Arc<dyn Secrets>,
+    stores: BlobStores,
     lookups: Arc<ExternalLookups>,
     promtool: Promtool,
     /// The sandbox directory, if there is one.
@@ -50,33 +55,60 @@ pub struct SandboxLocation<'a> {
     pub repo: Option<&'a Path>,
 }
 
-/// File of made-up secrets in a sandbox directory.
-const SECRETS_FILE: &str = "secrets.toml";
-
-/// File of made-up secrets in a data repo.
-const REPO_SECRETS_FILE: &str = "sandbox/secrets.toml";
+/// The clients of all target systems, and the tools, for [`Targets::of`].
+pub struct TargetClients {
+    /// The clusters.
+    pub kubernetes: Arc<dyn Kubernetes>,
+    /// The secret store.
+    pub secrets: Arc<dyn Secrets>,
+    /// Every bucket, and the state store.
+    pub blobs: Arc<dyn Blobs>,
+    /// The program that checks Prometheus rules.
+    pub promtool: Promtool,
+}
 
 impl Targets {
-    /// The targets of the configuration for a run of this mode: the sandbox, if there is one, or real ones.
-    pub fn new(config: &Config, sandbox: SandboxLocation<'_>, mode: Mode) -> anyhow::Result<Self> {
+    /// The targets of the configuration for a run of this mode, or of a mode for each client: the sandbox, if
+    /// there is one, or real ones.
+    pub fn new(
+        config: &Config,
+        sandbox: SandboxLocation<'_>,
+        modes: impl Into<ClientModes>,
+    ) -> anyhow::Result<Self> {
+        let modes = modes.into();
         let folder = config.sandbox_folder(sandbox.folder);
-        let mut secrets = secret_store(config, mode)?;
+        if folder.is_none() {
+            simulation::refuse()?;
+        }
+        let secrets = match folder {
+            Some(folder) => sandbox_secret_store(config, folder, sandbox.repo, modes)?,
+            None => secret_store(config, modes.secrets)?,
+        };
         let kubernetes: Option<Arc<dyn Kubernetes>> = match (folder, &config.kubernetes) {
             (Some(folder), _) => {
-                if config.vault.is_none() && config.secret_tables().is_empty() {
-                    secrets = Arc::new(ConfigSecrets::new(sandbox_secrets(folder, sandbox.repo)?));
-                }
-                Some(Arc::new(Sandbox::new(PathBuf::from(folder))))
+                let permit = ReadPermit::for_targets(modes.kubernetes);
+                let sandbox = Sandbox::new(PathBuf::from(folder)).for_run(&permit);
+                Some(match simulation::kill_after()? {
+                    Some(writes) => Arc::new(sandbox.aborting_after(writes)),
+                    None => Arc::new(sandbox),
+                })
             }
-            (None, Some(table)) => Some(Arc::new(real_clusters(table, mode, Arc::clone(&secrets))?)),
+            (None, Some(table)) => {
+                Some(Arc::new(clusters::real_clusters(table, modes.kubernetes, Arc::clone(&secrets) as _)?))
+            }
             (None, None) => None,
+        };
+        let permit = ReadPermit::for_targets(modes.blobs);
+        let stores = match folder {
+            Some(folder) => BlobStores::in_sandbox(&permit, folder),
+            None => BlobStores::in_buckets(&permit, config.targets.clone(), Arc::clone(&secrets) as _),
         };
         let path = std::env::var_os("PATH");
         let promtool = Promtool::new(promtool::find(config.promtool.path.as_deref(), path.as_deref()));
         let sandbox =
             folder.map(std::path::absolute).transpose().context("the working directory does not exist")?;
-        let lookups = Arc::new(external_lookups(config, secrets, mode)?);
-        Ok(Self { kubernetes, lookups, promtool, sandbox, stderr_log: None })
+        let lookups = Arc::new(external_lookups(config, Arc::clone(&secrets) as _, modes.lookups)?);
+        Ok(Self { kubernetes, secrets, stores, lookups, promtool, sandbox, stderr_log: None })
     }
 
     /// Logs the stderr of process integrations to this log.
@@ -96,20 +128,34 @@ impl Targets {
         self.sandbox.is_some()
     }
 
-    /// The given clusters and promtool, with the made-up secrets of a data repo.
-    pub fn of(kubernetes: Arc<dyn Kubernetes>, promtool: Promtool, repo: &Path) -> anyhow::Result<Self> {
-        let secrets = Arc::new(ConfigSecrets::new(sandbox_secrets(Path::new("nowhere"), Some(repo))?));
-        let lookups = Arc::new(ExternalLookups::secrets(secrets));
-        Ok(Self { kubernetes: Some(kubernetes), lookups, promtool, sandbox: None, stderr_log: None })
+    /// Targets with these clients.
+    pub fn of(clients: TargetClients) -> Self {
+        let TargetClients { kubernetes, secrets, blobs, promtool } = clients;
+        let lookups = Arc::new(ExternalLookups::secrets(Arc::clone(&secrets) as _));
+        Self {
+            kubernetes: Some(kubernetes),
+            secrets,
+            stores: BlobStores::of(blobs),
+            lookups,
+            promtool,
+            sandbox: None,
+            stderr_log: None,
+        }
     }
 
     /// Targets of commands that only read data: every use is an error.
     pub fn none() -> Self {
         let unused = "a command that only reads data does not use it".to_owned();
-        let (secrets, promtool) =
-            (Arc::new(ConfigSecrets::new(toml::Table::new())), Promtool::new(Err(unused)));
-        let lookups = Arc::new(ExternalLookups::secrets(secrets));
-        Self { kubernetes: Some(Arc::new(NoClusters)), lookups, promtool, sandbox: None, stderr_log: None }
+        let secrets: Arc<dyn Secrets> = Arc::new(ConfigSecrets::new(toml::Table::new()));
+        Self {
+            kubernetes: Some(Arc::new(NoClusters)),
+            lookups: Arc::new(ExternalLookups::secrets(Arc::clone(&secrets) as _)),
+            secrets,
+            stores: BlobStores::unused(),
+            promtool: Promtool::new(Err(unused)),
+            sandbox: None,
+            stderr_log: None,
+        }
     }
 
     /// The program that checks Prometheus rules. If it is missing, its use fails.
@@ -120,6 +166,23 @@ impl Targets {
     /// The sources that templates may read: secrets, and the allow-list of the configuration.
     pub fn lookups(&self) -> &Arc<ExternalLookups> {
         &self.lookups
+    }
+
+    /// The secret store. In a sandbox it can be written if its secrets are in the sandbox; a configured
+    /// secret store is never written from a sandbox.
+    pub fn secrets(&self) -> &Arc<dyn Secrets> {
+        &self.secrets
+    }
+
+    /// The bucket that the configuration lists as `targets.blobs.NAME`, opened by the first call; an error if
+    /// there is none. In a sandbox, every name is a directory.
+    pub fn blobs(&self, name: &str) -> anyhow::Result<Arc<dyn Blobs>> {
+        self.stores.blobs(name)
+    }
+
+    /// The state store of an integration, opened by the first call; an error if none is configured.
+    pub fn state(&self, integration: &str) -> anyhow::Result<StateStore> {
+        Ok(StateStore::new(self.stores.state()?, integration))
     }
 
     /// The clusters; an error if no target is configured.
@@ -133,89 +196,8 @@ impl Targets {
     }
 }
 
-/// The first line of a PEM certificate.
-const PEM_HEADER: &[u8] = b"-----BEGIN CERTIFICATE-----";
-
-/// The real clusters of the configuration.
-fn real_clusters(
-    table: &KubernetesTable,
-    mode: Mode,
-    secrets: Arc<dyn SecretReader>,
-) -> anyhow::Result<Clusters> {
-    let permit = ReadPermit::for_targets(mode);
-    let RealClusters { settings, tokens } = RealClusters::new(table, secrets)?;
-    Ok(Clusters::new(&permit, Settings::default(), tokens, settings))
-}
-
-/// The settings and tokens of the real clusters of the configuration.
-pub struct RealClusters {
-    /// The settings of the clusters.
-    pub settings: ClusterSettingsMap,
-    /// The tokens of the clusters.
-    pub tokens: Arc<dyn TokenSource>,
-}
-
-impl RealClusters {
-    /// Reads the files that the configuration names.
-    pub fn new(table: &KubernetesTable, secrets: Arc<dyn SecretReader>) -> Result<Self, ConfigError> {
-        let defaults = table.defaults();
-        let (mut by_name, mut servers, mut logins) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        for (name, cluster) in &table.clusters {
-            let key = format!("kubernetes.clusters.{name}");
-            let mut settings = cluster_settings(cluster, &defaults, &key)?;
-            servers.extend(cluster.server.clone().map(|server| (name.clone(), server)));
-            if let Some(login) = kubeconfig::login(cluster, &key)? {
-                servers.insert(name.clone(), login.server);
-                if cluster.ca.is_none() {
-                    settings.ca = login.ca.or(settings.ca);
-                }
-                settings.certificate = login.certificate;
-                logins.extend(login.token.map(|token| (name.clone(), token)));
-            }
-            by_name.insert(name.clone(), settings);
-        }
-        let default = cluster_settings(&ClusterTable::default(), &defaults, "kubernetes")?;
-        let tokens = Arc::new(StoredTokens { secrets, servers, logins });
-        Ok(Self { settings: ClusterSettingsMap { by_name, default }, tokens })
-    }
-}
-
-/// The settings of a cluster; `key` is its key in the configuration.
-fn cluster_settings(
-    own: &ClusterTable,
-    defaults: &ClusterTable,
-    key: &str,
-) -> Result<ClusterSettings, ConfigError> {
-    let mut settings = ClusterSettings::default();
-    let default_key = "kubernetes".to_owned();
-    let ca = own
-        .ca
-        .as_ref()
-        .map(|file| (file, key.to_owned()))
-        .or(defaults.ca.as_ref().map(|file| (file, default_key)));
-    if let Some((file, key)) = ca {
-        settings.ca = Some(certificates(file, &format!("{key}.ca"))?);
-    }
-    if let Some(rate) = own.requests_per_second.or(defaults.requests_per_second) {
-        settings.per_second = rate;
-    }
-    settings.rehearses = own.validate_in_dry_run.or(defaults.validate_in_dry_run).unwrap_or_default();
-    Ok(settings)
-}
-
-/// The certificates in the file that a key of the configuration names.
-fn certificates(file: &Path, key: &str) -> Result<Vec<u8>, ConfigError> {
-    let wrong = |why: String| ConfigError::new(format!("`{key}`: {why}"));
-    let pem =
-        std::fs::read(file).map_err(|error| wrong(format!("cannot read `{}`: {error}", file.display())))?;
-    if !pem.windows(PEM_HEADER.len()).any(|part| part == PEM_HEADER) {
-        return Err(wrong(format!("`{}` has no PEM certificate", file.display())));
-    }
-    Ok(pem)
-}
-
 /// The secret store: Vault, or the tables of the configuration.
-pub fn secret_store(config: &Config, mode: Mode) -> anyhow::Result<Arc<dyn SecretReader>> {
+pub fn secret_store(config: &Config, mode: Mode) -> anyhow::Result<Arc<dyn Secrets>> {
     let Some(table) = &config.vault else { return Ok(Arc::new(ConfigSecrets::new(config.secret_tables()))) };
     let (http, server) = vault_http(table, mode, Settings::default())?;
     Ok(Arc::new(Vault::new(&http, VaultSettings::new(server, table.login()?))))
@@ -226,6 +208,21 @@ pub fn vault_http(table: &VaultTable, mode: Mode, limits: Settings) -> anyhow::R
     let server = Url::parse(&table.server)
         .map_err(|error| ConfigError::new(format!("`vault.server` is not a URL: {error}")))?;
     Ok((Http::new(&ReadPermit::for_targets(mode), limits)?, server))
+}
+
+/// The secret store of a sandbox: its own file, or the configured store. The configured store is opened for a
+/// dry run, so that no write leaves the sandbox.
+fn sandbox_secret_store(
+    config: &Config,
+    folder: &Path,
+    repo: Option<&Path>,
+    modes: ClientModes,
+) -> anyhow::Result<Arc<dyn Secrets>> {
+    if config.vault.is_some() || !config.secret_tables().is_empty() {
+        return secret_store(config, Mode::DryRun);
+    }
+    let permit = ReadPermit::for_targets(modes.secrets);
+    Ok(Arc::new(SandboxFolders::new(folder).secret_store(&permit, repo)?))
 }
 
 /// The sources that templates may read. The HTTP client is created only if the allow-list is not empty.
@@ -250,99 +247,11 @@ fn external_lookups(
     Ok(ExternalLookups::with_allow_list(secrets, allowed, http))
 }
 
-/// The made-up secrets of a sandbox: its own, else those of the data repo.
-fn sandbox_secrets(folder: &Path, repo: Option<&Path>) -> anyhow::Result<toml::Table> {
-    let own = folder.join(SECRETS_FILE);
-    let (file, text) = if own.is_file() {
-        let text =
-            std::fs::read_to_string(&own).with_context(|| format!("cannot read `{}`", own.display()))?;
-        (own, text)
-    } else {
-        let Some(repo) = repo else { return Ok(toml::Table::new()) };
-        let Some(text) = repo_secrets(repo)? else { return Ok(toml::Table::new()) };
-        (repo.join(REPO_SECRETS_FILE), text)
-    };
-    // The content is not quoted: the file might hold real secrets by mistake.
-    text.parse().map_err(|_| anyhow::anyhow!("`{}` is not valid TOML", file.display()))
-}
-
-/// The made-up secrets of a data repo, if there are any. The file is read like every file of a data repo:
-/// links that leave the data repo and files that are too large are refused.
-fn repo_secrets(repo: &Path) -> anyhow::Result<Option<String>> {
-    let cannot = || format!("cannot read `{}`", repo.join(REPO_SECRETS_FILE).display());
-    let file = match Repo::directory(repo, Layout::default()).file(REPO_SECRETS_FILE) {
-        Err(RepoError::Missing { .. }) => return Ok(None),
-        Err(error) => return Err(error).with_context(cannot),
-        Ok(Err(finding)) => bail!("{}: {}", cannot(), finding.message),
-        Ok(Ok(file)) => file,
-    };
-    let bytes = match file.read() {
-        Ok(bytes) => bytes.into_owned(),
-        Err(error @ FileReadError::TooLarge(_)) => bail!("{}: {error}", cannot()),
-        Err(error) => return Err(error).with_context(cannot),
-    };
-    String::from_utf8(bytes).map(Some).map_err(|_| anyhow::anyhow!("{}: it is not UTF-8", cannot()))
-}
-
-/// Cluster tokens from kubeconfigs and the secret store.
-struct StoredTokens {
-    secrets: Arc<dyn SecretReader>,
-    /// Servers of the configuration, by cluster.
-    servers: BTreeMap<String, String>,
-    /// Tokens of kubeconfigs, by cluster.
-    logins: BTreeMap<String, KubeconfigToken>,
-}
-
-impl TokenSource for StoredTokens {
-    fn token<'a>(
-        &'a self,
-        permit: &'a ReadPermit,
-        cluster: &'a Cluster,
-    ) -> BoxFuture<'a, Result<ClusterToken, TokenError>> {
-        async move {
-            if let Some(token) = self.logins.get(&cluster.name) {
-                return Ok(ClusterToken {
-                    secret: token.read()?,
-                    server: self.servers.get(&cluster.name).cloned(),
-                });
-            }
-            let TokenRef { path, field, version } =
-                cluster.token.as_ref().ok_or("the cluster has no `automationToken` in the data")?;
-            let version = version.map(|version| version.unsigned_abs().into());
-            let failed =
-                |error: SecretsError| TokenError { why: error.to_string(), transient: error.is_transient() };
-            let fields = self.secrets.read_all(permit, path, version).await.map_err(failed)?;
-            let secret =
-                fields.get(field).cloned().ok_or_else(|| format!("`{path}` has no field `{field}`"))?;
-            let secret_server = || fields.get("server").map(|server| server.expose().to_owned());
-            let server = self.servers.get(&cluster.name).cloned().or_else(secret_server);
-            Ok(ClusterToken { secret, server })
-        }
-        .boxed()
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use qontract_testkit::Scratch;
+    use std::path::Path;
 
     use super::*;
-
-    #[test]
-    fn secrets_of_a_sandbox_are_its_own_else_those_of_the_data_repo() {
-        let scratch = Scratch::new();
-        let (folder, repo) = (scratch.path().join("box"), scratch.path().join("repo"));
-        let read = |repo: Option<&Path>| sandbox_secrets(&folder, repo);
-        let keys = |repo| read(repo).expect("secrets").keys().cloned().collect::<Vec<_>>();
-        assert_eq!((keys(None), keys(Some(&repo))), (Vec::new(), Vec::new()));
-        scratch.write("repo/sandbox/secrets.toml", "[of-repo]\n");
-        assert_eq!((keys(None), keys(Some(&repo))), (Vec::new(), vec!["of-repo".to_owned()]));
-        scratch.write("box/secrets.toml", "[own]\n");
-        assert_eq!(keys(Some(&repo)), ["own"]);
-        scratch.write("box/secrets.toml", "token = hunter2");
-        let error = format!("{:#}", read(None).expect_err("invalid TOML"));
-        assert!(error.ends_with("is not valid TOML") && !error.contains("hunter2"), "{error}");
-    }
 
     #[test]
     fn the_sandbox_replaces_real_targets() {

@@ -269,6 +269,10 @@ impl DynIntegration for ProcessIntegration {
         action: &'a OpaqueValue,
     ) -> BoxFuture<'a, Result<ApplyResult, Fault>> {
         async move {
+            if let Some(bounds) = write.permit.bounds() {
+                let text = format!("a program is not started: this run may write only {bounds}");
+                return Err(Fault::guard(text));
+            }
             let action = downcast::<Value>(&**action);
             let request = json!({"run": write.run, "now": write.now, "action": action});
             let effect =

@@ -19,7 +19,7 @@ mod waiting;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use qontract_access::Permits;
+use qontract_access::{Permits, WriteBounds};
 use tokio::time::Instant;
 
 use crate::data::{BundleReader, Data, QueryLog};
@@ -73,7 +73,7 @@ use crate::run_request::RunRequest;
 #[expect(clippy::disallowed_methods, reason = "the runner creates the permits, once per run")]
 pub async fn run(integration: &Integration, request: &RunRequest) -> RunOutcome {
     let mut outcome = begin(integration, request);
-    let permits = qontract_access::mint(request.mode);
+    let permits = qontract_access::mint_within(request.mode, request.write_bounds.clone());
     let data = match preflight::permitted_data(integration, request, &mut outcome) {
         Ok(data) => data,
         Err(fault) => {
@@ -93,6 +93,11 @@ pub async fn run(integration: &Integration, request: &RunRequest) -> RunOutcome 
     outcome
 }
 
+/// The decision that records the bounds of a run.
+fn bounds_decision(bounds: &WriteBounds) -> Decision {
+    Decision { text: format!("writes only {bounds}"), places: Vec::new() }
+}
+
 fn begin(integration: &Integration, request: &RunRequest) -> RunOutcome {
     let pinned = |source: &dyn BundleReader| PinnedBundle {
         sha: source.sha().to_owned(),
@@ -107,7 +112,7 @@ fn begin(integration: &Integration, request: &RunRequest) -> RunOutcome {
         base: request.base.as_deref().map(pinned),
         options: request.options.clone(),
         slot: request.slot,
-        decisions: Vec::new(),
+        decisions: request.write_bounds.iter().map(|bounds| bounds_decision(bounds)).collect(),
         causes: Vec::new(),
         renamed: BTreeMap::new(),
         shards: BTreeMap::new(),

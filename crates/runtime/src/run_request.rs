@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use qontract_access::Mode;
+use qontract_access::{Mode, WriteBounds};
 use tokio::sync::watch;
 
 use crate::audit::{Audit, NoAudit};
@@ -54,6 +54,8 @@ pub struct RunRequest {
     pub run: String,
     /// Whether the run may write to targets.
     pub mode: Mode,
+    /// The only requests that a real run may write; without bounds, it may write everywhere.
+    pub write_bounds: Option<Arc<WriteBounds>>,
     /// The data to reconcile.
     pub head: Arc<dyn BundleReader>,
     /// The data before a proposed change, if two bundles are compared.
@@ -141,6 +143,7 @@ impl RunRequest {
         Self {
             run: run.into(),
             mode,
+            write_bounds: None,
             head,
             base: None,
             options: Options::default(),

@@ -16,12 +16,13 @@ mod wait;
 
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-pub use case::Case;
+pub use case::{Case, CaseFault, CaseStep};
 pub use loopback::{Loopback, Reply};
 pub use ports::{free_port, free_ports};
 pub use process::{Leftover, Process, tool};
-use qontract_access::{Mode, Permits};
+use qontract_access::{Mode, Permits, WriteBounds};
 pub use scratch::Scratch;
 pub use seeded_rng::SeededRng;
 pub use wait::eventually;
@@ -30,6 +31,12 @@ pub use wait::eventually;
 #[expect(clippy::disallowed_methods, reason = "a test acts as the runner")]
 pub fn permits(mode: Mode) -> Permits {
     qontract_access::mint(mode)
+}
+
+/// The permits of a real run that may write only within these bounds.
+#[expect(clippy::disallowed_methods, reason = "a test acts as the runner")]
+pub fn bounded_permits(bounds: WriteBounds) -> Permits {
+    qontract_access::mint_within(Mode::Real, Some(Arc::new(bounds)))
 }
 
 /// Number of cases of a randomised test: `sample` in the test suite, more in `cargo xtask chaos`.

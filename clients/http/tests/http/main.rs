@@ -1,5 +1,7 @@
 //! The stack against real servers on the loopback interface.
 
+mod aws;
+mod bounds;
 mod dry_run;
 mod limits;
 mod loopback;

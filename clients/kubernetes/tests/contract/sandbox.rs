@@ -207,3 +207,14 @@ async fn add(
         }
     }
 }
+
+#[tokio::test]
+async fn a_dry_run_writes_nothing_whichever_permit_is_passed() {
+    let scratch = Scratch::new();
+    let sandbox = Sandbox::new(scratch.path()).for_run(&permits(Mode::DryRun).read);
+    let stolen = permits(Mode::Real).write.unwrap();
+    let draft = namespace("shop");
+    let error = sandbox.put(&stolen, &cluster("c1"), MANAGER, &draft).await.unwrap_err();
+    assert_eq!(error.to_string(), "a write is not supported by a sandbox in a dry run");
+    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
+}

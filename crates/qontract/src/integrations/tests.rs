@@ -1,13 +1,13 @@
 //! Tests of all integrations: no dry run writes, and impact analysis is sound.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
-mod read_only_sandbox;
+mod write_proof_world;
 
-use std::sync::Mutex;
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use qontract_access::Mode;
 use qontract_bundle::{CommitStamp, Layout, Pool, Repo, build, load};
-use qontract_client_kubernetes::Sandbox;
 use qontract_client_promtool::{Promtool, find};
 use qontract_graphql::Engine;
 use qontract_runtime::affected::{AffectedVerdict, BundlePair, affected};
@@ -17,7 +17,7 @@ use qontract_testkit::{Scratch, SeededRng, chaos_count, example};
 use serde_json::Value;
 
 use super::*;
-use read_only_sandbox::ReadOnlySandbox;
+use write_proof_world::{Writes, clients};
 
 fn example_bundle() -> Vec<u8> {
     let repo = Repo::directory(example(), Layout::default());
@@ -39,6 +39,31 @@ fn namespaces(bundle: &[u8]) -> Vec<(String, String)> {
         .collect()
 }
 
+/// A program that declares one object.
+const OBJECT_PROGRAM: &str = r#"
+case $1 in
+describe) echo '{"name": "service-dependencies", "description": "declares", "form": "objects"}' ;;
+declare) echo '{"shards": [{"cluster": "cliffs-stage", "namespace": "catalog-stage", "caller": "one",
+    "kinds": ["ConfigMap"], "objects": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}}]}]}' ;;
+esac
+"#;
+
+/// Every file below a directory, with its content.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let (mut found, mut open) = (BTreeMap::new(), vec![folder.to_owned()]);
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                found.insert(path.clone(), std::fs::read(path).unwrap());
+            }
+        }
+    }
+    found
+}
+
 #[tokio::test]
 #[ignore = "needs QONTRACT_PROMTOOL; run by `cargo xtask test`"]
 async fn no_integration_writes_in_a_dry_run() {
@@ -46,31 +71,40 @@ async fn no_integration_writes_in_a_dry_run() {
     // All namespaces exist, so that there are namespaces to label, and one to delete.
     for (cluster, name) in namespaces(&bytes) {
         let body = format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n");
-        scratch.write(&format!("clusters/{cluster}/_cluster/Namespace/{name}.yaml"), body);
+        scratch.write(&format!("world/clusters/{cluster}/_cluster/Namespace/{name}.yaml"), body);
     }
-    let writes: Arc<Mutex<Vec<String>>> = Arc::default();
-    let sandbox = ReadOnlySandbox { sandbox: Sandbox::new(scratch.path()), writes: Arc::clone(&writes) };
+    let world = scratch.path().join("world");
+    let (writes, before) = (Writes::default(), files(&world));
     let program = std::env::var_os("QONTRACT_PROMTOOL").expect("`cargo xtask test` sets QONTRACT_PROMTOOL");
     let promtool = Promtool::new(find(Some(program.as_ref()), None));
-    let targets = Targets::of(Arc::new(sandbox), promtool, &example()).unwrap();
+    let targets = Targets::of(clients(&world, promtool, &writes));
     let head = loaded(&bytes, &Pool::default()).unwrap();
     let today = jiff::civil::date(2026, 1, 1);
-    for entry in ALL {
-        let integration = (entry.create)(&targets).unwrap();
+    // An object program as well: its objects are managed by the adapter of the others.
+    let program = scratch.write("program.sh", OBJECT_PROGRAM);
+    let config = format!("[integrations.service-dependencies]\ncommand = [\"sh\", {program:?}]\n");
+    let config = Config::read(Some(&scratch.write("config.toml", config))).unwrap();
+    let program = REGISTRY.integration("service-dependencies", &config, &targets).unwrap();
+    let integrations = ALL.iter().map(|entry| (entry.create)(&targets).unwrap()).chain([program]);
+    for integration in integrations {
         let name = integration.meta().name.clone();
-        let request = |name, mode| {
+        let request = |run, mode| {
             let protected = ProtectedKinds::new(qontract_kinds::protected_kinds());
-            RunRequest::new(name, mode, Arc::clone(&head), today, protected)
+            // The definition of the program in the example does not allow clusters.
+            let validate_schemas = name != "service-dependencies";
+            RunRequest { validate_schemas, ..RunRequest::new(run, mode, Arc::clone(&head), today, protected) }
         };
         let dry = run(&integration, &request("dry", Mode::DryRun)).await;
         assert_eq!(dry.ended, RunEnd::Ok, "{name}: {dry:?}");
-        assert_eq!(*writes.lock().unwrap(), [""; 0], "{name} wrote in a dry run");
-        // The same sandbox records the writes of a real run, so this test can fail.
+        assert_eq!(writes.take(), [""; 0], "{name} wrote in a dry run");
+        assert_eq!(files(&world), before, "{name} wrote in a dry run");
+        // The same world records the writes of a real run, so this test can fail.
         let changes: usize = dry.shards.values().map(|shard| shard.changes.len()).sum();
         let real = run(&integration, &request("real", Mode::Real)).await;
-        let seen = std::mem::take(&mut *writes.lock().unwrap());
+        let seen = writes.take();
         assert_eq!(seen.len(), changes, "{name}");
         assert_eq!(real.ended, if changes == 0 { RunEnd::Ok } else { RunEnd::Failed }, "{name}");
+        assert!(changes > 0 || name != "service-dependencies", "{dry:?}");
     }
 }
 

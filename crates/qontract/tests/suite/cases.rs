@@ -1,17 +1,19 @@
 //! Harness for the cases of all integrations: `integrations/*/cases/*.md`.
 //!
 //! A case is run three times with the binary: a dry run shows the plan and leaves the sandbox unchanged; a
-//! real run changes the sandbox as expected; a second dry run has nothing to change.
+//! real run changes the sandbox as expected; a second dry run has nothing to change. A case with steps continues
+//! with a dry run and a real run for each step, at the time of the step, and with its faults.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output};
+use std::time::Duration;
 
-use crate::support::command;
+use qontract_bundle::Sha256;
 use qontract_inventory::{Owner, OwnerMark, canonical, stamp};
-use qontract_testkit::{Case, Scratch, example};
+use qontract_testkit::{Case, CaseFault, CaseStep, Scratch, example};
 use serde_json::Value;
 
 fn integrations() -> Vec<PathBuf> {
@@ -158,17 +160,29 @@ impl CaseFixture {
         scratch.write("config.toml", case.config.as_ref().unwrap_or(&config));
         scratch.init_journal("sandbox");
         let stage = Self { scratch, integration: integration_name };
-        for (path, content) in world(&case.world) {
-            stage.scratch.write(&format!("sandbox/{path}"), qontract_yaml::json::print(&to_sandbox(content)));
-        }
+        stage.write_world(&case.world);
         stage
+    }
+
+    /// Writes files of the sandbox; `null` removes one. An object of a cluster is written with its marks, and a
+    /// text as it is.
+    fn write_world(&self, text: &str) {
+        for (path, content) in world(text) {
+            let file = format!("sandbox/{path}");
+            match content {
+                Value::Null => self.scratch.remove(&file),
+                Value::String(text) => drop(self.scratch.write(&file, text)),
+                content => drop(self.scratch.write(&file, qontract_yaml::json::print(&to_sandbox(content)))),
+            }
+        }
     }
 
     fn run_case(&self, case: &Case) -> Result<(), String> {
         let before = self.world();
         let level = if case.notes.is_some() { "DEBUG" } else { "WARNING" };
         let base: &[&str] = if case.has_base() { &["--base", "../base"] } else { &[] };
-        let dry = self.run(case, &[&["--dry-run", "--log-level", level], base].concat());
+        let start = Moment::start(case);
+        let dry = self.run(case, &[&["--dry-run", "--log-level", level], base].concat(), start);
         let shown = String::from_utf8_lossy(&dry.stdout).into_owned();
         if shown != case.plan {
             return Err(format!("expected plan:\n{}actual plan:\n{shown}{}", case.plan, output_text(&dry)));
@@ -188,14 +202,18 @@ impl CaseFixture {
         if self.world() != before {
             return Err("the dry run changed the world".to_owned());
         }
-        let real = self.run(case, &["--log-level", "WARNING"]);
+        let real = self.run(case, &["--log-level", "WARNING"], start);
         exit("real run", &real, case.exit.1)?;
-        let after = case.after.as_deref().map_or_else(|| before.clone(), world);
-        let now = self.world();
-        if now != after {
-            return Err(format!("expected world:\n{}actual world:\n{}", json(&after), json(&now)));
+        let after = case.after.as_deref().map_or_else(|| before.clone(), expected_world);
+        self.expect_world(&after)?;
+        let mut last = start;
+        for (time, step) in &case.steps {
+            let at = Moment { since_start: Some(*time), ..start };
+            self.age_sandbox(time.saturating_sub(last.since_start.unwrap_or_default()));
+            self.run_step(case, step, at).map_err(|problem| format!("at {} s: {problem}", time.as_secs()))?;
+            last = at;
         }
-        let again = self.run(case, &["--dry-run", "-o", "json", "--log-level", "WARNING"]);
+        let again = self.run(case, &["--dry-run", "-o", "json", "--log-level", "WARNING"], last);
         let record: Value = serde_json::from_slice(&again.stdout).map_err(|error| error.to_string())?;
         let shards = record["shards"].as_object().into_iter().flatten();
         let left: Vec<&Value> =
@@ -206,7 +224,64 @@ impl CaseFixture {
         Ok(())
     }
 
-    fn run(&self, case: &Case, more: &[&str]) -> Output {
+    fn expect_world(&self, expected: &BTreeMap<String, Value>) -> Result<(), String> {
+        let now = self.world();
+        if now == *expected {
+            return Ok(());
+        }
+        Err(format!("expected world:\n{}actual world:\n{}", json(expected), json(&now)))
+    }
+
+    /// Makes every file of the sandbox older, as if time had passed.
+    fn age_sandbox(&self, time: Duration) {
+        for path in files(&self.scratch.path().join("sandbox")) {
+            let file = fs::File::options().write(true).open(path).unwrap();
+            file.set_modified(file.metadata().unwrap().modified().unwrap() - time).unwrap();
+        }
+    }
+
+    fn run_step(&self, case: &Case, step: &CaseStep, at: Moment) -> Result<(), String> {
+        for (path, text) in &step.files {
+            self.scratch.write(&format!("head/{path}"), text);
+        }
+        for path in &step.removed {
+            self.scratch.remove(&format!("head/{path}"));
+        }
+        self.write_world(&step.world);
+        let mut at = at;
+        for fault in &step.faults {
+            let file = |path: &str| self.scratch.path().join("sandbox").join(path);
+            match fault {
+                CaseFault::Truncate(path) => {
+                    let bytes = fs::read(file(path)).unwrap();
+                    fs::write(file(path), &bytes[..bytes.len() / 2]).unwrap();
+                }
+                CaseFault::Garble(path) => fs::write(file(path), b"\xff\xfe: [").unwrap(),
+                CaseFault::Remove(path) => fs::remove_file(file(path)).unwrap(),
+                CaseFault::KillAfterWrite(count) => at.kill_after = Some(*count),
+            }
+        }
+        let before = self.world();
+        let dry = self.run(case, &["--dry-run", "--log-level", "WARNING"], at);
+        let shown = String::from_utf8_lossy(&dry.stdout).into_owned();
+        if let Some(plan) = step.plan.as_ref().filter(|plan| **plan != shown) {
+            return Err(format!("expected plan:\n{plan}actual plan:\n{shown}{}", output_text(&dry)));
+        }
+        exit("dry run", &dry, step.exit.0)?;
+        if self.world() != before {
+            return Err("the dry run changed the world".to_owned());
+        }
+        let flags: Vec<&str> = step.flags.iter().map(String::as_str).collect();
+        let real = self.run(case, &[&["--log-level", "WARNING"], &flags[..]].concat(), at);
+        match at.kill_after {
+            Some(_) if real.status.code().is_none() => {}
+            Some(_) => return Err(format!("the real run was not killed\n{}", output_text(&real))),
+            None => exit("real run", &real, step.exit.1)?,
+        }
+        step.after.as_deref().map_or(Ok(()), |after| self.expect_world(&expected_world(after)))
+    }
+
+    fn run(&self, case: &Case, more: &[&str], at: Moment) -> Output {
         let mut words = vec![
             "reconcile",
             &self.integration,
@@ -222,31 +297,86 @@ impl CaseFixture {
         words.extend(more);
         words.extend(case.flags.iter().map(String::as_str));
         // Inside the data repo, so that files are named as in the case.
-        command::qontract(&self.scratch.path().join("head"), &words)
+        let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
+        command.current_dir(self.scratch.path().join("head")).args(words).env("NO_COLOR", "1");
+        command.env("GIT_CEILING_DIRECTORIES", self.scratch.path());
+        if let Some(time) = at.since_start {
+            command.env("QONTRACT_SANDBOX_CLOCK", (EPOCH + time).to_string());
+        }
+        if let Some(count) = at.kill_after {
+            command.env("QONTRACT_SANDBOX_KILL_AFTER", count.to_string());
+        }
+        command.output().unwrap()
     }
 
+    /// Every file of the sandbox but the journal and locks.
     fn world(&self) -> BTreeMap<String, Value> {
-        let mut found = BTreeMap::new();
         let root = self.scratch.path().join("sandbox");
-        let mut open = vec![root.clone()];
-        while let Some(folder) = open.pop() {
-            for entry in fs::read_dir(folder).into_iter().flatten() {
-                let path = entry.unwrap().path();
-                if path.is_dir() {
-                    open.push(path);
-                    continue;
-                }
-                if path.extension().is_none_or(|extension| extension != "yaml") {
-                    continue;
-                }
-                let content = qontract_yaml::json::read(&fs::read(&path).unwrap()).unwrap();
-                found.insert(
-                    path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned(),
-                    from_sandbox(content),
-                );
+        let relative = |path: &Path| path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+        let all = files(&root).into_iter().map(|path| (relative(&path), fs::read(&path).unwrap()));
+        let seen = all.filter(|(path, _)| !path.starts_with("journal/") && !is_lock(path));
+        seen.map(|(path, bytes)| {
+            let value = content(&path, &bytes);
+            (path, value)
+        })
+        .collect()
+    }
+}
+
+/// The start of a case with steps.
+const EPOCH: jiff::Timestamp = jiff::Timestamp::constant(1_767_225_600, 0);
+
+/// The circumstances of a run.
+#[derive(Clone, Copy)]
+struct Moment {
+    /// The time since the start of the case; `None` for the system clock.
+    since_start: Option<Duration>,
+    /// The number of writes after which the run is killed.
+    kill_after: Option<u32>,
+}
+
+impl Moment {
+    /// The start of a case. Without steps, its runs have the system clock.
+    fn start(case: &Case) -> Self {
+        Self { since_start: (!case.steps.is_empty()).then_some(Duration::ZERO), kill_after: None }
+    }
+}
+
+/// Whether a file of the sandbox is a lock.
+fn is_lock(path: &str) -> bool {
+    let path = Path::new(path);
+    path.file_name().is_some_and(|name| name == ".lock")
+        || path.extension().is_some_and(|name| name == "lock")
+}
+
+/// Every file below a directory.
+fn files(root: &Path) -> Vec<PathBuf> {
+    let (mut found, mut open) = (Vec::new(), vec![root.to_owned()]);
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                found.push(path);
             }
         }
-        found
+    }
+    found
+}
+
+/// The content of a file of the sandbox, as in cases: objects of clusters with their owner instead of marks,
+/// documents parsed, other files as text, and bytes that are not text as their digest.
+fn content(path: &str, bytes: &[u8]) -> Value {
+    let extension = Path::new(path).extension().and_then(|extension| extension.to_str());
+    let text = || match std::str::from_utf8(bytes) {
+        Ok(text) => Value::from(text),
+        Err(_) => Value::from(format!("sha256:{}", Sha256::of(bytes))),
+    };
+    match extension {
+        Some("yaml") => qontract_yaml::json::read(bytes).map_or_else(|_| text(), from_sandbox),
+        Some("json") => serde_json::from_slice(bytes).unwrap_or_else(|_| text()),
+        _ => text(),
     }
 }
 
@@ -256,6 +386,15 @@ fn world(text: &str) -> BTreeMap<String, Value> {
         Value::Object(files) => files.into_iter().collect(),
         _ => BTreeMap::new(),
     }
+}
+
+/// The expected files of a sandbox: a text is the content of its file.
+fn expected_world(text: &str) -> BTreeMap<String, Value> {
+    let parse = |path: &String, value: Value| match value {
+        Value::String(text) => content(path, text.as_bytes()),
+        value => value,
+    };
+    world(text).into_iter().map(|(path, value)| (path.clone(), parse(&path, value))).collect()
 }
 
 /// Converts a file of a case to its form in the sandbox: `owner: INTEGRATION VERSION` becomes marks. Field

@@ -228,6 +228,43 @@ fn buckets_of_templates_are_listed() {
 }
 
 #[test]
+#[ignore = "needs an S3 server (QONTRACT_PYTHON); run by `cargo xtask test`"]
+fn buckets_of_targets_are_listed() {
+    let aws = qontract_testkit::aws::TestAws::start();
+    aws.bucket("reports");
+    let scratch = repo("https://127.0.0.1:1");
+    let bucket = |key: &str, bucket: &str| {
+        format!("[targets.{key}]\nbucket = {bucket:?}\nendpoint = {:?}\nsecret = \"creds/s3\"\n", aws.url())
+    };
+    let secret = "[creds.s3]\naws_access_key_id = \"a\"\naws_secret_access_key = \"s3cret\"\n";
+    let tables =
+        [bucket("blobs.good", "reports"), bucket("blobs.gone", "nothing"), bucket("state", "reports")];
+    scratch.write("config.toml", format!("{}{secret}", tables.concat()));
+    let (code, found) = rows(scratch.path(), &WORDS);
+    assert_eq!(code, 1, "{found:#?}");
+    has(&found, "ok blobs good: can be listed");
+    has(&found, "failed blobs gone: bucket `nothing` not found");
+    has(&found, "ok state store: can be listed");
+    scratch.write("config.toml", tables.concat());
+    let (_, found) = rows(scratch.path(), &WORDS);
+    has(
+        &found,
+        "failed state store: reading the key of bucket `reports` (`targets.state.secret`) failed: secret `creds/s3` not found",
+    );
+    assert!(!found.join("\n").contains("s3cret"));
+    // In a sandbox no bucket is contacted.
+    scratch.write("config.toml", format!("[sandbox]\ndirectory = \"sandbox\"\n{}", tables.concat()));
+    let (_, found) = rows(scratch.path(), &WORDS);
+    assert!(!found.iter().any(|row| row.contains("blobs") || row.contains("state store")), "{found:#?}");
+    scratch.write("config.toml", "[targets.blobs.reports]\nbuckets = \"x\"\n");
+    let (_, found) = rows(scratch.path(), &WORDS);
+    has(
+        &found,
+        "failed configuration: `config.toml`, line 2: unknown key `targets.blobs.reports.buckets`: did you mean `bucket`?",
+    );
+}
+
+#[test]
 #[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn on_a_real_cluster_a_good_token_passes_and_a_bad_one_fails_real_cluster() {
     let api = shared();

@@ -46,6 +46,7 @@ mod screen;
 mod secret_store;
 mod serve;
 mod shutdown;
+mod simulation;
 mod support;
 mod templates;
 mod trust;

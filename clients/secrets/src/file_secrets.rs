@@ -1,0 +1,218 @@
+//! Secrets in a file that can be written: the secret store of a sandbox.
+//!
+//! **Invariant:** the file is replaced atomically and readable only by its owner, and a file lock serializes
+//! the writes of all processes.
+
+use std::fmt;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use qontract_access::{Mode, ReadPermit, WritePermit};
+use qontract_client_http::Secret;
+use toml::{Table, Value};
+
+use crate::config_secrets::ConfigSecrets;
+use crate::error::SecretsError;
+use crate::location::segments;
+use crate::reference::SecretRef;
+use crate::{SecretFields, SecretReader, SecretWriter, WriteOutcome};
+
+/// Timeout for the lock: a process that was stopped during a write must not block all others forever.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
+/// Interval at which the lock is polled.
+const LOCK_POLL: Duration = Duration::from_millis(5);
+
+/// Secrets in nested tables of a TOML file, as in [`ConfigSecrets`]. They have no versions.
+///
+/// The file is read for each call, so that changes by other processes and by editors are seen.
+#[derive(Clone)]
+pub struct FileSecrets {
+    shared: Arc<SecretsFile>,
+}
+
+/// The blocking implementation.
+struct SecretsFile {
+    path: PathBuf,
+    /// The secrets while the file does not exist. The first write copies them into it.
+    seed: Table,
+    mode: Mode,
+}
+
+impl FileSecrets {
+    /// The secrets in the file at `path`, or in `seed` until the first write creates it. In a dry run, writes
+    /// are refused, whichever permit is passed.
+    pub fn new(permit: &ReadPermit, path: impl Into<PathBuf>, seed: Table) -> Self {
+        Self { shared: Arc::new(SecretsFile { path: path.into(), seed, mode: permit.mode() }) }
+    }
+
+    /// Checks that the file, if it exists, can be read and is valid.
+    pub fn check(&self) -> Result<(), SecretsError> {
+        self.shared.load().map(drop)
+    }
+}
+
+impl fmt::Debug for FileSecrets {
+    /// Omits the content.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FileSecrets(`{}`)", self.shared.path.display())
+    }
+}
+
+impl SecretsFile {
+    fn load(&self) -> Result<Table, SecretsError> {
+        // Anything but a regular file is not opened: a pipe would block.
+        if !self.path.is_file() {
+            return Ok(self.seed.clone());
+        }
+        let text = fs::read_to_string(&self.path).map_err(|error| file_error("read", &self.path, error))?;
+        // The parser's message is omitted, because it may quote a value.
+        let invalid = |_| io::Error::new(ErrorKind::InvalidData, "it is not valid TOML");
+        text.parse().map_err(|error| file_error("read", &self.path, invalid(error)))
+    }
+
+    fn tables(&self) -> Result<ConfigSecrets, SecretsError> {
+        self.load().map(ConfigSecrets::new)
+    }
+
+    fn write(&self, path: &str, fields: &SecretFields) -> Result<WriteOutcome, SecretsError> {
+        if self.mode == Mode::DryRun {
+            return Err(SecretsError::Unsupported("a dry run does not write secrets"));
+        }
+        let segments = segments(path)?;
+        let _lock = self.lock()?;
+        let mut root = self.load()?;
+        if ConfigSecrets::new(root.clone()).fields(path).is_ok_and(|current| is_same(&current, fields)) {
+            return Ok(WriteOutcome::Unchanged);
+        }
+        let wrong = |why| SecretsError::Path { path: path.to_owned(), why };
+        let mut table = &mut root;
+        for segment in segments {
+            let inner = table.entry(segment).or_insert_with(|| Value::Table(Table::new()));
+            table = inner.as_table_mut().ok_or_else(|| wrong("another secret has a field of this name"))?;
+        }
+        if fields.keys().any(|field| table.get(field).is_some_and(Value::is_table)) {
+            return Err(wrong("a field would have the name of another secret"));
+        }
+        table.retain(|_, value| value.is_table());
+        for (field, value) in fields {
+            table.insert(field.clone(), Value::String(value.expose().to_owned()));
+        }
+        self.replace(&root.to_string())?;
+        Ok(WriteOutcome::Changed)
+    }
+
+    fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
+    }
+
+    /// A hidden file next to the file.
+    fn beside(&self, extension: &str) -> PathBuf {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        self.folder().join(format!(".{name}.{extension}"))
+    }
+
+    /// Takes the lock. It is held until the file is dropped.
+    fn lock(&self) -> Result<File, SecretsError> {
+        let folder = self.folder();
+        let created = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        created.map_err(|error| file_error("create", folder, error))?;
+        let path = self.beside("lock");
+        let lock = || -> io::Result<File> {
+            let file = private_file().create(true).truncate(false).open(&path)?;
+            let start = Instant::now();
+            loop {
+                match file.try_lock() {
+                    Ok(()) => return Ok(file),
+                    Err(TryLockError::Error(error)) => return Err(error),
+                    Err(TryLockError::WouldBlock) if start.elapsed() < LOCK_TIMEOUT => {
+                        std::thread::sleep(LOCK_POLL);
+                    }
+                    Err(TryLockError::WouldBlock) => {
+                        let why = format!("another process has held it for {} s", LOCK_TIMEOUT.as_secs());
+                        return Err(io::Error::new(ErrorKind::TimedOut, why));
+                    }
+                }
+            }
+        };
+        lock().map_err(|error| file_error("lock", &path, error))
+    }
+
+    /// Replaces the file. The caller holds the lock, so nothing else uses the temporary file.
+    fn replace(&self, text: &str) -> Result<(), SecretsError> {
+        let temporary = self.beside("draft");
+        let write = || -> io::Result<()> {
+            // Remove the temporary file of a killed process, or a link in its place.
+            match fs::remove_file(&temporary) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let mut out = private_file().create_new(true).open(&temporary)?;
+            out.write_all(text.as_bytes())?;
+            out.sync_all()?;
+            fs::rename(&temporary, &self.path)?;
+            File::open(self.folder())?.sync_all()
+        };
+        write().map_err(|error| file_error("write", &self.path, error))
+    }
+}
+
+/// Whether both have the same fields and values.
+fn is_same(one: &SecretFields, other: &SecretFields) -> bool {
+    one.len() == other.len()
+        && one.iter().all(|(field, value)| other.get(field).is_some_and(|other| other.is_same(value)))
+}
+
+/// Options to open a file for writing that only its owner may read.
+fn private_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).mode(0o600);
+    options
+}
+
+fn file_error(what: &str, path: &Path, error: io::Error) -> SecretsError {
+    SecretsError::File { what: format!("{what} `{}`", path.display()), error: Arc::new(error) }
+}
+
+impl SecretReader for FileSecrets {
+    fn read<'a>(
+        &'a self,
+        permit: &'a ReadPermit,
+        secret: &'a SecretRef,
+    ) -> BoxFuture<'a, Result<Secret, SecretsError>> {
+        async move { self.shared.tables()?.read(permit, secret).await }.boxed()
+    }
+
+    fn read_all<'a>(
+        &'a self,
+        _: &'a ReadPermit,
+        path: &'a str,
+        _: Option<u64>,
+    ) -> BoxFuture<'a, Result<SecretFields, SecretsError>> {
+        async move { self.shared.tables()?.fields(path) }.boxed()
+    }
+}
+
+impl SecretWriter for FileSecrets {
+    fn write<'a>(
+        &'a self,
+        _: &'a WritePermit,
+        path: &'a str,
+        fields: &'a SecretFields,
+    ) -> BoxFuture<'a, Result<WriteOutcome, SecretsError>> {
+        let (shared, path, fields) = (Arc::clone(&self.shared), path.to_owned(), fields.clone());
+        async move {
+            // The lock may block.
+            match tokio::task::spawn_blocking(move || shared.write(&path, &fields)).await {
+                Ok(outcome) => outcome,
+                Err(error) => std::panic::resume_unwind(error.into_panic()),
+            }
+        }
+        .boxed()
+    }
+}

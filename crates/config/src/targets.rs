@@ -1,0 +1,35 @@
+//! The table `[targets]`: target systems besides those that have a table of their own at the top level.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::{KubernetesTable, VaultTable};
+
+/// Target systems. A target that is not configured is never contacted.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TargetsTable {
+    /// Buckets, by the names that integrations use.
+    pub blobs: BTreeMap<String, BucketTable>,
+    /// The bucket of the state store. Without it, the environment variables of qontract-reconcile apply.
+    pub state: Option<BucketTable>,
+    /// Another place for `[kubernetes]`.
+    pub(super) kubernetes: Option<KubernetesTable>,
+    /// Another place for `[vault]`.
+    pub(super) vault: Option<VaultTable>,
+}
+
+/// A bucket of S3, or of a compatible server.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BucketTable {
+    /// The name of the bucket.
+    pub bucket: String,
+    /// The region; `us-east-1` by default.
+    pub region: Option<String>,
+    /// URL of a server other than AWS.
+    pub endpoint: Option<String>,
+    /// Path of the secret with the access key; by default, the key is in the environment.
+    pub secret: Option<String>,
+}
