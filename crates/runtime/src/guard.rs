@@ -113,8 +113,11 @@ impl RemovalGuard {
         ledger: Result<&LedgerState, &LedgerError>,
     ) -> Vec<JudgedShard<'p, S>> {
         let whole = CombinedFacts::of(shards);
-        let by_itself =
-            |shard: &'p S| JudgedShard::new(shard, |changes| self.judge_step(&whole, changes, ledger));
+        let by_itself = |shard: &'p S| {
+            JudgedShard::new(shard, |changes| {
+                self.judge_step(&whole, changes, ledger).or_else(|| postponement(shard.facts(), changes))
+            })
+        };
         let mut judged: Vec<JudgedShard<'p, S>> = shards.iter().map(by_itself).collect();
         self.hold_emptied_scopes(&whole, &mut judged);
         if let Ok(ledger) = ledger {
@@ -428,7 +431,9 @@ impl CombinedFacts {
 
     fn of<S: PlannedSteps>(shards: &[S]) -> Self {
         let mut whole = Self::default();
-        for ShardFacts { deletes, blocked, counts, declared } in shards.iter().map(PlannedSteps::facts) {
+        for ShardFacts { deletes, blocked, counts, declared, refused: _ } in
+            shards.iter().map(PlannedSteps::facts)
+        {
             whole.declared.extend(declared.iter().cloned());
             whole.deletes.extend(deletes.iter().cloned());
             whole.blocked.extend(blocked.iter().map(|(scope, why)| (scope.clone(), why.clone())));
@@ -438,6 +443,19 @@ impl CombinedFacts {
         }
         whole
     }
+}
+
+/// Postpones a removal that the refused write of a desired object may replace, as
+/// applying a plan does when a write fails. It comes after the refusals that need an approval, so
+/// that a held removal stays held.
+fn postponement(facts: &ShardFacts, changes: &[Change]) -> Option<Refusal> {
+    changes.iter().filter(|change| change.kind.removes() && !facts.deletes.contains(&change.object)).find_map(
+        |change| {
+            let may_replace = |refused: &&ObjectKey| refused.may_replace(&change.object);
+            let ObjectKey { kind, name, .. } = facts.refused.iter().find(may_replace)?;
+            Some(Refusal::Blocked(format!("{kind} `{name}`, which may replace it, cannot be written")))
+        },
+    )
 }
 
 fn needs_approval(change: &Change) -> String {

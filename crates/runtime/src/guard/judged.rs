@@ -23,6 +23,8 @@ pub struct ShardFacts {
     /// The objects that a caller declares, without the caller. An object that moves from one caller to another
     /// is not removed by the former.
     pub declared: BTreeSet<ObjectKey>,
+    /// Desired objects that cannot be written. No object that one of them may replace is removed.
+    pub refused: BTreeSet<ObjectKey>,
 }
 
 /// A planned shard, as guards see it.
