@@ -145,11 +145,11 @@ fn no_removal_follows_a_refused_write_in_its_scope() {
     let manifest = std::fs::read_to_string(scratch.path().join(file)).unwrap();
     let folder = "sandbox/clusters/cliffs-stage/catalog-stage/Service";
     let live = std::fs::read_to_string(scratch.path().join(format!("{folder}/search-index.yaml"))).unwrap();
-    assert!(live.contains("openshift-resources"), "{live}");
+    assert!(live.contains("qontract.integration: openshift_resources"), "{live}");
     // Another integration owns the Service that the data declares instead.
     let theirs = live
         .replace("search-index", "search-index-v2")
-        .replace("openshift-resources", "openshift-saas-deploy");
+        .replace("openshift_resources", "openshift-saas-deploy");
     scratch.write(&format!("{folder}/search-index-v2.yaml"), theirs);
     scratch.write(file, manifest.replace("name: search-index", "name: search-index-v2"));
     let before = objects(&scratch, "Service");
