@@ -1,7 +1,7 @@
 //! `qontract plan`: a dry run of every integration that a change affects, in one report.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -12,6 +12,7 @@ use qontract_cli::printer::Printer;
 use qontract_cli::progress::Progress;
 use qontract_cli::{LogOptions, PlanArgs, PlanFormat, variable};
 use qontract_config::Config;
+use qontract_daemon::clusters;
 use qontract_daemon::discovery;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::input::{InputCheck, InputResolver, ValidationFailed};
@@ -81,6 +82,8 @@ pub fn run(arguments: &PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
         stop,
     });
     let mut report = planner.empty_report()?;
+    let folder = config.sandbox_folder(sandbox.as_deref());
+    report.targets = Some(announce_targets(folder, &planner.head, arguments, printer));
     let (mut integrations, mut unready) = (Vec::new(), BTreeMap::new());
     for name in names {
         match REGISTRY.integration(&name, &config, &targets) {
@@ -187,6 +190,28 @@ fn invalid_report(side: DataSide, failed: &ValidationFailed, head: Option<&Pinne
         None => PlanReport::new(RunMode::DryRun, None, revision),
     };
     report.with_invalid(InvalidData::new(side, findings, repo))
+}
+
+/// Reports what is planned against, the sandbox or the clusters of the data, and returns it in words.
+fn announce_targets(
+    sandbox: Option<&Path>,
+    head: &PinnedData,
+    arguments: &PlanArgs,
+    printer: &Printer,
+) -> String {
+    let words = match sandbox {
+        Some(folder) => format!("sandbox `{}`", folder.display()),
+        None => Some(clusters::names(&*head.source))
+            .filter(|names| !names.is_empty())
+            .map_or_else(|| "no cluster".to_owned(), |names| clusters::format_list(&names)),
+    };
+    if arguments.output == PlanFormat::Text {
+        printer.note(&format!("planning against {words}"));
+    }
+    if sandbox.is_some_and(|folder| !folder.is_dir()) {
+        printer.note("note: the sandbox does not exist: every object is planned as new");
+    }
+    words
 }
 
 /// The sandbox directory: the one from the command line, or, if the configuration has no targets, the one
