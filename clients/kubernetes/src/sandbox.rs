@@ -9,6 +9,8 @@ mod record;
 mod rollout;
 mod write;
 
+pub use kinds::is_well_known;
+
 use std::path::PathBuf;
 
 use futures_util::FutureExt as _;
