@@ -29,6 +29,7 @@ use qontract_telemetry::log::Log;
 
 use crate::exit::UsageError;
 use crate::program_log::ProgramLog;
+use crate::sandbox_folder;
 
 /// The target systems of this process, the sources that its templates read, and its external tools.
 pub struct Targets {
@@ -60,6 +61,7 @@ impl Targets {
     /// The targets of the configuration for a run of this mode: the sandbox, if there is one, or real ones.
     pub fn new(config: &Config, sandbox: SandboxLocation<'_>, mode: Mode) -> anyhow::Result<Self> {
         let folder = config.sandbox_folder(sandbox.folder);
+        folder.map(sandbox_folder::check).transpose()?;
         let mut secrets = secret_store(config, mode)?;
         let kubernetes: Option<Arc<dyn Kubernetes>> = match (folder, &config.kubernetes) {
             (Some(folder), _) => {

@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use qontract_cli::ApproveArgs;
 use qontract_cli::printer::Printer;
 use qontract_daemon::exit::{Exit, UsageError};
-use qontract_daemon::run_store::HeldRun;
+use qontract_daemon::run_store::{HeldRun, RunStore};
 use qontract_diagnostics::{human, pluralize};
 use qontract_runtime::RunRecord;
 use qontract_runtime::guard::{Approval, ApprovalFile, Date};
@@ -17,10 +17,11 @@ use crate::commands::runs;
 
 pub fn run(arguments: ApproveArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let ApproveArgs { run, out, expires, reason, runs } = arguments;
-    let HeldRun { record, newer } = runs::open(runs)?.resolve_held(&run)?;
+    let store = runs::open(runs)?;
+    let HeldRun { record, newer } = store.resolve_held(&run)?;
     let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     let expiration = last_day(&expires, today)?;
-    let approval = held_approval(&record)?;
+    let approval = held_approval(&record, &store)?;
     if let Some(newer) = newer {
         printer.note(&format!("note: {}", found_run_note(&record, newer)));
     }
@@ -61,8 +62,9 @@ fn found_run_note(record: &RunRecord, newer: usize) -> String {
     }
 }
 
-/// The approval of the removals that a run held.
-fn held_approval(record: &RunRecord) -> anyhow::Result<Approval> {
+/// The approval of the removals that a run held. If it held nothing, the error names the last run of `store`
+/// that did.
+fn held_approval(record: &RunRecord, store: &RunStore) -> anyhow::Result<Approval> {
     let Some(text) = &record.approval else {
         let held: usize = record.shards.values().map(|shard| shard.held_by_guards().count()).sum();
         let undecided: usize = record.shards.values().map(|shard| shard.held.len()).sum();
@@ -74,7 +76,13 @@ fn held_approval(record: &RunRecord) -> anyhow::Result<Approval> {
             );
         }
         if held == 0 {
-            bail!("run {run} held nothing: no approval is needed");
+            let other = store.last_held().map(|other| {
+                format!(
+                    "; the last run that held changes is {other}: `qontract approve {other}`",
+                    other = other.run
+                )
+            });
+            bail!("run {run} held nothing: no approval is needed{}", other.unwrap_or_default());
         }
         let held = pluralize(held, "change");
         bail!(
