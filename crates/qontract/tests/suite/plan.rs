@@ -591,7 +591,8 @@ fn a_plan_names_its_targets_and_folds_what_is_not_validated() {
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(text.contains("planning against sandbox `missing`\n"), "{text}");
     assert!(text.contains("note: the sandbox does not exist: every object is planned as new"), "{text}");
-    let is_note = |line: &&str| line.contains("note: not validated: ") || line.contains(" changes not validated");
+    let is_note =
+        |line: &&str| line.contains("note: not validated: ") || line.contains(" changes not validated");
     assert!(text.contains(" changes not validated, for example + create "), "{text}");
     assert!(text.lines().filter(is_note).count() <= 14, "one line for each integration: {text}");
     let report = json(&qontract(scratch.path(), &[&words[..], &["-o", "json"]].concat()));
