@@ -39,7 +39,9 @@ pub fn run(workspace: &Workspace, arguments: &TestArgs) -> Result<()> {
     let start = Instant::now();
     let steps = select_steps(arguments);
     setup::run(&workspace.cache, &required_provisions(&steps, arguments))?;
-    let mut done = vec![("setup".to_owned(), StepOutcome::Passed, start.elapsed())];
+    let setup =
+        FinishedStep { name: "setup".to_owned(), outcome: StepOutcome::Passed, time: start.elapsed() };
+    let mut done = vec![setup];
     let mut failed = Vec::new();
     for step in steps {
         let start = Instant::now();
@@ -51,7 +53,7 @@ pub fn run(workspace: &Workspace, arguments: &TestArgs) -> Result<()> {
         if outcome == StepOutcome::Failed {
             failed.push(step);
         }
-        done.push((name(step), outcome, start.elapsed()));
+        done.push(FinishedStep { name: name(step), outcome, time: start.elapsed() });
     }
     console::print(summary(&done, start.elapsed()));
     if failed.is_empty() {
@@ -107,13 +109,20 @@ fn rerun_command(step: TestStep, arguments: &TestArgs) -> String {
     words.join(" ")
 }
 
-fn summary(done: &[(String, StepOutcome, Duration)], total: Duration) -> String {
+/// A step that has run.
+struct FinishedStep {
+    name: String,
+    outcome: StepOutcome,
+    time: Duration,
+}
+
+fn summary(done: &[FinishedStep], total: Duration) -> String {
     let row = |name: &str, outcome: &str, time: Duration| {
         vec![name.to_owned(), outcome.to_owned(), format!("{:.1} s", time.as_secs_f64())]
     };
     let mut rows: Vec<_> = done
         .iter()
-        .map(|(name, outcome, time)| {
+        .map(|FinishedStep { name, outcome, time }| {
             let outcome = match outcome {
                 StepOutcome::Passed => "ok".to_owned(),
                 StepOutcome::LeftOut(skipped) => skipped_summary(*skipped),
@@ -138,7 +147,9 @@ fn skipped_summary(skipped: SkippedTests) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{SkippedTests, StepOutcome, required_provisions, rerun_command, select_steps, summary};
+    use super::{
+        FinishedStep, SkippedTests, StepOutcome, required_provisions, rerun_command, select_steps, summary,
+    };
     use crate::cli::{TestArgs, TestStep};
     use crate::setup::FOR_TESTS;
     use std::time::Duration;
@@ -194,7 +205,8 @@ mod tests {
     fn the_summary_shows_how_many_tests_were_skipped() {
         let check = |without_kube, not_available, expect: &str| {
             let outcome = StepOutcome::LeftOut(SkippedTests { without_kube, not_available });
-            let text = summary(&[("tests".to_owned(), outcome, Duration::ZERO)], Duration::ZERO);
+            let step = FinishedStep { name: "tests".to_owned(), outcome, time: Duration::ZERO };
+            let text = summary(&[step], Duration::ZERO);
             assert!(text.contains(expect), "{text}");
         };
         check(6, 0, "ok, 6 skipped (--without-kube)");

@@ -97,6 +97,12 @@ pub struct ApproveArgs {
     /// Why these objects may be removed; this becomes the description of the datafile
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
+    /// Allow each removal only as part of the plan that the run held it in: with another plan, it is held again
+    #[arg(long)]
+    pub bound: bool,
+    /// Allow each removal only once: an object that is created again needs another approval
+    #[arg(long)]
+    pub once: bool,
     /// Directory of the run records; by default `$QONTRACT_RUNS`, else below the user's state directory
     #[arg(long, value_name = "DIR")]
     pub runs: Option<PathBuf>,

@@ -18,6 +18,7 @@ pub mod held_changes;
 pub mod input;
 pub mod journal;
 pub mod line_cache;
+pub mod opened_repo;
 pub mod pinned_data;
 pub mod plan_report;
 pub mod planner;
@@ -45,6 +46,8 @@ pub mod status_view;
 pub mod step_file;
 pub mod supervisor;
 pub mod targets;
+#[cfg(test)]
+mod test_data;
 pub mod validation;
 pub mod watchdog;
 pub mod watcher;

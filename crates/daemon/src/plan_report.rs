@@ -16,6 +16,8 @@ use qontract_runtime::{
     ChangeKind, DiffEntry, FieldChange, NOT_VALIDATED, RunEnd, RunRecord, SkipKind, StepResult,
 };
 
+use crate::exit::Exit;
+
 /// The plan of one run as text, without the integration's name.
 pub fn text_of(record: &RunRecord, detail: PlanDetail, file_name: FileName<'_>) -> StyledText {
     let mut integration = integration(record);
@@ -107,6 +109,7 @@ pub fn integration(record: &RunRecord) -> IntegrationReport {
     IntegrationReport {
         integration: record.integration.clone(),
         run: Some(record.run.clone()),
+        plan_digest: record.plan_digest.as_ref().map(ToString::to_string),
         status: status(record, &totals),
         totals,
         causes: record.causes.iter().map(|cause| cause_location(record, cause)).collect(),
@@ -148,6 +151,7 @@ pub fn unstarted(name: &str, error: &anyhow::Error) -> IntegrationReport {
     IntegrationReport {
         integration: name.to_owned(),
         run: None,
+        plan_digest: None,
         status: ReportStatus::Failed,
         totals: Totals::of(&[], &errors),
         causes: Vec::new(),
@@ -189,6 +193,17 @@ fn status(record: &RunRecord, totals: &Totals) -> ReportStatus {
         ReportStatus::Changes
     } else {
         ReportStatus::Unchanged
+    }
+}
+
+/// The exit code of a dry run with this report.
+pub fn exit(report: &PlanReport) -> Exit {
+    match report.status {
+        ReportStatus::Changes => Exit::Changes,
+        // The status of another integration hides that there are changes.
+        ReportStatus::Degraded | ReportStatus::Waiting if report.totals.changes() > 0 => Exit::Changes,
+        ReportStatus::Unchanged | ReportStatus::Degraded | ReportStatus::Waiting => Exit::Ok,
+        ReportStatus::Held | ReportStatus::Failed | ReportStatus::Invalid => Exit::Failure,
     }
 }
 
@@ -312,7 +327,7 @@ fn change(shard: &str, planned: &ChangeRecord) -> ReportedChange {
         notes,
         trailing_notes,
         location: planned.place.as_deref().map(Location::parse),
-        held: planned.why.clone(),
+        held: planned.reason(),
         approvable: planned.is_held(),
         result: match planned.result {
             StepResult::Planned => None,

@@ -253,6 +253,29 @@ mod tests {
     }
 
     #[test]
+    fn a_run_compares_with_the_data_of_the_last_run_that_left_nothing_to_do() {
+        let [first, second, third] = ["one", "two", "three"].map(data);
+        let reconciled = ReconciledData::default();
+        let sha = |data: &PinnedData| Some(data.source.sha().to_owned());
+        assert_eq!(base(&reconciled, &first), None);
+        // The first data is the base even if its run failed: there is no earlier one.
+        reconciled.ran(&first, RunEnd::Failed).unwrap();
+        assert_eq!((base(&reconciled, &first), base(&reconciled, &second)), (None, sha(&first)));
+        for ended in [RunEnd::Failed, RunEnd::Held, RunEnd::Transient, RunEnd::Interrupted] {
+            reconciled.ran(&second, ended).unwrap();
+            assert_eq!(base(&reconciled, &third), sha(&first), "{ended:?}");
+        }
+        for ended in [RunEnd::Ok, RunEnd::Degraded] {
+            reconciled.ran(&second, ended).unwrap();
+            assert_eq!(
+                (base(&reconciled, &second), base(&reconciled, &third)),
+                (None, sha(&second)),
+                "{ended:?}"
+            );
+        }
+    }
+
+    #[test]
     fn data_of_another_directory_is_not_used() {
         let scratch = Scratch::new();
         let [one, two] = ["one", "two"].map(data);

@@ -13,7 +13,7 @@ use qontract_diagnostics::MessageSink;
 use qontract_runtime::reconcile_loop::{
     Isolation, Limiter, LoopContext, LoopExit, LoopSettings, Schedule, ShutdownSignal, WatchdogLimits,
 };
-use qontract_runtime::{Bodies, Options};
+use qontract_runtime::{Bodies, Integration, Options};
 use qontract_telemetry::log::{Level, Log, LogLine};
 use qontract_telemetry::metrics::{Metrics, ProcessLabels};
 use tokio::sync::{Notify, watch};
@@ -124,22 +124,8 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     let integration = Arc::new(input.integrations.integration(name, config, &targets)?);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    let ProcessSlot { id, count: shards } = input.slot;
-    let process = ProcessLabels {
-        integration: name.to_owned(),
-        shards: shards.to_string(),
-        shard_id: options.shard_label.clone().unwrap_or_else(|| format!("{id}-{shards}")),
-    };
     let metrics = input.build.metrics();
-    let reporter =
-        Arc::new(LoopReporter::new(process.clone(), Arc::clone(&options.log), Arc::clone(&metrics)));
-    let pusher = match &options.pushgateway {
-        None => None,
-        Some(push) => {
-            let pusher = MetricsPusher::new(push, process, Arc::clone(&metrics), Arc::clone(&options.log))?;
-            Some(Arc::new(pusher))
-        }
-    };
+    let (reporter, pusher) = reporting(input, options, &metrics)?;
     let slot = input.slot.validate().map_err(|error| UsageError(error.to_string()))?;
     let runs = Arc::new(RunStore::new(input.runs.clone())?);
     let health_feed = Arc::new(OnceLock::new());
@@ -152,14 +138,7 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     // until the process ends.
     let (feed, polled) = data_source(input, runtime.handle(), &options.log, &metrics)?;
     let _ = health_feed.set(Arc::clone(&feed));
-    // Only for local data: an unresponsive server must not delay the loop.
-    let is_local = config.server(input.data.spec.as_deref()).is_none() && feed.bundle_in_use().is_some();
-    if let Some(head) = is_local.then(|| feed.current().ok()).flatten() {
-        let (data, sandbox) = (input.data.spec.as_deref(), input.sandbox.folder);
-        let announcement =
-            Announcement { data, sandbox, slot: input.slot, config, integration: &integration, mode };
-        options.log.write(&LogLine::new(Level::Info, announcement.line(input.options, &head)));
-    }
+    announce(input, &integration, &*feed, &options.log);
     if options.once && matches!(polled, PollResult::Invalid | PollResult::StillInvalid) {
         return Ok(Exit::Failure);
     }
@@ -180,31 +159,12 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     let (source, observer) = (Arc::clone(&feed), Arc::clone(&reporter) as _);
     let runner = Runner { integration, source, settings, runs, observer, reconciled };
     let (isolation, limiter) = (Isolation::Thread, Limiter::default());
-    let reconcile_loop =
-        LoopSettings { schedule: options.pace, limits, isolation, limiter, once: options.once };
+    let settings = LoopSettings { schedule: options.pace, limits, isolation, limiter, once: options.once };
     let (stopper, stop) = ShutdownSignal::pair();
     let finish = runtime.block_on(async {
         let listed = Arc::clone(&reporter);
         signals::listen(stopper.clone(), move || vec![Arc::clone(&listed)], Arc::clone(&options.log))?;
-        let ended = Arc::new(Notify::new());
-        if let Some(pusher) = pusher.clone() {
-            tokio::spawn(push_after_runs(pusher, Arc::clone(&ended)));
-        }
-        let observer = NotifyOnEnd { reporter: Arc::clone(&reporter), ended };
-        let context = LoopContext {
-            data: feed.subscribe(),
-            shutdown: stop,
-            random: fastrand::f64,
-            observer: &observer,
-        };
-        let finish = reconcile_loop.run(Arc::new(runner), context).await;
-        if matches!(finish, LoopExit::Once(_)) {
-            reporter.log_run(None);
-        }
-        if let Some(pusher) = pusher {
-            pusher.push().await;
-        }
-        anyhow::Ok(finish)
+        anyhow::Ok(ReportedLoop { settings, runner, reporter, pusher }.run(stop).await)
     })?;
     // The process ends now: threads that still query a server would panic without the runtime.
     std::mem::forget(runtime);
@@ -213,6 +173,65 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
         LoopExit::Stopped => signals::exit_of_loop(&stopper, Exit::Ok),
         LoopExit::GaveUp => Exit::Failure,
     })
+}
+
+/// Reports the loop: logs and counts its runs, and pushes the metrics if there is a Pushgateway.
+fn reporting(
+    input: &LoopInput<'_>,
+    options: &LoopOptions,
+    metrics: &Arc<Metrics>,
+) -> anyhow::Result<(Arc<LoopReporter>, Option<Arc<MetricsPusher>>)> {
+    let ProcessSlot { id, count: shards } = input.slot;
+    let process = ProcessLabels {
+        integration: input.integration.to_owned(),
+        shards: shards.to_string(),
+        shard_id: options.shard_label.clone().unwrap_or_else(|| format!("{id}-{shards}")),
+    };
+    let (log, own) = (&options.log, process.clone());
+    let push = |push| MetricsPusher::new(push, process, Arc::clone(metrics), Arc::clone(log));
+    let pusher = options.pushgateway.as_ref().map(push).transpose()?.map(Arc::new);
+    Ok((Arc::new(LoopReporter::new(own, Arc::clone(log), Arc::clone(metrics))), pusher))
+}
+
+/// Logs the data and the targets. Only for local data: an unresponsive server must not delay the loop.
+fn announce(input: &LoopInput<'_>, integration: &Integration, feed: &dyn DataSource, log: &Log) {
+    let LoopInput { config, mode, slot, .. } = *input;
+    let (data, sandbox) = (input.data.spec.as_deref(), input.sandbox.folder);
+    let is_local = config.server(data).is_none() && feed.bundle_in_use().is_some();
+    if let Some(head) = is_local.then(|| feed.current().ok()).flatten() {
+        let announcement = Announcement { data, sandbox, slot, config, integration, mode };
+        log.write(&LogLine::new(Level::Info, announcement.line(input.options, &head)));
+    }
+}
+
+/// A loop whose runs are reported.
+struct ReportedLoop {
+    settings: LoopSettings,
+    runner: Runner,
+    reporter: Arc<LoopReporter>,
+    pusher: Option<Arc<MetricsPusher>>,
+}
+
+impl ReportedLoop {
+    /// Runs the loop until it ends; pushes the metrics after each run and at the end.
+    async fn run(self, stop: ShutdownSignal) -> LoopExit {
+        let Self { settings, runner, reporter, pusher } = self;
+        let ended = Arc::new(Notify::new());
+        if let Some(pusher) = pusher.clone() {
+            tokio::spawn(push_after_runs(pusher, Arc::clone(&ended)));
+        }
+        let observer = NotifyOnEnd { reporter: Arc::clone(&reporter), ended };
+        let data = runner.source.subscribe();
+        let context = LoopContext { data, shutdown: stop, random: fastrand::f64, observer: &observer };
+        let finish = settings.run(Arc::new(runner), context).await;
+        if matches!(finish, LoopExit::Once(_)) {
+            reporter.log_run(None);
+        }
+        if let Some(pusher) = pusher {
+            pusher.push().await;
+        }
+        finish
+    }
 }
 
 /// The status that the health listener of a single loop shows.

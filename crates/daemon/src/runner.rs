@@ -12,13 +12,22 @@ use crate::audit::WriteObserver;
 use crate::reconciled_data::ReconciledData;
 use crate::run_settings::RunSettings;
 use crate::run_setup::RunSetup;
-use crate::run_store::RunStore;
+use crate::run_store::{RecordStorage, RunStore};
 use crate::source::DataSource;
+
+/// A run that ended.
+#[derive(Clone, Copy, Debug)]
+pub struct EndedRun<'r> {
+    /// Its record.
+    pub record: &'r RunRecord,
+    /// Whether the record is stored.
+    pub storage: RecordStorage,
+}
 
 /// Observes the end of runs.
 pub trait RunObserver: WriteObserver {
-    /// Called with the record of a run that ended, or with the reason why it could not start.
-    fn ran(&self, integration: &str, run: Result<&RunRecord, &anyhow::Error>);
+    /// Called with a run that ended, or with the reason why it could not start.
+    fn ran(&self, integration: &str, run: Result<EndedRun<'_>, &anyhow::Error>);
 }
 
 /// The runs of an integration.
@@ -44,8 +53,8 @@ impl LoopJob for Runner {
         async move {
             let name = &runner.integration.meta().name;
             match runner.run(stop).await {
-                Ok(record) => {
-                    runner.observer.ran(name, Ok(&record));
+                Ok((record, storage)) => {
+                    runner.observer.ran(name, Ok(EndedRun { record: &record, storage }));
                     record.ended
                 }
                 Err(error) => {
@@ -59,8 +68,8 @@ impl LoopJob for Runner {
 }
 
 impl Runner {
-    /// Executes one run, and returns its record.
-    async fn run(&self, stop: ShutdownSignal) -> anyhow::Result<RunRecord> {
+    /// Executes one run, and stores its record.
+    async fn run(&self, stop: ShutdownSignal) -> anyhow::Result<(RunRecord, RecordStorage)> {
         let Self { integration, source: feed, settings, runs, observer, reconciled } = self;
         let head = feed.current()?;
         let observer = Arc::clone(observer) as Arc<dyn WriteObserver>;
@@ -85,9 +94,10 @@ impl Runner {
         let mut record = begun.record(&outcome, &head, None);
         record.warnings.append(&mut warnings);
         // The run is reported even if its record cannot be stored.
-        if let Err(error) = runs.record_loop_run(&record) {
+        let storage = runs.record_loop_run(&record).unwrap_or_else(|error| {
             record.warnings.push(format!("cannot store the run record: {error:#}"));
-        }
-        Ok(record)
+            RecordStorage::Counted
+        });
+        Ok((record, storage))
     }
 }

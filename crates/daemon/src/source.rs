@@ -15,10 +15,10 @@ use qontract_diagnostics::{Report, render};
 use tokio::sync::watch;
 
 use crate::data_validity::{DataErrors, DataReporter, DataValidity, InvalidData, ValidityChange};
-use crate::input;
+use crate::opened_repo::OpenedRepo;
 use crate::pinned_data::{PinnedData, ServerConnection};
 use crate::repo_cache::{LazyValidationCache, RepoCache};
-use crate::validation::{self, InputCheck};
+use crate::validation::{self, CheckedBundle, InputCheck};
 use crate::watcher::{self, RepoWatcher, WakeReason};
 
 /// A data source of loops.
@@ -85,6 +85,14 @@ pub enum PollResult {
     ValidAgain,
     /// Files changed while the bundle was built: it is not used.
     Unsettled,
+}
+
+/// The result of building a bundle.
+enum RepoBuild {
+    /// The data is valid.
+    Valid { bundle: Bundle, repo: Box<Repo> },
+    /// There is no bundle.
+    Invalid(InvalidFindings),
 }
 
 /// The findings of invalid data.
@@ -182,10 +190,9 @@ impl WatchedRepo {
         if !is_settled() {
             return Ok(PollResult::Unsettled);
         }
-        let built = built?;
-        let (bundle, repo) = match built {
-            Ok(made) => made,
-            Err(invalid) => return Ok(self.show_invalid(invalid, show)),
+        let (bundle, repo) = match built? {
+            RepoBuild::Valid { bundle, repo } => (bundle, repo),
+            RepoBuild::Invalid(invalid) => return Ok(self.show_invalid(invalid, show)),
         };
         let sha = bundle.sha().to_string();
         let was_wrong = {
@@ -198,7 +205,7 @@ impl WatchedRepo {
             self.update_validity(DataValidity::recover);
             return Ok(if was_wrong { PollResult::ValidAgain } else { PollResult::Unchanged });
         }
-        let side = PinnedData::of(bundle, repo, &self.layout, last.as_deref())?;
+        let side = PinnedData::of(bundle, *repo, &self.layout, last.as_deref())?;
         self.lock().current = Some(Arc::new(side));
         self.update_validity(DataValidity::recover);
         self.pool.sweep();
@@ -296,10 +303,7 @@ impl WatchedRepo {
 
     /// Builds the bundle, incrementally if the repo is large; or returns the findings. Holds the lock of the
     /// cache.
-    fn build_incrementally(
-        &self,
-        changed: Option<&BTreeSet<PathBuf>>,
-    ) -> anyhow::Result<Result<(Bundle, Repo), InvalidFindings>> {
+    fn build_incrementally(&self, changed: Option<&BTreeSet<PathBuf>>) -> anyhow::Result<RepoBuild> {
         let mut remembered = self.cache.lock();
         if self.lock().files < MIN_CACHED_FILES {
             // Reading a small repo is as fast as using the cache, and an idle process should hold little
@@ -315,27 +319,24 @@ impl WatchedRepo {
         let RepoCache { files, validation } = known;
         let options = BuildOptions { cache: Some(files), changed_paths: changed, output: None };
         let built = self.build(options, validation)?;
-        if is_first && built.is_ok() {
+        if is_first && matches!(built, RepoBuild::Valid { .. }) {
             known.save(None);
         }
         Ok(built)
     }
 
-    fn build(
-        &self,
-        options: BuildOptions<'_>,
-        known: &mut LazyValidationCache,
-    ) -> anyhow::Result<Result<(Bundle, Repo), InvalidFindings>> {
-        let (repo, stamp) = input::repo_with_commit(&self.repo, self.layout.clone())?;
-        let outcome = input::bundle_repo(&repo, stamp, &self.pool, options)?;
+    fn build(&self, options: BuildOptions<'_>, known: &mut LazyValidationCache) -> anyhow::Result<RepoBuild> {
+        let opened = OpenedRepo::in_folder(&self.repo, self.layout.clone())?;
+        let outcome = opened.bundle(&self.pool, options)?;
+        let repo = opened.repo;
         let report = match validation::checked_bundle(&repo, outcome, InputCheck::Valid, known)? {
-            Ok(built) => return Ok(Ok((built, repo))),
-            Err(invalid) => Report::new(invalid.findings),
+            CheckedBundle::Passed(bundle) => return Ok(RepoBuild::Valid { bundle, repo: Box::new(repo) }),
+            CheckedBundle::Failed(invalid) => Report::new(invalid.findings),
         };
         let text = render::render_all(&report, &repo, render::Colour::Plain);
         let errors =
             DataErrors::of(&report, &repo).unwrap_or_else(|| DataErrors::unreadable(report.summary()));
-        Ok(Err(InvalidFindings { text: format!("{text}{}\n", report.summary()), errors }))
+        Ok(RepoBuild::Invalid(InvalidFindings { text: format!("{text}{}\n", report.summary()), errors }))
     }
 
     fn lock(&self) -> MutexGuard<'_, RepoState> {
@@ -405,3 +406,6 @@ impl DataSource for ServerSource {
         self.generation.subscribe()
     }
 }
+
+#[cfg(test)]
+mod tests;

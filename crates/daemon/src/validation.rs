@@ -69,18 +69,26 @@ struct Check {
     level: ValidationLevel,
     /// Whether it also checks the part of a bundle that could be built.
     accepts_parts: bool,
-    run: fn(&mut Validation<'_>) -> anyhow::Result<Vec<Diagnostic>>,
+    run: CheckFn,
+}
+
+/// The function of a check.
+enum CheckFn {
+    /// Checks the bundle.
+    Bundle(fn(&mut Validation<'_>) -> Vec<Diagnostic>),
+    /// Checks the texts of the files; a bundle file has none.
+    Texts(fn(&Repo) -> anyhow::Result<Vec<Diagnostic>>),
 }
 
 /// All checks, in the order of their levels. A check can rely on the findings of those before it.
 const CHECKS: [Check; 7] = [
-    Check { level: ValidationLevel::Errors, accepts_parts: true, run: check_schemas },
-    Check { level: ValidationLevel::Errors, accepts_parts: true, run: check_graphql_types },
-    Check { level: ValidationLevel::Warnings, accepts_parts: true, run: check_approvals },
-    Check { level: ValidationLevel::Warnings, accepts_parts: true, run: check_ambiguous_scalars },
-    Check { level: ValidationLevel::Objects, accepts_parts: true, run: check_duplicates },
-    Check { level: ValidationLevel::Objects, accepts_parts: true, run: check_values },
-    Check { level: ValidationLevel::Objects, accepts_parts: false, run: check_templates },
+    Check { level: ValidationLevel::Errors, accepts_parts: true, run: CheckFn::Bundle(check_schemas) },
+    Check { level: ValidationLevel::Errors, accepts_parts: true, run: CheckFn::Bundle(check_graphql_types) },
+    Check { level: ValidationLevel::Warnings, accepts_parts: true, run: CheckFn::Bundle(check_approvals) },
+    Check { level: ValidationLevel::Warnings, accepts_parts: true, run: CheckFn::Texts(ambiguous_scalars) },
+    Check { level: ValidationLevel::Objects, accepts_parts: true, run: CheckFn::Bundle(check_duplicates) },
+    Check { level: ValidationLevel::Objects, accepts_parts: true, run: CheckFn::Bundle(check_values) },
+    Check { level: ValidationLevel::Objects, accepts_parts: false, run: CheckFn::Bundle(check_templates) },
 ];
 
 /// A validation in progress.
@@ -94,51 +102,46 @@ struct Validation<'a> {
 }
 
 /// The schemas, and the files by their schemas.
-fn check_schemas(validation: &mut Validation<'_>) -> anyhow::Result<Vec<Diagnostic>> {
+fn check_schemas(validation: &mut Validation<'_>) -> Vec<Diagnostic> {
     let Validation { data, options, known, .. } = validation;
-    Ok(validate_incremental(data.bundle, options, known))
+    validate_incremental(data.bundle, options, known)
 }
 
 /// An error if the GraphQL types do not form a schema, which `query` and `serve` would refuse. Another error
 /// in the same file is taken for the reason, and replaces it.
-fn check_graphql_types(validation: &mut Validation<'_>) -> anyhow::Result<Vec<Diagnostic>> {
+fn check_graphql_types(validation: &mut Validation<'_>) -> Vec<Diagnostic> {
     let Validation { data, options, findings, .. } = validation;
     let file = &options.layout.graphql;
     let is_known = options.unread.contains(file)
         || findings.iter().any(|finding| finding.is_error() && finding.location.file == *file);
     if is_known {
-        return Ok(Vec::new());
+        return Vec::new();
     }
     let error = Schema::build(&data.bundle.graphql().value).err();
     let finding = |error: String| Diagnostic::new(code::GRAPHQL_SCHEMA_FORM, error).in_file(file);
-    Ok(error.map(|error| finding(error.to_string())).into_iter().collect())
+    error.map(|error| finding(error.to_string())).into_iter().collect()
 }
 
 /// Warnings about removal approvals without effect.
-fn check_approvals(validation: &mut Validation<'_>) -> anyhow::Result<Vec<Diagnostic>> {
+fn check_approvals(validation: &mut Validation<'_>) -> Vec<Diagnostic> {
     let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
-    Ok(approvals::check(validation.data.bundle, validation.data.layout, today))
-}
-
-/// Warnings about scalars that YAML parsers read differently; a bundle file has no texts.
-fn check_ambiguous_scalars(validation: &mut Validation<'_>) -> anyhow::Result<Vec<Diagnostic>> {
-    validation.data.repo.map_or(Ok(Vec::new()), ambiguous_scalars)
+    approvals::check(validation.data.bundle, validation.data.layout, today)
 }
 
 /// Errors about namespaces and clusters that are declared more than once.
-fn check_duplicates(validation: &mut Validation<'_>) -> anyhow::Result<Vec<Diagnostic>> {
-    Ok(duplicates::check(validation.data.bundle, validation.data.layout))
+fn check_duplicates(validation: &mut Validation<'_>) -> Vec<Diagnostic> {
+    duplicates::check(validation.data.bundle, validation.data.layout)
 }
 
 /// Errors in values that no cluster and no run accepts.
-fn check_values(validation: &mut Validation<'_>) -> anyhow::Result<Vec<Diagnostic>> {
-    Ok(values::check(validation.data.bundle, validation.data.layout))
+fn check_values(validation: &mut Validation<'_>) -> Vec<Diagnostic> {
+    values::check(validation.data.bundle, validation.data.layout)
 }
 
 /// Errors of templates and files of namespaces.
-fn check_templates(validation: &mut Validation<'_>) -> anyhow::Result<Vec<Diagnostic>> {
+fn check_templates(validation: &mut Validation<'_>) -> Vec<Diagnostic> {
     let ValidatedData { bundle, layout, bundling, .. } = validation.data;
-    Ok(templates::check(bundle, layout, bundling.iter().chain(&validation.findings)))
+    templates::check(bundle, layout, bundling.iter().chain(&validation.findings))
 }
 
 /// Validates data. `known` is the cache of files that are known to be valid.
@@ -156,7 +159,10 @@ pub fn validate(
     let mut validation = Validation { data, options, known, findings: Vec::new() };
     for check in CHECKS.iter().filter(|check| check.level <= checks.level) {
         if check.accepts_parts || !is_part {
-            let found = (check.run)(&mut validation)?;
+            let found = match check.run {
+                CheckFn::Bundle(check) => check(&mut validation),
+                CheckFn::Texts(check) => data.repo.map_or(Ok(Vec::new()), check)?,
+            };
             validation.findings.extend(found);
         }
     }
@@ -215,6 +221,14 @@ pub enum InputCheck {
     Nothing,
 }
 
+/// The result of bundling and checking data.
+pub enum CheckedBundle {
+    /// The bundle, which passed its check.
+    Passed(Bundle),
+    /// There is no bundle, or it did not pass.
+    Failed(FailedCheck),
+}
+
 /// The findings of data that cannot be bundled or does not pass its check.
 pub struct FailedCheck {
     /// All findings, of bundling and of validation.
@@ -229,20 +243,20 @@ pub fn checked_bundle(
     mut outcome: BuildOutcome,
     check: InputCheck,
     known: &mut LazyValidationCache,
-) -> anyhow::Result<Result<Bundle, FailedCheck>> {
+) -> anyhow::Result<CheckedBundle> {
     if check != InputCheck::Nothing {
         reject_empty_files(&mut outcome);
     }
     if check != InputCheck::Valid
         && let Some(built) = outcome.built.take()
     {
-        return Ok(Ok(built));
+        return Ok(CheckedBundle::Passed(built));
     }
     let errors = Checks::of(ValidationLevel::Errors);
     let mut findings = validate_outcome(repo, &outcome, errors, known.results())?;
     let sha = outcome.built.as_ref().map(Bundle::sha);
     if let Some(built) = outcome.built.take_if(|_| findings.is_empty()) {
-        return Ok(Ok(built));
+        return Ok(CheckedBundle::Passed(built));
     }
     if sha.is_some() {
         // Warnings are computed only for data that is unusable.
@@ -250,7 +264,7 @@ pub fn checked_bundle(
         findings = validate_outcome(repo, &outcome, all, known.results())?;
     }
     findings.extend(outcome.findings);
-    Ok(Err(FailedCheck { findings, sha }))
+    Ok(CheckedBundle::Failed(FailedCheck { findings, sha }))
 }
 
 /// Warnings about scalars that YAML parsers read differently, in all YAML files.

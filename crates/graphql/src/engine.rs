@@ -9,7 +9,7 @@ use qontract_bundle::{Bundle, Map, Sha256};
 use crate::answer::{Answer, Execution};
 use crate::cache::Cache;
 use crate::document::{ChosenOperation, Document, limit};
-use crate::elements::ElementSelection;
+use crate::element_selection::ElementSelection;
 use crate::execute::{ExecutionRecord, Task, execute};
 use crate::failure::{Code, Failure};
 use crate::footprint::{Footprint, MistypedTargets};

@@ -15,7 +15,7 @@ use qontract_bundle::Value;
 
 use crate::arguments::Arguments;
 use crate::columns::ColumnValue;
-use crate::elements::{ElementRanges as WrittenEntities, ElementSelection};
+use crate::element_selection::{ElementRanges, ElementSelection};
 use crate::failure::{Code, Failure};
 use crate::introspection;
 use crate::limits::QueryLimits;
@@ -61,7 +61,7 @@ pub struct ExecutionRecord {
     /// The files that were read, if requested.
     pub touched: Option<ReadSet>,
     /// Byte ranges of the root elements, if requested.
-    pub elements: Option<Vec<WrittenEntities>>,
+    pub elements: Option<Vec<ElementRanges>>,
 }
 
 /// The result of an execution.

@@ -36,11 +36,12 @@ pub mod state;
 mod step_effect;
 mod termination;
 mod truncation;
+mod trust;
 mod type_erasure;
 
 pub use contract::{
-    ApplyResult, CurrentState, DeclaredShardView, DeclaredStateOf, DesiredItem, DesiredState, Observed,
-    ReadContext, RehearsalResult, StagedIntegration, WriteContext,
+    ApplyResult, ApprovedObject, CurrentState, DeclaredShardView, DeclaredStateOf, DesiredItem, DesiredState,
+    Observed, ReadContext, RehearsalResult, StagedIntegration, WriteContext,
 };
 pub use data::{
     BundleReader, Data, DataError, DeclaredAnswer, LoadedBundle, QueryLog, QueryPolicy, QueryRequest,
@@ -64,11 +65,12 @@ pub use integration::Integration;
 pub use key::{CALLER_DIMENSION, Scope, ShardKey};
 pub use options::{Options, UnmatchedSelector};
 pub use outcome::{
-    Decision, NextRun, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipKind, SkipReason,
+    ApprovalForm, Decision, NextRun, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipKind,
+    SkipReason,
 };
 pub use plan::{
-    Change, ChangeKind, Degradation, FieldLoss, HeldPlanChange, Hold, ObjectKey, Plan, PlanStage, Rollout,
-    RolloutProgress, Step, StepGroup, StepResult, Wait,
+    Change, ChangeKind, Degradation, FieldLoss, HeldPlanChange, Hold, ObjectKey, Plan, PlanDigest, PlanStage,
+    Rollout, RolloutProgress, Step, StepGroup, StepResult, Wait,
 };
 pub use record::{LineResolvers, RunRecord, RunTiming};
 pub use round_cache::RoundCache;
@@ -77,3 +79,4 @@ pub use run_request::{Bodies, RunLimits, RunRequest};
 pub use run_state::RunState;
 pub use secrets::{SecretLookup, ShardSecrets};
 pub use source_location::{SourceLocation, SourceLocations};
+pub use trust::{AddressTrust, TargetAddress};

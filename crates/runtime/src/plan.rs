@@ -1,6 +1,8 @@
 //! Plans: ordered, printable data. A *step* is the unit of execution; its *changes* are the units that
 //! reports show and guards check.
 
+mod digest;
+
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,6 +12,9 @@ use serde::{Deserialize, Serialize};
 use crate::field_diff::DiffEntry;
 use crate::key::{CALLER_DIMENSION, Scope};
 use crate::source_location::SourceLocation;
+
+pub use digest::PlanDigest;
+pub(crate) use digest::{DigestedNames, PlanOutline};
 
 /// The identity of an object in a target.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -364,6 +369,10 @@ pub struct HeldPlanChange {
     pub why: String,
     /// The condition under which the change will be applied.
     pub hold: Hold,
+    /// The plan to which an approval of the change can be bound; only for changes that guards hold.
+    pub plan: Option<PlanDigest>,
+    /// The remedy, for a change that the integration itself holds.
+    pub remedy: Option<String>,
 }
 
 /// The condition under which a change that is not applied now will be.
@@ -428,6 +437,8 @@ pub struct Plan<A> {
     pub faults: Vec<crate::fault::Fault>,
     /// Desired objects that cannot be written. No object that one of them may replace is removed.
     pub refused: BTreeSet<ObjectKey>,
+    /// How to approve the changes that guards hold, if it is not a datafile of removal approvals.
+    pub approval: Option<String>,
 }
 
 impl<A> Default for Plan<A> {
@@ -440,6 +451,7 @@ impl<A> Default for Plan<A> {
             held: Vec::new(),
             faults: Vec::new(),
             refused: BTreeSet::new(),
+            approval: None,
         }
     }
 }
@@ -483,7 +495,7 @@ impl<A> Plan<A> {
 
     /// Converts the actions of the plan.
     pub fn map<B>(self, with: impl Fn(A) -> B) -> Plan<B> {
-        let Self { groups, waits, rollouts, degraded, held, faults, refused } = self;
+        let Self { groups, waits, rollouts, degraded, held, faults, approval, refused } = self;
         let step = |step: Step<A>| Step { changes: step.changes, action: with(step.action) };
         let group = |StepGroup { name, stage, steps }: StepGroup<A>| StepGroup {
             name,
@@ -491,7 +503,7 @@ impl<A> Plan<A> {
             steps: steps.into_iter().map(&step).collect(),
         };
         let groups = groups.into_iter().map(group).collect();
-        Plan { groups, waits, rollouts, degraded, held, faults, refused }
+        Plan { groups, waits, rollouts, degraded, held, faults, approval, refused }
     }
 }
 

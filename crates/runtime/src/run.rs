@@ -29,7 +29,7 @@ use crate::fault::Fault;
 use crate::function::FunctionContext;
 use crate::integration::{Integration, IntegrationForm};
 use crate::key::ShardKey;
-use crate::outcome::{Decision, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState};
+use crate::outcome::{ApprovalForm, Decision, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState};
 use crate::reservation::Reservations;
 use crate::run_request::RunRequest;
 
@@ -117,6 +117,7 @@ fn begin(integration: &Integration, request: &RunRequest) -> RunOutcome {
         warnings: Vec::new(),
         query_log: QueryLog::default(),
         approval: None,
+        approval_form: ApprovalForm::default(),
         unplanned_holds: 0,
         ended: RunEnd::Ok,
         interruption: None,
@@ -144,7 +145,6 @@ async fn execute(
                 request,
                 data,
                 permits,
-                guard: &guard,
                 reservations: Reservations::new(&guard, request, permits),
             };
             rounds.run_rounds(work, outcome).await;
@@ -175,6 +175,6 @@ async fn execute(
             outcome.shards.insert(ShardKey::default(), shard);
         }
     }
-    approvals::report_approvals(&guard, request, outcome);
+    approvals::report_approvals(&guard, integration, request, outcome);
     Ok(())
 }

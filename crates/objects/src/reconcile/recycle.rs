@@ -4,7 +4,7 @@
 //! the workloads that use it have to be restarted. The restarts are planned when that note is observed, in
 //! the next round or run. The note is removed when every such workload has restarted.
 //!
-//! **Invariant:** a crash loses no restart, and no restart happens twice (`tests/recycle.rs`).
+//! **Invariant:** a crash loses no restart, and no restart happens twice (`tests/suite/recycle.rs`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

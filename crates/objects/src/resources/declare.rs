@@ -77,7 +77,7 @@ fn target(namespace: &Namespace) -> NamespaceTarget {
             internal: cluster.template_cluster.internal,
             automation_token: cluster.automation_token.clone(),
             cluster_admin_automation_token: cluster.cluster_admin_automation_token.clone(),
-            disable: cluster.disable.clone(),
+            disabled_integrations: cluster.disabled_integrations.clone(),
         },
     }
 }

@@ -7,7 +7,7 @@ use qontract_cli::progress::Progress;
 use qontract_cli::{FindingsFormat, ValidateArgs};
 use qontract_daemon::discovery::{self, PassedAs};
 use qontract_daemon::exit::{Exit, UsageError};
-use qontract_daemon::input;
+use qontract_daemon::opened_repo::OpenedRepo;
 use qontract_daemon::repo_cache::RepoCache;
 use qontract_daemon::validation::subject::ValidationSubject;
 use qontract_daemon::validation::{self, Checks, Formats, ValidatedData, ValidationCache, ValidationLevel};
@@ -67,7 +67,7 @@ fn find(
 ) -> anyhow::Result<(Vec<Diagnostic>, Box<dyn Sources>)> {
     let pool = Pool::default();
     let checks = Checks { level: ValidationLevel::Objects, formats };
-    let (repo, stamp) = match subject {
+    let opened = match subject {
         ValidationSubject::BundleFile(path) => {
             let what = path.display();
             let mut file = std::fs::File::open(path).with_context(|| format!("cannot read `{what}`"))?;
@@ -80,16 +80,17 @@ fn find(
             return Ok((findings, Box::new(NoSources)));
         }
         ValidationSubject::Folder(path) => {
-            input::repo_with_commit(&discovery::root(path, &layout, PassedAs::Argument)?, layout)?
+            OpenedRepo::in_folder(&discovery::root(path, &layout, PassedAs::Argument)?, layout)?
         }
         ValidationSubject::Files(selection) => {
-            let (repo, stamp) = input::repo_with_commit(&selection.root, layout)?;
-            (repo.displayed_from(std::path::Path::new(".")), stamp)
+            let OpenedRepo { repo, stamp } = OpenedRepo::in_folder(&selection.root, layout)?;
+            OpenedRepo { repo: repo.displayed_from(std::path::Path::new(".")), stamp }
         }
-        ValidationSubject::Revision { word, repo } => input::resolve_revision(repo, word, &layout)?,
+        ValidationSubject::Revision { word, repo } => OpenedRepo::resolve_revision(repo, word, &layout)?,
     };
-    let mut remembered = RepoCache::with_validation(&repo, &pool);
-    let mut outcome = input::bundle_repo(&repo, stamp, &pool, remembered.build_options())?;
+    let mut remembered = RepoCache::with_validation(&opened.repo, &pool);
+    let mut outcome = opened.bundle(&pool, remembered.build_options())?;
+    let repo = opened.repo;
     validation::reject_empty_files(&mut outcome);
     // Frees memory before the checks, which need only the bundle and use the most memory.
     if outcome.built.is_some() {

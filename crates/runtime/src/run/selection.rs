@@ -20,6 +20,8 @@ use crate::outcome::{Decision, RunEnd, RunOutcome, ShardOutcome, ShardState, Ski
 use crate::run_request::RunRequest;
 use crate::type_erasure::AnyDeclaredState;
 
+use crate::trust::{AddressTrust, TargetAddress};
+
 use super::early_exit::{ComparedStates, compare_states};
 
 /// The shards that a run processes, with their declared states.
@@ -32,6 +34,8 @@ pub struct ShardSelection {
     pub keys: Vec<ShardKey>,
     /// Shards that exist only in base.
     pub orphans: Vec<ShardKey>,
+    /// The addresses that may be contacted.
+    pub trust: AddressTrust,
 }
 
 /// The two bundles to compare. Head uses the handle of the run, so that its reads are logged.
@@ -137,7 +141,8 @@ fn filter_shards(
 ) -> ShardSelection {
     let ComparedStates { head, base, differs, gone } = compared;
     let Some(declared) = &head else {
-        return ShardSelection { head, base, keys: vec![ShardKey::default()], orphans: Vec::new() };
+        let (keys, trust) = (vec![ShardKey::default()], AddressTrust::default());
+        return ShardSelection { head, base, keys, orphans: Vec::new(), trust };
     };
     outcome.warnings.extend(request.options.ignored(&integration.meta().flags));
     let mut pass_over = |key: ShardKey, why: SkipReason, faults: &[Fault]| {
@@ -151,53 +156,61 @@ fn filter_shards(
     for (key, faults) in declared.faults().iter().filter(|(key, _)| concerns(key)) {
         pass_over(key.clone(), SkipReason::Invalid, faults);
     }
-    // New and changed addresses in head are not contacted before they are merged.
-    let trusted: Option<BTreeSet<_>> = base
-        .as_ref()
-        .filter(|_| request.distrusts_head())
-        .map(|base| base.keys().into_iter().filter_map(|key| base.target_digest(key)).collect());
+    let trust = trusted_addresses(integration, request, base.as_deref());
     let (mut keys, mut unaffected) = (Vec::new(), 0);
     for key in
         declared.keys().into_iter().filter(|key| matches_selectors(integration, request, &**declared, key))
     {
         if differs.as_ref().is_some_and(|comparison| !comparison.affects(key)) {
             unaffected += 1;
-        } else if let Some(why) = skip_reason(&**declared, key, trusted.as_ref()) {
+        } else if let Some(disabled) = declared.disabled(key) {
+            pass_over(key.clone(), SkipReason::Disabled(disabled.by.clone()), &[]);
+        } else if is_untrusted(&integration.addresses(&**declared, key), &trust) {
+            let why = SkipReason::UntrustedTarget;
             pass_over(key.clone(), why, &[]);
         } else {
             keys.push(key.clone());
         }
     }
-    let mut orphans = Vec::new();
+    let (mut orphans, mut renamed) = (Vec::new(), Vec::new());
     let faults = declared.faults();
     let is_selected = |key: &ShardKey| {
         base.as_ref().is_none_or(|base| matches_selectors(integration, request, &**base, key))
     };
     for key in gone.into_iter().filter(|key| is_selected(key) && !faults.contains_key(key)) {
+        let target = base.as_ref().and_then(|base| base.target_key(&key));
+        if let Some(other) = target.and_then(|target| declared.shard_on_target(target)) {
+            renamed.push(format!("the data renames the shard `{key}` to `{other}`, which keeps its objects"));
+            continue;
+        }
         match base.as_ref().and_then(|base| base.disabled(&key)) {
             Some(off) => pass_over(key, SkipReason::DisabledInBase(off.by.clone()), &[]),
             None => orphans.push(key),
         }
     }
+    outcome.decisions.extend(renamed.into_iter().map(|text| Decision { text, places: Vec::new() }));
     if unaffected > 0 {
         let text = format!("{} not affected by the change", pluralize(unaffected, "shard"));
         outcome.decisions.push(Decision { text, places: Vec::new() });
     }
-    ShardSelection { head, base, keys, orphans }
+    ShardSelection { head, base, keys, orphans, trust }
 }
 
-/// The reason why a selected shard does not run, if any.
-fn skip_reason(
-    declared: &dyn AnyDeclaredState,
-    key: &ShardKey,
-    trusted: Option<&BTreeSet<qontract_bundle::Sha256>>,
-) -> Option<SkipReason> {
-    if let Some(disabled) = declared.disabled(key) {
-        return Some(SkipReason::Disabled(disabled.by.clone()));
-    }
-    let target = declared.target_digest(key)?;
-    let is_trusted = trusted.is_none_or(|trusted| trusted.contains(&target));
-    (!is_trusted).then_some(SkipReason::UntrustedTarget)
+/// The addresses that a run may contact: in a dry run with a base, those of all shards of base. New and changed
+/// addresses in head are not contacted before they are merged.
+fn trusted_addresses(
+    integration: &Integration,
+    request: &RunRequest,
+    base: Option<&dyn AnyDeclaredState>,
+) -> AddressTrust {
+    let Some(base) = base.filter(|_| request.distrusts_head()) else { return AddressTrust::default() };
+    AddressTrust::only(base.keys().into_iter().flat_map(|key| integration.addresses(base, key)))
+}
+
+/// Whether a shard is skipped: none of its addresses may be contacted. If one of them may, the shard runs, and
+/// what is behind the others is unknown.
+fn is_untrusted(addresses: &[TargetAddress], trust: &AddressTrust) -> bool {
+    !addresses.is_empty() && addresses.iter().all(|address| !trust.trusts(address))
 }
 
 /// Whether flags and slot select a shard of this declared state.

@@ -81,7 +81,7 @@ impl VaultRequest<'_> {
             ("POST" | "PUT", ["auth", mount @ ("approle" | "kubernetes"), "login"]) => {
                 return match emulator.tokens.log_in(mount, &self.body, now) {
                     Ok(token) => auth_answer(&token.auth_json(now)),
-                    Err((status, why)) => errors(status, &why),
+                    Err(refusal) => errors(refusal.status, &refusal.message),
                 };
             }
             _ => {}
@@ -95,7 +95,7 @@ impl VaultRequest<'_> {
             ("POST" | "PUT", ["auth", "token", "renew-self"]) => match emulator.tokens.renew(self.token, now)
             {
                 Ok(token) => auth_answer(&token.auth_json(now)),
-                Err((status, why)) => errors(status, &why),
+                Err(refusal) => errors(refusal.status, &refusal.message),
             },
             ("GET", ["sys", "internal", "ui", "mounts", "secret", ..]) => {
                 ok(&json!({"path": "secret/", "type": "kv", "options": {"version": "2"}}))
