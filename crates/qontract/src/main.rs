@@ -122,8 +122,8 @@ fn unknown_integration(error: &clap::Error, known: KnownIntegrations) -> Option<
 fn explain_flag(mut error: clap::Error, known: &KnownIntegrations) -> clap::Error {
     let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else { return error };
     let Some(flag) = unknown.strip_prefix("--") else { return error };
-    let has_flag = |meta: &&IntegrationMeta| meta.flags.iter().any(|known| known.name == flag);
-    if error.kind() != ErrorKind::UnknownArgument || !known.metas.iter().any(|meta| has_flag(&meta)) {
+    let has_flag = |meta: &IntegrationMeta| meta.flags.iter().any(|one| one.name == flag);
+    if error.kind() != ErrorKind::UnknownArgument || !known.metas.iter().any(has_flag) {
         return error;
     }
     let tip = match known.config {
