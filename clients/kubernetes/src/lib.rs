@@ -22,7 +22,7 @@ pub use real::{
     AccessDecision, AccessRequest, ClientCertificate, ClusterSettings, ClusterSettingsMap, ClusterToken,
     Clusters, TokenError, TokenSource,
 };
-pub use sandbox::Sandbox;
+pub use sandbox::{Sandbox, is_well_known};
 
 /// Our field manager.
 pub const MANAGER: &str = "qontract";

@@ -9,6 +9,8 @@ mod record;
 mod rollout;
 mod write;
 
+pub use kinds::is_well_known;
+
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;

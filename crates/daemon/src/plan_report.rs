@@ -12,7 +12,9 @@ use qontract_report::{
     UnaffectedIntegration,
 };
 use qontract_runtime::record::{BundleRecord, ChangeRecord, LocatedText, RecordedState};
-use qontract_runtime::{ChangeKind, DiffEntry, FieldChange, RunEnd, RunRecord, SkipKind, StepResult};
+use qontract_runtime::{
+    ChangeKind, DiffEntry, FieldChange, NOT_VALIDATED, RunEnd, RunRecord, SkipKind, StepResult,
+};
 
 use crate::exit::Exit;
 
@@ -96,6 +98,7 @@ pub fn integration(record: &RunRecord) -> IntegrationReport {
         }
         notes.extend(shard.notes.iter().cloned());
     }
+    fold_unvalidated(&mut notes);
     let errors = distinct_errors(record);
     notes.extend(record.warnings.iter().map(|warning| format!("warning: {warning}")));
     let mut totals = Totals::of(&changes, &errors);
@@ -119,6 +122,20 @@ pub fn integration(record: &RunRecord) -> IntegrationReport {
         disabled,
         approval: record.approval.clone(),
     }
+}
+
+/// Folds the notes about changes that could not be validated into one: their changes are part of the plan.
+fn fold_unvalidated(notes: &mut Vec<String>) {
+    let is_unvalidated = |note: &&mut String| note.starts_with(NOT_VALIDATED);
+    let count = notes.iter_mut().filter(is_unvalidated).count();
+    if count < 2 {
+        return;
+    }
+    if let Some(first) = notes.iter_mut().find(is_unvalidated) {
+        let example = first.trim_start_matches(NOT_VALIDATED);
+        *first = format!("{count} changes not validated, for example {example}");
+    }
+    notes.retain(|note| !note.starts_with(NOT_VALIDATED));
 }
 
 /// The report of an integration that could not be started.

@@ -132,15 +132,26 @@ impl RunStore {
         self.prune(&record.integration)
     }
 
-    /// Appends a line to the audit log. A lock file serialises the processes, so that the log is rotated once
-    /// and lines do not interleave.
-    pub fn append_audit(&self, line: &str) -> anyhow::Result<()> {
+    /// Checks that records and the audit log can be written, before a run writes to its targets.
+    pub fn check_writable(&self) -> anyhow::Result<()> {
+        self.lock_audit().map(drop).context("cannot store run records; set `--runs` to another directory")
+    }
+
+    /// Locks the audit log until the file is closed.
+    fn lock_audit(&self) -> anyhow::Result<fs::File> {
         let make = || format!("cannot create `{}`", self.folder.display());
         private_files::create_folder(&self.folder, &self.folder).with_context(make)?;
         let lock = self.folder.join(".trail.lock");
         let locking = || format!("cannot lock `{}`", lock.display());
         let held = private_files::options().write(true).truncate(false).open(&lock).with_context(locking)?;
         held.lock().with_context(locking)?;
+        Ok(held)
+    }
+
+    /// Appends a line to the audit log. A lock file serialises the processes, so that the log is rotated once
+    /// and lines do not interleave.
+    pub fn append_audit(&self, line: &str) -> anyhow::Result<()> {
+        let _held = self.lock_audit()?;
         let file = self.folder.join("trail.jsonl");
         let writing = || format!("cannot write `{}`", file.display());
         if fs::metadata(&file).is_ok_and(|metadata| metadata.len() > self.max_trail_bytes) {
@@ -246,6 +257,12 @@ impl RunStore {
         let near = suggest::nearest(word, integrations).or_else(|| suggest::nearest(word, ["last"]));
         let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
         Err(UsageError(format!("no run `{word}` in `{}`{near}", self.folder.display())).into())
+    }
+
+    /// The newest run of any integration that held changes.
+    pub fn last_held(&self) -> Option<RunRecord> {
+        let files = self.record_files(None).unwrap_or_default();
+        files.iter().rev().filter_map(|file| read::<RunRecord>(file).ok()).find(has_held)
     }
 
     /// The run to approve: if the word is an integration, its newest run that held changes, else the run that

@@ -60,6 +60,28 @@ pub fn of_plan(
     Some(folder)
 }
 
+/// Refuses a directory that belongs to the files of a data repo: its objects would become part of the data.
+pub fn check(folder: &Path) -> Result<(), UsageError> {
+    let layout = Layout::default();
+    let Ok(full) = std::path::absolute(folder) else { return Ok(()) };
+    // The directory and its parents may not exist yet.
+    let existing = full.ancestors().find_map(|part| Some((part, part.canonicalize().ok()?)));
+    let Some((part, real)) = existing else { return Ok(()) };
+    let real = full.strip_prefix(part).map_or_else(|_| real.clone(), |rest| real.join(rest));
+    for repo in real.ancestors().filter(|folder| folder.join(&layout.graphql).is_file()) {
+        let kinds = [&layout.data, &layout.resources, &layout.schemas];
+        if let Some(kind) = kinds.into_iter().find(|kind| real.starts_with(repo.join(kind))) {
+            let text = format!(
+                "`{}` cannot be a sandbox: it is part of `{kind}` of the data repo `{}`",
+                folder.display(),
+                repo.display()
+            );
+            return Err(UsageError(text));
+        }
+    }
+    Ok(())
+}
+
 /// Locks a sandbox for this process, until the file is closed.
 pub fn lock(folder: &Path) -> anyhow::Result<File> {
     let file = folder.join(".lock");

@@ -1,4 +1,4 @@
-//! Operating system signals: `SIGINT` and `SIGTERM` shut down gracefully, `SIGUSR1` logs the activities of
+//! Operating system signals: `SIGINT`, `SIGTERM` and `SIGHUP` shut down gracefully, `SIGUSR1` logs the activities of
 //! every loop.
 //!
 //! The first signal ends processes that only read, prevents new steps, and waits for steps in progress. The
@@ -50,9 +50,8 @@ pub fn listen(
 ) -> anyhow::Result<()> {
     let timeout = timeout(variable(TIMEOUT_VARIABLE).as_deref())?;
     // Registered before any work starts: an unhandled signal ends the process at once.
-    let signals = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::user_defined1()];
-    let [terminate, interrupt, dump] = signals.map(signal);
-    let signals = Signals { terminate: terminate?, interrupt: interrupt?, dump: dump? };
+    let termination = TerminationSignals::listen()?;
+    let signals = Signals { termination, dump: signal(SignalKind::user_defined1())? };
     tokio::spawn(handle(signals, Shutdown { stopper, timeout, log }, reporters));
     Ok(())
 }
@@ -74,31 +73,56 @@ pub fn exit_of_loop(stopper: &ShutdownTrigger, otherwise: Exit) -> Exit {
     }
 }
 
-/// Waits for `SIGTERM` or `SIGINT`, which are handled from now on.
+/// Waits for a signal that ends the process. These signals are handled from now on.
 pub fn shutdown_signal() -> std::io::Result<impl Future<Output = TerminationSignal>> {
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => TerminationSignal::Terminate,
-            _ = interrupt.recv() => TerminationSignal::Interrupt,
-        }
-    })
+    let mut signals = TerminationSignals::listen()?;
+    Ok(async move { signals.recv().await })
 }
 
 struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
+    termination: TerminationSignals,
     dump: Signal,
 }
 
-impl Signals {
-    /// Waits for `SIGTERM` or `SIGINT`.
-    async fn shutdown_signal(&mut self) -> TerminationSignal {
+/// The signals that end the process.
+struct TerminationSignals {
+    terminate: Signal,
+    interrupt: Signal,
+    /// `None` if the process was started with the signal ignored, as by `nohup`: it stays ignored.
+    hangup: Option<Signal>,
+}
+
+impl TerminationSignals {
+    /// Handles the signals from now on.
+    fn listen() -> std::io::Result<Self> {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let hangup = (!ignores_hangup(&status)).then(|| signal(SignalKind::hangup())).transpose()?;
+        let [terminate, interrupt] = [SignalKind::terminate(), SignalKind::interrupt()].map(signal);
+        Ok(Self { terminate: terminate?, interrupt: interrupt?, hangup })
+    }
+
+    /// Waits for one of the signals.
+    async fn recv(&mut self) -> TerminationSignal {
+        let Self { terminate, interrupt, hangup } = self;
+        let hangup = async {
+            match hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
-            _ = self.terminate.recv() => TerminationSignal::Terminate,
-            _ = self.interrupt.recv() => TerminationSignal::Interrupt,
+            _ = terminate.recv() => TerminationSignal::Terminate,
+            _ = interrupt.recv() => TerminationSignal::Interrupt,
+            _ = hangup => TerminationSignal::Hangup,
         }
     }
+}
+
+/// Whether a process ignores `SIGHUP`, according to its `/proc/PID/status`.
+fn ignores_hangup(status: &str) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // The lowest bit belongs to signal 1.
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
 /// The settings of a shutdown.
@@ -119,15 +143,14 @@ async fn handle(mut signals: Signals, shutdown: Shutdown, reporters: impl Fn() -
                     }
                 }
             }
-            _ = signals.terminate.recv() => break TerminationSignal::Terminate,
-            _ = signals.interrupt.recv() => break TerminationSignal::Interrupt,
+            by = signals.termination.recv() => break by,
         }
     };
     stopper.request_by(by);
     tokio::task::spawn_blocking(|| qontract_child::stop(Purpose::Read));
     write_with_timeout(&log, LogLine::new(Level::Info, shutdown_line(stopper.steps().len()))).await;
     let why = tokio::select! {
-        _ = signals.shutdown_signal() => Some("forced shutdown".to_owned()),
+        _ = signals.termination.recv() => Some("forced shutdown".to_owned()),
         () = tokio::time::sleep(timeout) => Some(format!("shutdown timed out after {} s", timeout.as_secs())),
         () = wait_until_idle(&stopper) => None,
     };
@@ -215,6 +238,15 @@ mod tests {
     use crate::exit::Exit;
     use qontract_runtime::reconcile_loop::{ShutdownSignal, TerminationSignal};
     use std::time::Duration;
+
+    #[test]
+    fn an_ignored_hangup_is_recognised() {
+        let status =
+            |mask: &str| format!("Name:\tx\nSigBlk:\t0000000000000001\nSigIgn:\t{mask}\nSigCgt:\t01\n");
+        assert!(super::ignores_hangup(&status("0000000000001001")));
+        assert!(!super::ignores_hangup(&status("0000000000001000")));
+        assert!(!super::ignores_hangup(""));
+    }
 
     #[test]
     fn log_lines_count_the_steps_in_progress() {

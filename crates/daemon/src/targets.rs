@@ -26,6 +26,7 @@ use sandbox::SandboxFolders;
 
 use crate::exit::UsageError;
 use crate::program_log::ProgramLog;
+use crate::sandbox_folder;
 use crate::simulation;
 
 pub use clusters::RealClusters;
@@ -80,6 +81,7 @@ impl Targets {
         if folder.is_none() {
             simulation::refuse()?;
         }
+        folder.map(sandbox_folder::check).transpose()?;
         let secrets = match folder {
             Some(folder) => sandbox_secret_store(config, folder, sandbox.repo, modes)?,
             None => secret_store(config, modes.secrets)?,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::mark::Owner;
+use crate::mark::{CALLER, Owner};
 use crate::object::{Controller, LiveBody};
 use crate::ownership::CallerStatus;
 
@@ -64,6 +64,9 @@ impl RefusalContext<'_> {
         match status {
             CallerStatus::Gone => None,
             CallerStatus::Present => Some(format!("{theirs}: keep it in one of the two")),
+            CallerStatus::Unknown if self.owner.caller().is_none() => Some(format!(
+                "{theirs} without a caller: name the caller `{caller}` again, or remove the annotation `{CALLER}` from the object"
+            )),
             CallerStatus::Unknown => Some(format!(
                 "{theirs}: whether `{caller}` still exists can only be determined by a run over the whole data"
             )),

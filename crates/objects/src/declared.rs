@@ -88,8 +88,12 @@ impl ObjectState for DeclaredObjects {
             |body: &Value| state.until.get(&ObjectName::of(body)).is_some_and(|day| *day <= today);
         let objects = state.objects.iter().enumerate().filter(|(_, body)| !has_expired(body));
         let wants = objects.map(|(index, body)| {
-            let place = shard.shard.place(&format!("/objects/{index}"));
-            scope.desired_item(body.clone(), Sensitivity::Public, place.cloned())
+            let place = shard.shard.place(&format!("/objects/{index}")).cloned();
+            match scope.kind_of(body) {
+                Some(_) => scope.desired_item(body.clone(), Sensitivity::Public, place),
+                // Integrations that are compiled in list their kinds; a program may have forgotten one.
+                None => scope.unmanaged_item(body, place, "add it to `kinds` in the response of the program"),
+            }
         });
         Ok(wants.collect())
     }

@@ -57,8 +57,15 @@ impl ObjectIntegration for ObjectProgram {
         let name = &self.program.meta().name;
         let declaration = self.declaration(data, options)?;
         let mut declared = Declared::new(());
+        let mut keys = BTreeSet::new();
         for shard in declaration.shards {
             let key = shard_key(&shard.shard);
+            if !keys.insert(key.clone()) {
+                let text = format!("the response of the program contains the shard `{key}` more than once");
+                let fault = Fault::author(text).hint("return each shard once, with all of its objects");
+                declared.add_fault(key, fault.at(shard.place.clone()));
+                continue;
+            }
             let id = (shard.shard.cluster.clone(), shard.shard.namespace.clone());
             let namespace = namespaces.get(&id);
             if let Some(LocatedNamespace { target, .. }) = namespace {

@@ -134,6 +134,20 @@ impl ManagedScope {
         named().find(|kind| kind.group == own.group).or_else(|| named().find(|kind| kind.group.is_none()))
     }
 
+    /// A desired object whose kind is not managed, as unresolved.
+    pub fn unmanaged_item(
+        &self,
+        body: &Value,
+        place: Option<SourceLocation>,
+        hint: &str,
+    ) -> DesiredItem<DesiredObject> {
+        let name = body["metadata"]["name"].as_str().unwrap_or_default();
+        let kind = Kind::of(body).unwrap_or_else(|| Kind::named("object"));
+        let fault = Fault::author("the kind is not managed in this namespace").hint(hint);
+        let state = DesiredState::Unresolved(fault);
+        DesiredItem { object: self.object_key(&kind, name), place, state }
+    }
+
     /// A desired object of this scope. If it cannot be managed, it is returned as unresolved, so that nothing
     /// is removed because of it.
     ///
@@ -147,14 +161,7 @@ impl ManagedScope {
     ) -> DesiredItem<DesiredObject> {
         let name = body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let Some(kind) = self.kind_of(&body).cloned() else {
-            let fault = Fault::author("the kind is not managed in this namespace")
-                .hint("add it to `managedResourceTypes`");
-            let kind = Kind::of(&body).unwrap_or_else(|| Kind::named("object"));
-            return DesiredItem {
-                object: self.object_key(&kind, name),
-                place,
-                state: DesiredState::Unresolved(fault),
-            };
+            return self.unmanaged_item(&body, place, "add it to `managedResourceTypes`");
         };
         let names =
             self.kinds.iter().find(|managed| managed.kind == kind).and_then(|managed| managed.names.as_ref());

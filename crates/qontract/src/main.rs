@@ -14,6 +14,7 @@ use qontract_cli::{Cli, ColorWhen};
 use qontract_daemon::exit::{Exit, ExitConvention};
 use qontract_daemon::run_loop::BuildInfo;
 use qontract_diagnostics::sanitize_lines;
+use qontract_runtime::IntegrationMeta;
 
 use integrations::KnownIntegrations;
 
@@ -50,6 +51,7 @@ fn run_command(arguments: &[OsString], peer: Option<PeerName>) -> Exit {
     let cli = match parse(color, arguments, &known) {
         Ok(cli) => cli,
         Err(error) => {
+            let error = explain_flag(error, &known);
             if let Some(error) = unknown_integration(&error, known) {
                 Printer::default().error(&error);
                 return Exit::of(&error);
@@ -114,6 +116,27 @@ fn unknown_integration(error: &clap::Error, known: KnownIntegrations) -> Option<
         (ErrorKind::InvalidSubcommand, Some(ContextValue::String(name))) => known.unknown(name),
         _ => None,
     }
+}
+
+/// Replaces the tip of a usage error about a flag of integrations that is not behind the name of one.
+fn explain_flag(mut error: clap::Error, known: &KnownIntegrations) -> clap::Error {
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else { return error };
+    let Some(flag) = unknown.strip_prefix("--") else { return error };
+    let has_flag = |meta: &IntegrationMeta| meta.flags.iter().any(|one| one.name == flag);
+    if error.kind() != ErrorKind::UnknownArgument || !known.metas.iter().any(has_flag) {
+        return error;
+    }
+    let tip = match known.config {
+        // Only the commands that run an integration read the configuration.
+        Some(_) => {
+            format!("'--{flag}' is a flag of integrations: write it after the name of one that has it")
+        }
+        None => format!("'--{flag}' is a flag of integrations, which 'qontract reconcile INTEGRATION' takes"),
+    };
+    error.remove(ContextKind::SuggestedArg);
+    error.remove(ContextKind::TrailingArg);
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    error
 }
 
 /// Turns a command line that begins with a peer's name (`qontract-bundler …`) into `qontract peer bundler …`.

@@ -53,6 +53,9 @@ pub fn render(report: &PlanReport, detail: PlanDetail, max_bytes: usize) -> Stri
         let more = pluralize(report.unchecked.len() - MAX_NOTES, "more integration");
         end.push_str(&format!("\n**not checked**: {more}\n"));
     }
+    if let Some(targets) = &report.targets {
+        end.push_str(&format!("\nplanned against {}\n", code(&shortened(targets, 200))));
+    }
     if !report.unaffected.is_empty() {
         end.push_str(&format!("\n{} not affected\n", pluralize(report.unaffected.len(), "integration")));
     }

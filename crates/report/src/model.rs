@@ -27,6 +27,9 @@ pub struct PlanReport {
     pub base: Option<RevisionInfo>,
     /// The data that was planned.
     pub head: RevisionInfo,
+    /// The targets, in words, if they are known: `sandbox ./sandbox`, or the clusters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub targets: Option<String>,
     /// Counts over all integrations.
     pub totals: Totals,
     /// The integrations that ran, by name.
@@ -492,6 +495,7 @@ impl PlanReport {
             status: ReportStatus::Unchanged,
             base,
             head,
+            targets: None,
             totals: Totals::default(),
             integrations: Vec::new(),
             unaffected: Vec::new(),

@@ -285,18 +285,8 @@ fn locations(locations: &[Location], indent: &str, out: &mut StyledText) {
 
 /// Adds `1 to add, 0 to change, 2 to remove` and other counts, without a line break.
 fn summary(totals: &Totals, out: &mut StyledText) {
-    let Totals {
-        add,
-        change,
-        replace,
-        remove,
-        fields_removed: _,
-        held,
-        not_done,
-        not_planned,
-        errors,
-        applied,
-    } = *totals;
+    let Totals { add, change, replace, remove, fields_removed, held, not_done, not_planned, errors, applied } =
+        *totals;
     let mut count = |style: TextStyle, count: usize, text: String| {
         out.push(if count > 0 { style } else { TextStyle::Plain }, &text);
     };
@@ -308,6 +298,11 @@ fn summary(totals: &Totals, out: &mut StyledText) {
     if replace > 0 {
         count(TextStyle::Plain, 0, ", ".to_owned());
         count(TextStyle::Removed, replace, format!("{replace} to replace"));
+    }
+    if fields_removed > 0 {
+        count(TextStyle::Plain, 0, ", ".to_owned());
+        let text = format!("{} removed", pluralize(fields_removed, "field"));
+        count(TextStyle::Removed, fields_removed, text);
     }
     if held > 0 {
         count(TextStyle::Plain, 0, ", ".to_owned());

@@ -136,7 +136,7 @@ openshift-resources
   note: `cluster=c3` is skipped: disabled
 
 note: something to know
-1 to add, 1 to change, 0 to remove, 1 held; 1 error, in 2 integrations; 1 integration not affected
+1 to add, 1 to change, 0 to remove, 1 field removed, 1 held; 1 error, in 2 integrations; 1 integration not affected
 
 to approve the held changes, add this to the data:
 

@@ -197,7 +197,8 @@ fn explain(
         return relevant(causes);
     }
     let causes = relevant(causes::follow_renames(causes, &renames));
-    causes::without_moved_references(causes, &sides.diff, &renames)
+    let causes = causes::without_moved_references(causes, &sides.diff, &renames);
+    if comparison.is_some() { causes::without_mere_renames(causes) } else { causes }
 }
 
 fn same_answers(integration: &Integration, pair: &BundlePair) -> Result<bool, Fault> {

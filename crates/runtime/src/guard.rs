@@ -125,7 +125,9 @@ impl RemovalGuard {
         let by_itself = |shard: &'p S| {
             let context = ClearanceContext { whole: &whole, facts: shard.facts(), ledger: ledger.ok() };
             let clearance = |change: &Change| self.clearance(context, change);
-            JudgedShard::new(shard, clearance, |changes| self.judge_step(&whole, changes, ledger))
+            JudgedShard::new(shard, clearance, |changes| {
+                self.judge_step(&whole, changes, ledger).or_else(|| postponement(shard.facts(), changes))
+            })
         };
         let mut judged: Vec<JudgedShard<'p, S>> = shards.iter().map(by_itself).collect();
         Self::hold_emptied_scopes(&whole, &mut judged);
@@ -432,7 +434,8 @@ impl<'a> CombinedFacts<'a> {
     fn of<S: PlannedSteps>(shards: &'a [S]) -> Self {
         let mut whole = Self::default();
         for facts in shards.iter().map(PlannedSteps::facts) {
-            let ShardFacts { deletes, blocked, counts, declared, approved: _, consent, plans: _ } = facts;
+            let ShardFacts { deletes, blocked, counts, declared, approved: _, consent, plans: _, refused: _ } =
+                facts;
             for scope in counts.keys().chain(blocked.keys()) {
                 whole.consents.entry(scope).or_default().push(consent);
             }
@@ -445,6 +448,19 @@ impl<'a> CombinedFacts<'a> {
         }
         whole
     }
+}
+
+/// Postpones a removal that the refused write of a desired object may replace, as
+/// applying a plan does when a write fails. It comes after the refusals that need an approval, so
+/// that a held removal stays held.
+fn postponement(facts: &ShardFacts, changes: &[Change]) -> Option<Refusal> {
+    changes.iter().filter(|change| change.kind.removes() && !facts.deletes.contains(&change.object)).find_map(
+        |change| {
+            let may_replace = |refused: &&ObjectKey| refused.may_replace(&change.object);
+            let ObjectKey { kind, name, .. } = facts.refused.iter().find(may_replace)?;
+            Some(Refusal::Blocked(format!("{kind} `{name}`, which may replace it, cannot be written")))
+        },
+    )
 }
 
 fn needs_approval(change: &Change) -> String {

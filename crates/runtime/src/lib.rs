@@ -74,7 +74,7 @@ pub use plan::{
 };
 pub use record::{LineResolvers, RunRecord, RunTiming};
 pub use round_cache::RoundCache;
-pub use run::run;
+pub use run::{NOT_VALIDATED, run};
 pub use run_request::{Bodies, RunLimits, RunRequest};
 pub use run_state::RunState;
 pub use secrets::{SecretLookup, ShardSecrets};

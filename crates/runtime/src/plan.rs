@@ -4,6 +4,7 @@
 mod digest;
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,12 @@ pub struct ObjectKey {
 }
 
 impl ObjectKey {
+    /// Whether this object may be the replacement of another one: it is in the same scope, or it has the same
+    /// name and another kind.
+    pub(crate) fn may_replace(&self, removed: &Self) -> bool {
+        self.scope == removed.scope || self.name == removed.name
+    }
+
     /// The identity of the object in the target, whichever caller declares it.
     pub(crate) fn without_caller(&self) -> Self {
         let parts = self.scope.parts().filter(|(name, _)| *name != CALLER_DIMENSION);
@@ -428,6 +435,8 @@ pub struct Plan<A> {
     pub held: Vec<HeldPlanChange>,
     /// Faults of single objects; the rest of the plan does not depend on them.
     pub faults: Vec<crate::fault::Fault>,
+    /// Desired objects that cannot be written. No object that one of them may replace is removed.
+    pub refused: BTreeSet<ObjectKey>,
     /// How to approve the changes that guards hold, if it is not a datafile of removal approvals.
     pub approval: Option<String>,
 }
@@ -441,6 +450,7 @@ impl<A> Default for Plan<A> {
             degraded: Vec::new(),
             held: Vec::new(),
             faults: Vec::new(),
+            refused: BTreeSet::new(),
             approval: None,
         }
     }
@@ -456,6 +466,13 @@ impl<A> Plan<A> {
     pub fn add_step_in(&mut self, stage: PlanStage, change: Change, action: A) {
         let name = change.object.to_string();
         self.groups.push(StepGroup { name, stage, steps: vec![Step::new(change, action)] });
+    }
+
+    /// Refuses the write of a desired object, for this reason. Like a write that fails, it postpones the
+    /// removals that it may replace.
+    pub fn refuse_write(&mut self, object: &ObjectKey, fault: crate::fault::Fault) {
+        self.refused.insert(object.clone());
+        self.faults.push(fault);
     }
 
     /// Drops the key losses whose numbers depend on a secret.
@@ -478,7 +495,7 @@ impl<A> Plan<A> {
 
     /// Converts the actions of the plan.
     pub fn map<B>(self, with: impl Fn(A) -> B) -> Plan<B> {
-        let Self { groups, waits, rollouts, degraded, held, faults, approval } = self;
+        let Self { groups, waits, rollouts, degraded, held, faults, approval, refused } = self;
         let step = |step: Step<A>| Step { changes: step.changes, action: with(step.action) };
         let group = |StepGroup { name, stage, steps }: StepGroup<A>| StepGroup {
             name,
@@ -486,7 +503,7 @@ impl<A> Plan<A> {
             steps: steps.into_iter().map(&step).collect(),
         };
         let groups = groups.into_iter().map(group).collect();
-        Plan { groups, waits, rollouts, degraded, held, faults, approval }
+        Plan { groups, waits, rollouts, degraded, held, faults, approval, refused }
     }
 }
 

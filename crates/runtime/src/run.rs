@@ -16,6 +16,8 @@ mod selection;
 mod unresolved;
 mod waiting;
 
+pub use rehearsal::NOT_VALIDATED;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

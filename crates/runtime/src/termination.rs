@@ -7,6 +7,8 @@ pub enum TerminationSignal {
     Interrupt,
     /// `SIGTERM`, or any other request for an orderly shutdown.
     Terminate,
+    /// `SIGHUP`: the terminal was closed.
+    Hangup,
 }
 
 impl TerminationSignal {
@@ -15,6 +17,7 @@ impl TerminationSignal {
         match self {
             Self::Interrupt => "SIGINT",
             Self::Terminate => "SIGTERM",
+            Self::Hangup => "SIGHUP",
         }
     }
 
@@ -23,6 +26,7 @@ impl TerminationSignal {
         match self {
             Self::Interrupt => 130,
             Self::Terminate => 143,
+            Self::Hangup => 129,
         }
     }
 }

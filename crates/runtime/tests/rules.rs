@@ -319,6 +319,23 @@ fn only_affected_shards_run_and_the_differing_paths_are_reported() {
 }
 
 #[test]
+fn only_differences_of_selected_shards_are_reported() {
+    let mut reported = Vec::new();
+    for index in 0..3 {
+        let mut play = Fixture::dry(&["a: one", "b: one"], &["a: one=new", "b: one=new"], &[]);
+        play.request.slot = slot::Slot::new(index, 3).unwrap();
+        let outcome = play.run();
+        let texts = outcome.decisions.iter().map(|one| one.text.as_str());
+        let differing: Vec<String> =
+            texts.filter_map(|text| Some(text.split_once("` differs")?.0[1..].to_owned())).collect();
+        assert_eq!(differing, keys(&outcome), "slot {index}");
+        reported.extend(differing);
+    }
+    reported.sort();
+    assert_eq!(reported, ["shelf=a", "shelf=b"]);
+}
+
+#[test]
 fn a_change_of_permissions_affects_everything() {
     let listed = |schemas: serde_json::Value| {
         let data = json!({"/integration.yml":

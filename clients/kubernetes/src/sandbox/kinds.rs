@@ -21,6 +21,14 @@ const fn group(
 const NONE: &[&str] = &[];
 const V1: &[&str] = &["v1"];
 
+/// Whether Kubernetes, OpenShift or a common operator has a kind of this name.
+pub fn is_well_known(kind: &str) -> bool {
+    WELL_KNOWN_GROUPS.iter().any(|group| {
+        let WellKnownGroup { name: _, versions: _, namespaced, cluster_scoped } = group;
+        namespaced.iter().chain(*cluster_scoped).any(|known| *known == kind)
+    })
+}
+
 /// The well-known kinds.
 pub(super) const WELL_KNOWN_GROUPS: &[WellKnownGroup] = &[
     group(

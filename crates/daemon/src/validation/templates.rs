@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use qontract_bundle::{Bundle, Layout};
+use qontract_client_kubernetes::is_well_known;
 use qontract_diagnostics::suggest::nearest;
 use qontract_diagnostics::{Diagnostic, DiagnosticLocation, Span, code};
 use qontract_graphql::Engine;
@@ -43,13 +44,49 @@ pub fn check<'d>(
         let text = bundle.resource(&error.resource).map(|resource| &*resource.content);
         findings.push(finding(&error, file, entries, text.unwrap_or_default()));
     }
+    let mut misspelt = BTreeSet::new();
     for unmanaged in unmanaged_kinds(&data).unwrap_or_default() {
+        if let Some(one) = MisspeltKind::of(&unmanaged) {
+            misspelt.insert(one);
+            continue;
+        }
         let at = located(&unmanaged.place, layout);
         if !wrong.contains(at.file.as_str()) {
             findings.push(unmanaged_finding(&unmanaged, at));
         }
     }
+    for MisspeltKind { list, managed, kind } in misspelt {
+        let at = located(&list, layout);
+        if !wrong.contains(at.file.as_str()) {
+            let message = format!("`managedResourceTypes` names `{managed}`, and no object has this kind");
+            let finding = Diagnostic::new(code::UNMANAGED_KIND, message);
+            findings.push(Diagnostic { location: at, ..finding.hint(format!("did you mean `{kind}`?")) });
+        }
+    }
     findings
+}
+
+/// A misspelt kind in `managedResourceTypes`, which is the cause of an [`UnmanagedKind`].
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct MisspeltKind {
+    /// The list of the namespace.
+    list: DataPlace,
+    managed: String,
+    /// The intended kind.
+    kind: String,
+}
+
+impl MisspeltKind {
+    /// The misspelt kind, if the kind of the object is well known and the similar managed one is not.
+    fn of(unmanaged: &UnmanagedKind) -> Option<Self> {
+        let UnmanagedKind { kind, managed, namespace, .. } = unmanaged;
+        let managed = nearest(kind, managed.iter().map(String::as_str))?;
+        if !is_well_known(kind) || managed.contains('.') || is_well_known(managed) {
+            return None;
+        }
+        let list = DataPlace::datafile(&namespace.as_ref()?.path, "/managedResourceTypes");
+        Some(Self { list, managed: managed.to_owned(), kind: kind.clone() })
+    }
 }
 
 fn unmanaged_finding(unmanaged: &UnmanagedKind, at: DiagnosticLocation) -> Diagnostic {

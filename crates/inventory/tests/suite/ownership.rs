@@ -126,6 +126,14 @@ fn the_object_of_a_caller_that_is_gone_is_taken_over_only_if_it_is_desired() {
 }
 
 #[test]
+fn an_integration_that_no_longer_names_callers_is_told_what_to_do() {
+    let found = decided(&owner(SAAS, ""), &Callers::Unknown, Present, body(), Some(written(SAAS, "shop")));
+    assert!(found.starts_with("refuse: ConfigMap `a` belongs to caller `shop`"), "{found}");
+    let hint = "without a caller: name the caller `shop` again, or remove the annotation `qontract.caller_name` from the object";
+    assert!(found.ends_with(hint), "{found}");
+}
+
+#[test]
 fn a_part_of_the_data_does_not_show_that_a_caller_is_gone() {
     for caller in ["two", "old"] {
         for say in [Present, Delete] {

@@ -118,9 +118,18 @@ impl ObjectReconciler {
     ) -> Result<RehearsalResult, Fault> {
         let ObjectAction::Put(put) = action else { return Ok(RehearsalResult::Skipped) };
         let draft = put.draft(read.now);
-        rehearsal_result(
-            self.kubernetes.rehearse(&read.permit, &put.item.managed_scope.cluster, MANAGER, &draft).await,
-        )
+        let cluster = &put.item.managed_scope.cluster;
+        let rehearsed = self.kubernetes.rehearse(&read.permit, cluster, MANAGER, &draft).await;
+        if !matches!(rehearsed, Ok(Rehearsal::Disabled)) || put.awaits_kind {
+            return rehearsal_result(rehearsed);
+        }
+        // The kinds of a cluster are known even if it validates nothing.
+        match self.kubernetes.api_resource(&read.permit, cluster, &put.item.kind).await {
+            Err(error @ KubernetesError::Unserved { .. }) => {
+                Ok(RehearsalResult::NotValidated(error.to_string()))
+            }
+            Ok(_) | Err(_) => Ok(RehearsalResult::Skipped),
+        }
     }
 }
 

@@ -103,7 +103,10 @@ impl ObjectReconciler {
         for (scope, managed, listed) in lists {
             let observed = match listed {
                 Ok(objects) => {
-                    let desired = wanted.iter().filter(|want| want.object.scope == scope).count();
+                    let is_desired = |want: &&DesiredItem<DesiredObject>| {
+                        want.object.scope == scope && !matches!(want.state, DesiredState::Delete)
+                    };
+                    let desired = wanted.iter().filter(is_desired).count();
                     record_count(managed_scope, managed, ObjectState::Current, objects.len());
                     record_count(managed_scope, managed, ObjectState::Desired, desired);
                     Observed::Known(

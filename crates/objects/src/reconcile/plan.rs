@@ -108,7 +108,7 @@ fn plan_desired(
             return;
         }
         Verdict::Refuse(text) => {
-            plan.faults.push(Fault::author(text).at(want.place.clone()));
+            plan.refuse_write(&want.object, Fault::author(text).at(want.place.clone()));
             return;
         }
         verdict => object_change(kind, verdict),

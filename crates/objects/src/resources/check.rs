@@ -65,6 +65,8 @@ pub struct UnmanagedKind {
     pub kind: String,
     /// The kinds that the namespace manages.
     pub managed: Vec<String>,
+    /// The declaration of the namespace.
+    pub namespace: Option<SourceLocation>,
 }
 
 /// All objects whose kinds are not managed, each entry once.
@@ -83,7 +85,8 @@ pub fn unmanaged_kinds(data: &Data) -> Result<Vec<UnmanagedKind>, Fault> {
                     continue;
                 }
                 let managed = managed.keys().map(ToString::to_string).collect();
-                let one = UnmanagedKind { place: place.clone(), kind: own.name, managed };
+                let namespace = shard.place("").cloned();
+                let one = UnmanagedKind { place: place.clone(), kind: own.name, managed, namespace };
                 unmanaged.entry((one.place.clone(), one.kind.clone())).or_insert(one);
             }
         }

@@ -10,6 +10,7 @@ mod kinds;
 mod ownership;
 mod recycle;
 mod tokens;
+mod unserved;
 mod whole_diff;
 
 mod support {

@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use qontract_cli::ApproveArgs;
 use qontract_cli::printer::Printer;
 use qontract_daemon::exit::{Exit, UsageError};
-use qontract_daemon::run_store::HeldRun;
+use qontract_daemon::run_store::{HeldRun, RunStore};
 use qontract_diagnostics::{human, pluralize};
 use qontract_runtime::guard::{Approval, ApprovalFile, Date, ObjectRef};
 use qontract_runtime::record::ChangeRecord;
@@ -19,7 +19,8 @@ use crate::commands::runs;
 
 pub fn run(arguments: ApproveArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let ApproveArgs { run, out, expires, reason, bound, once, runs } = arguments;
-    let HeldRun { record, newer } = runs::open(runs)?.resolve_held(&run)?;
+    let store = runs::open(runs)?;
+    let HeldRun { record, newer } = store.resolve_held(&run)?;
     let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     let expiration = last_day(&expires, today)?;
     if let Some(newer) = newer {
@@ -36,7 +37,7 @@ pub fn run(arguments: ApproveArgs, printer: &Printer) -> anyhow::Result<Exit> {
         printer.text(&format!("{}\n", text.trim_end()))?;
         return Ok(Exit::Ok);
     }
-    let mut approval = held_approval(&record)?;
+    let mut approval = held_approval(&record, &store)?;
     if bound {
         bind(&mut approval, &record)?;
     }
@@ -78,8 +79,9 @@ fn found_run_note(record: &RunRecord, newer: usize) -> String {
     }
 }
 
-/// The approval of the removals that a run held.
-fn held_approval(record: &RunRecord) -> anyhow::Result<Approval> {
+/// The approval of the removals that a run held. If it held nothing, the error names the last run of `store`
+/// that did.
+fn held_approval(record: &RunRecord, store: &RunStore) -> anyhow::Result<Approval> {
     let Some(text) = &record.approval else {
         let held: usize = record.shards.values().map(|shard| shard.held_by_guards().count()).sum();
         let undecided: usize = record.shards.values().map(|shard| shard.held.len()).sum();
@@ -91,7 +93,13 @@ fn held_approval(record: &RunRecord) -> anyhow::Result<Approval> {
             );
         }
         if held == 0 {
-            bail!("run {run} held nothing: no approval is needed");
+            let other = store.last_held().map(|other| {
+                format!(
+                    "; the last run that held changes is {other}: `qontract approve {other}`",
+                    other = other.run
+                )
+            });
+            bail!("run {run} held nothing: no approval is needed{}", other.unwrap_or_default());
         }
         let held = pluralize(held, "change");
         bail!(

@@ -11,7 +11,8 @@ use qontract_daemon::targets::Targets;
 use qontract_diagnostics::sanitize;
 use qontract_graphql::QueryLimits;
 use qontract_runtime::{
-    AdHocReads, Data, FlagKind, Integration, IntegrationMeta, Options, QueryPolicy, allow_list, definition,
+    AdHocReads, Data, DataError, FlagKind, Integration, IntegrationMeta, Options, QueryPolicy, allow_list,
+    definition,
 };
 use serde_json::{Value, json};
 
@@ -93,7 +94,15 @@ fn schemas(arguments: IntegrationSchemasArgs, config: &Config, printer: &Printer
             "note: the integration also runs queries from the data; list the schemas that they read as well",
         );
     }
-    if let Some(listing) = definition::of(&*queryable.data.source, &name)? {
+    let listing = match definition::of(&*queryable.data.source, &name) {
+        // The file to complete may be the one that cannot be read, for example because its list is empty.
+        Err(error @ DataError::Refused { .. }) => {
+            printer.note(&format!("note: not compared with the data: {}", sanitize(&error.to_string())));
+            None
+        }
+        listing => listing?,
+    };
+    if let Some(listing) = listing {
         for schema in schemas.difference(&listing.schemas) {
             printer.note(&format!("note: `{}` is not listed yet", sanitize(schema)));
         }

@@ -73,6 +73,13 @@ pub fn run() -> anyhow::Result<Exit> {
     }
 }
 
+/// The message and the tips of a usage error, on one line, because it is logged.
+fn summary(text: &str) -> String {
+    let text = text.strip_prefix("error: ").unwrap_or(text);
+    let parts = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    parts.take_while(|line| !line.starts_with("Usage:")).collect::<Vec<_>>().join("; ")
+}
+
 fn start(words: &[String], loop_options: &LoopOptions) -> anyhow::Result<Exit> {
     let words: Vec<OsString> = words.iter().map(OsString::from).collect();
     // The configuration may define further integrations, and may have appeared since the last attempt.
@@ -81,7 +88,7 @@ fn start(words: &[String], loop_options: &LoopOptions) -> anyhow::Result<Exit> {
         Ok(cli) => cli,
         Err(error) => {
             let unknown = crate::unknown_integration(&error, known);
-            return Err(unknown.unwrap_or_else(|| UsageError(error.to_string()).into()));
+            return Err(unknown.unwrap_or_else(|| UsageError(summary(&error.to_string())).into()));
         }
     };
     let flavor = CliFlavor::QontractReconcile;

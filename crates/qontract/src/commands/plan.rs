@@ -1,6 +1,6 @@
 //! `qontract plan`: a dry run of every integration that a change affects, in one report.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -11,6 +11,7 @@ use qontract_cli::printer::Printer;
 use qontract_cli::progress::Progress;
 use qontract_cli::{LogOptions, PlanArgs, PlanFormat, variable};
 use qontract_config::Config;
+use qontract_daemon::clusters;
 use qontract_daemon::discovery;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::input::{InputCheck, InputResolver, ValidationFailed};
@@ -77,6 +78,8 @@ pub fn run(arguments: &PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
         stop,
     });
     let mut report = planner.empty_report()?;
+    let folder = config.sandbox_folder(sandbox.as_deref());
+    report.targets = Some(announce_targets(folder, &planner.head, arguments, printer));
     let create = |name: &str| REGISTRY.integration(name, &config, &targets);
     let planned = PlannedIntegrations::create(names, create, &arguments.integration, &mut report)?;
     let unready = planned.unready();
@@ -102,6 +105,28 @@ pub fn run(arguments: &PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let file_name = |file: &str| planner.head.display(file);
     plan_output::print(&report, output, plan_output::detail(full), &file_name, printer)?;
     Ok(stopper.interruption().map_or_else(|| plan_report::exit(&report), Exit::Signal))
+}
+
+/// Reports what is planned against, the sandbox or the clusters of the data, and returns it in words.
+fn announce_targets(
+    sandbox: Option<&Path>,
+    head: &PinnedData,
+    arguments: &PlanArgs,
+    printer: &Printer,
+) -> String {
+    let words = match sandbox {
+        Some(folder) => format!("sandbox `{}`", folder.display()),
+        None => Some(clusters::names(&*head.source))
+            .filter(|names| !names.is_empty())
+            .map_or_else(|| "no cluster".to_owned(), |names| clusters::format_list(&names)),
+    };
+    if arguments.output == PlanFormat::Text {
+        printer.note(&format!("planning against {words}"));
+    }
+    if sandbox.is_some_and(|folder| !folder.is_dir()) {
+        printer.note("note: the sandbox does not exist: every object is planned as new");
+    }
+    words
 }
 
 /// The data of the base or the head. If it is invalid, JSON and Markdown output contain a report; in text

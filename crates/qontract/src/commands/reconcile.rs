@@ -1,7 +1,7 @@
 //! `qontract reconcile`: runs one integration, once or in a loop.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,11 +61,16 @@ pub fn run(
     })?;
     let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
     let log = Arc::new(options.log.stderr_log());
-    let targets = Targets::new(&config, sandbox_at(&options), mode)?.with_log(&log);
+    let repo = data_repo(&options, &config);
+    let sandbox = SandboxLocation { folder: options.sandbox.as_deref(), repo: repo.as_deref() };
+    let targets = Targets::new(&config, sandbox, mode)?.with_log(&log);
     let integration = REGISTRY.integration(&selected.name, &config, &targets)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     let runs = Arc::new(RunStore::new(options.runs.clone())?);
+    if mode == Mode::Real {
+        runs.check_writable()?;
+    }
     let ledger: Arc<dyn Ledger> = journal::of(config.sandbox_folder(options.sandbox.as_deref()), &runs);
     let context = RunContext { options: &options, config: &config, runs: &runs, ledger: &ledger, printer };
     let progress = Progress::start("reading the data", Activities::default());
@@ -101,12 +106,16 @@ pub fn run(
         printer.note(run_text::activities(&activities.finished()).trim_end());
     }
     let record = started.record(&outcome, &head, base.as_ref());
-    context.report(&outcome, &record, &|file| head.display(file))?;
+    let storage = context.report(&outcome, &record, &|file| head.display(file))?;
     // The process ends now: does not wait for blocked threads, handles signals, and lets the release of a
     // lease finish.
     std::mem::forget(runtime);
     let has_changes = record.shards.values().any(|shard| !shard.changes.is_empty());
     Ok(match outcome.ended {
+        // What the run changed cannot be looked up afterwards.
+        ended if ended.is_success() && mode == Mode::Real && storage == RecordStorage::Failed => {
+            Exit::Failure
+        }
         RunEnd::Usage => Exit::Usage,
         ended if ended.is_success() && has_changes && mode == Mode::DryRun => Exit::Changes,
         ended => Exit::of_run(ended, outcome.interruption),
@@ -141,10 +150,14 @@ fn slot(options: &RunOptions) -> ProcessSlot {
     ProcessSlot { id: options.shard_id.unwrap_or(0), count: options.shards.unwrap_or(1) }
 }
 
-/// The location of the sandbox, if there is one.
-fn sandbox_at(options: &RunOptions) -> SandboxLocation<'_> {
-    let repo = options.data.as_deref().and_then(|data| discovery::repo_of(data, &options.repo));
-    SandboxLocation { folder: options.sandbox.as_deref(), repo }
+/// The directory of the data repo, which may contain made-up secrets for sandboxes; `None` if the data comes
+/// from a server or a bundle file.
+fn data_repo(options: &RunOptions, config: &Config) -> Option<PathBuf> {
+    if config.server(options.data.as_deref()).is_some() {
+        return None;
+    }
+    let repo = discovery::repo_of(options.data.as_deref().unwrap_or("."), &options.repo)?;
+    Some(discovery::revision_root(repo, &Layout::default()))
 }
 
 /// Runs an integration in a loop with these options.
@@ -155,6 +168,7 @@ pub fn run_in_loop(
     loop_options: &LoopOptions,
 ) -> anyhow::Result<Exit> {
     let config = options.configuration(located)?;
+    let repo = data_repo(options, &config);
     let input = LoopInput {
         integrations: REGISTRY,
         integration: &integration.name,
@@ -165,7 +179,7 @@ pub fn run_in_loop(
             repo: options.repo.clone(),
             is_pinned: options.pins_bundle(),
         },
-        sandbox: sandbox_at(options),
+        sandbox: SandboxLocation { folder: options.sandbox.as_deref(), repo: repo.as_deref() },
         runs: options.runs.clone(),
         mode: if options.dry_run { Mode::DryRun } else { Mode::Real },
         slot: slot(options),
@@ -253,7 +267,7 @@ impl RunContext<'_> {
         outcome: &RunOutcome,
         record: &RunRecord,
         file_name: FileName<'_>,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<RecordStorage> {
         let Self { options, runs, printer, .. } = self;
         // The record is stored first, even if printing fails.
         let stored = runs.store(record);
@@ -283,15 +297,22 @@ impl RunContext<'_> {
             let warnings = run_text::held_warnings(record, options.output != RunFormat::Json);
             warnings.lines().for_each(|line| printer.note(line));
         }
-        match stored {
-            Ok(()) if options.log.level() <= LogLevel::Info => {
-                printer.note(&format!("`qontract explain run {}` shows more", record.run));
-            }
-            Ok(()) => {}
-            Err(error) => printer.note(&format!("warning: cannot store the run record: {error:#}")),
+        if let Err(error) = stored {
+            printer.note(&format!("warning: cannot store the run record: {error:#}"));
+            return Ok(RecordStorage::Failed);
         }
-        Ok(())
+        if options.log.level() <= LogLevel::Info {
+            printer.note(&format!("`qontract explain run {}` shows more", record.run));
+        }
+        Ok(RecordStorage::Stored)
     }
+}
+
+/// Whether the record of a run was stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RecordStorage {
+    Stored,
+    Failed,
 }
 
 /// Writes the schemas that were read as a JSON list.

@@ -199,3 +199,22 @@ fn a_program_that_dies_while_it_declares_takes_nothing_over() {
     let (code, text) = fixture.reconcile(&[]);
     assert!(code == 0 && text.contains("nothing to change"), "{text}");
 }
+
+#[test]
+fn mistakes_of_a_program_are_reported_as_mistakes_of_the_program() {
+    let fixture = Fixture::new();
+    let program = PROGRAM.replace("\"kinds\": [\"ConfigMap\"]", "\"kinds\": [\"ConfigMapp\"]");
+    fixture.0.write("program.py", program);
+    fixture.callers("one a\n");
+    let (code, text) = fixture.reconcile(&["--dry-run"]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("add it to `kinds` in the response of the program"), "{text}");
+    assert!(!text.contains("managedResourceTypes"), "{text}");
+    fixture.0.write("program.py", PROGRAM);
+    fixture.callers("one a\none b\n");
+    let (code, text) = fixture.reconcile(&["--dry-run"]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("caller=one` more than once"), "{text}");
+    assert!(text.contains("return each shard once, with all of its objects"), "{text}");
+    assert!(!text.contains("keep one of the files"), "{text}");
+}

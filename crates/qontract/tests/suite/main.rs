@@ -27,6 +27,7 @@ mod hostile_server;
 mod hostile_trees;
 mod invalid_data;
 mod loops;
+mod operations;
 mod operators;
 mod orphans;
 mod plan;

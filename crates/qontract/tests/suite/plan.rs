@@ -583,6 +583,46 @@ fn diff_shows_the_content_of_added_and_removed_files() {
 }
 
 #[test]
+fn a_plan_names_its_targets_and_folds_what_is_not_validated() {
+    let scratch = repo();
+    let words = ["plan", "--all", "--sandbox", "missing", "--runs", "runs"];
+    let output = qontract(scratch.path(), &words);
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("planning against sandbox `missing`\n"), "{text}");
+    assert!(text.contains("note: the sandbox does not exist: every object is planned as new"), "{text}");
+    let is_note =
+        |line: &&str| line.contains("note: not validated: ") || line.contains(" changes not validated");
+    assert!(text.contains(" changes not validated, for example + create "), "{text}");
+    assert!(text.lines().filter(is_note).count() <= 14, "one line for each integration: {text}");
+    let report = json(&qontract(scratch.path(), &[&words[..], &["-o", "json"]].concat()));
+    assert_eq!(report["targets"], "sandbox `missing`");
+    let markdown = out(&qontract(scratch.path(), &[&words[..], &["-o", "md"]].concat()));
+    assert!(markdown.contains("\nplanned against "), "{markdown}");
+}
+
+#[test]
+fn a_mere_rename_is_not_a_cause_of_another_change() {
+    let scratch = repo();
+    let (old, new) = ("data/platform/quotas/small.yml", "data/platform/quotas/tiny.yml");
+    scratch.write(new, scratch.read(old));
+    scratch.remove(old);
+    for namespace in [
+        STAGE,
+        "data/services/billing/namespaces/billing-stage.yml",
+        "data/services/checkout/namespaces/checkout-mailer-prod.yml",
+        "data/services/checkout/namespaces/checkout-stage.yml",
+    ] {
+        edit(&scratch, namespace, "quotas/small.yml", "quotas/tiny.yml");
+    }
+    edit(&scratch, STAGE, "tier: edge", "tier: core");
+    let text = out(&plan(&scratch, &["-i", "openshift-namespace-labels"]));
+    let cause = format!("because of {}", line_of(&scratch, STAGE, "tier: core"));
+    let causes: Vec<&str> = text.lines().filter(|line| line.contains("because of")).map(str::trim).collect();
+    assert_eq!(causes, [cause.as_str()], "{text}");
+}
+
+#[test]
 fn diff_recognises_renamed_files() {
     let scratch = repo();
     let moved = "data/services/catalog/namespaces/moved.yml";

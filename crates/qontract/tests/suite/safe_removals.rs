@@ -139,6 +139,36 @@ fn no_removal_follows_a_failed_write_in_its_scope() {
 }
 
 #[test]
+fn no_removal_follows_a_refused_write_in_its_scope() {
+    let scratch = reconciled(&["openshift-resources"]);
+    let file = "repo/resources/shop/catalog/search-index.service.yaml";
+    let manifest = std::fs::read_to_string(scratch.path().join(file)).unwrap();
+    let folder = "sandbox/clusters/cliffs-stage/catalog-stage/Service";
+    let live = std::fs::read_to_string(scratch.path().join(format!("{folder}/search-index.yaml"))).unwrap();
+    assert!(live.contains("qontract.integration: openshift_resources"), "{live}");
+    // Another integration owns the Service that the data declares instead.
+    let theirs = live
+        .replace("search-index", "search-index-v2")
+        .replace("openshift_resources", "openshift-saas-deploy");
+    scratch.write(&format!("{folder}/search-index-v2.yaml"), theirs);
+    scratch.write(file, manifest.replace("name: search-index", "name: search-index-v2"));
+    let before = objects(&scratch, "Service");
+    for more in
+        [&["--namespace-name", "catalog-stage", "--dry-run"][..], &["--namespace-name", "catalog-stage"]]
+    {
+        let (code, text) = reconcile(&scratch, "openshift-resources", more);
+        assert_eq!(code, 1, "{text}");
+        assert!(text.contains("keep it in one of the two"), "{text}");
+        assert!(text.contains("not done: - remove Service `search-index`"), "{text}");
+        assert!(
+            text.contains("Service `search-index-v2`, which may replace it, cannot be written"),
+            "{text}"
+        );
+    }
+    assert_eq!(objects(&scratch, "Service"), before, "the old Service still serves");
+}
+
+#[test]
 fn a_misspelt_kind_removes_nothing_and_is_a_finding() {
     let scratch = reconciled(&["openshift-resources"]);
     let before = (objects(&scratch, "Service"), objects(&scratch, "ConfigMap"));

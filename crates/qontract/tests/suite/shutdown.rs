@@ -137,6 +137,19 @@ fn a_step_that_does_not_end_in_time_is_abandoned() {
 }
 
 #[test]
+fn a_closed_terminal_ends_a_run_with_a_record() {
+    let scratch = stage(&["hold"]);
+    let mut running = Running::of(&mut qontract(&scratch, RECONCILE, "0"));
+    let pids = pids(&scratch);
+    running.signal(Signal::HUP);
+    running.until("shutdown timed out after 0 s; abandoning 1 step in progress");
+    assert_eq!(running.child.wait().unwrap().code(), Some(129));
+    assert_gone(&pids);
+    assert_recorded(&scratch, 129);
+    assert_converges(&scratch);
+}
+
+#[test]
 fn a_step_that_ends_in_time_is_finished() {
     let scratch = stage(&["hold"]);
     let mut running = Running::of(&mut qontract(&scratch, RECONCILE, "600"));

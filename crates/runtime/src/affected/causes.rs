@@ -186,6 +186,17 @@ pub fn without_moved_references(causes: Vec<Cause>, diff: &Diff, renames: &Renam
     if others.is_empty() { moved } else { others }
 }
 
+/// Omits datafiles that were only renamed: the state that a file declares does not depend on its path. They
+/// are kept if they are the only causes.
+pub fn without_mere_renames(causes: Vec<Cause>) -> Vec<Cause> {
+    let is_rename = |cause: &Cause| {
+        let is_whole = cause.place.as_ref().is_some_and(|place| place.pointer.is_empty());
+        cause.what == CauseKind::Datafile && cause.renamed_from.is_some() && is_whole
+    };
+    let (renamed, others): (Vec<Cause>, Vec<Cause>) = causes.into_iter().partition(is_rename);
+    if others.is_empty() { renamed } else { others }
+}
+
 /// Omits changed fields that do not explain a difference in the declared state.
 ///
 /// This is possible only if the location of every difference is known and a field changed there: then changes
@@ -413,6 +424,20 @@ mod tests {
             serde_json::json!({ "more": 1 }),
             &["/new.yml# Some(\"/old.yml\")", "/role.yml#/more None"],
         );
+    }
+
+    #[test]
+    fn a_mere_rename_is_a_cause_only_if_nothing_else_is() {
+        let cause = |path: &str, pointer: &str, from: Option<&str>| Cause {
+            renamed_from: from.map(Into::into),
+            ..Cause::new(CauseKind::Datafile, Some(SourceLocation::datafile(path, pointer)))
+        };
+        let renamed = cause("/tiny.yml", "", Some("/small.yml"));
+        let changed = cause("/team.yml", "/tier", None);
+        let both = cause("/new.yml", "/tier", Some("/old.yml"));
+        assert_eq!(without_mere_renames(vec![renamed.clone()]), [renamed.clone()]);
+        let causes = vec![renamed, changed.clone(), both.clone()];
+        assert_eq!(without_mere_renames(causes), [changed, both]);
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub struct ShardFacts {
     pub consent: RemovalConsent,
     /// The plans to which an approval of a removal can be bound.
     pub plans: ShardPlans,
+    /// Desired objects that cannot be written. No object that one of them may replace is removed.
+    pub refused: BTreeSet<ObjectKey>,
 }
 
 /// The plans of a shard to which an approval can be bound: that of this round and, for removals that both

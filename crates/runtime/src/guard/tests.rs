@@ -442,3 +442,20 @@ fn a_held_step_fills_no_other_scope() {
     let held = judge(&guard(), proposal(&facts, &steps), Ok(&LedgerState::default()));
     assert!(held.iter().all(Option::is_some));
 }
+
+#[test]
+fn no_removal_accompanies_a_refused_write_that_may_replace_it() {
+    let mut facts = facts(50);
+    facts.refused.insert(thing("Service", "api"));
+    let why = "Service `api`, which may replace it, cannot be written";
+    // The keys of these tests have no kind in their scope, so every object is in the scope of the Service.
+    assert_eq!(held(&guard(), &facts, "-a +b ±c"), [format!("a: {why}"), format!("c: {why}")]);
+    facts.deletes.insert(thing("ConfigMap", "a"));
+    assert_eq!(held(&guard(), &facts, "-a"), [""; 0], "the data deletes it");
+    let approved = RemovalGuard { approvals: approvals("ConfigMap", "c", "2026-03-31"), ..guard() };
+    assert_eq!(held(&approved, &facts, "-c"), [format!("c: {why}")], "an approval does not replace it");
+    assert!(held(&guard(), &facts, "-Namespace:n")[0].ends_with("always needs an approval"), "it stays held");
+
+    facts.refused = [ObjectKey { scope: Scope::new([("cluster", "d")]), ..thing("Service", "api") }].into();
+    assert_eq!(held(&guard(), &facts, "-a -Route:api"), [format!("api: {why}")], "or it has the same name");
+}

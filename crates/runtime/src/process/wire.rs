@@ -453,6 +453,7 @@ impl PlanResponse {
             degraded: self.degraded.iter().map(degradation).collect(),
             held: Vec::new(),
             faults: self.faults.iter().map(|wire_fault| wire_fault.fault(self.place.clone())).collect(),
+            refused: BTreeSet::new(),
             approval: self.approval.clone(),
         }
     }

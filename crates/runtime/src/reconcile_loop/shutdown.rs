@@ -243,11 +243,9 @@ mod tests {
         stopper.request_by(TerminationSignal::Terminate);
         stopper.force();
         assert_eq!((stop.interruption(), stop.is_requested()), (Some(TerminationSignal::Interrupt), true));
-        let codes =
-            [TerminationSignal::Interrupt, TerminationSignal::Terminate].map(TerminationSignal::exit_code);
-        assert_eq!(codes, [130, 143]);
-        let names = [TerminationSignal::Interrupt, TerminationSignal::Terminate].map(TerminationSignal::name);
-        assert_eq!(names, ["SIGINT", "SIGTERM"]);
+        let all = [TerminationSignal::Interrupt, TerminationSignal::Terminate, TerminationSignal::Hangup];
+        assert_eq!(all.map(TerminationSignal::exit_code), [130, 143, 129]);
+        assert_eq!(all.map(TerminationSignal::name), ["SIGINT", "SIGTERM", "SIGHUP"]);
     }
 
     #[test]

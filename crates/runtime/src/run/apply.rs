@@ -39,16 +39,12 @@ pub struct ApplyOutcome {
 
 /// The writes of a shard that failed or were not completed.
 #[derive(Debug, Default)]
-pub struct FailedWrites {
-    scopes: BTreeSet<Scope>,
-    /// The names of the objects. A write may replace an object of another kind that has the same name.
-    names: BTreeSet<String>,
-}
+pub struct FailedWrites(BTreeSet<ObjectKey>);
 
 impl FailedWrites {
     /// Whether a failed write may be the replacement of this object.
     fn may_replace(&self, object: &ObjectKey) -> bool {
-        self.scopes.contains(&object.scope) || self.names.contains(&object.name)
+        self.0.iter().any(|failed| failed.may_replace(object))
     }
 }
 
@@ -72,7 +68,7 @@ pub struct ApplyContext<'r> {
 /// **Invariant:** after a write in a scope has failed, nothing is removed from the scope, nor is an object of
 /// another kind with the same name, because the write may replace an object that is removed
 /// (`no_removal_follows_a_failed_write_in_its_scope`). An object that the data explicitly deletes is removed
-/// anyway.
+/// anyway. Guards refuse the removals that a write refused in the plan may replace.
 pub async fn apply_plan<S: PlannedSteps<Action = OpaqueValue>>(
     context: ApplyContext<'_>,
     judged: &JudgedShard<'_, S>,
@@ -93,8 +89,7 @@ pub async fn apply_plan<S: PlannedSteps<Action = OpaqueValue>>(
         }
         drop(each);
         for mut of_group in of_stage {
-            done.failed.scopes.append(&mut of_group.failed.scopes);
-            done.failed.names.append(&mut of_group.failed.names);
+            done.failed.0.append(&mut of_group.failed.0);
             for (scope, count) in of_group.skipped {
                 *done.skipped.entry(scope).or_default() += count;
             }
@@ -165,8 +160,7 @@ async fn apply_group(
         }
         request.audit.end(&attempt);
         if !matches!(applied, Ok(ApplyResult::Done)) {
-            done.failed.scopes.extend(step.changes.iter().map(|change| change.object.scope.clone()));
-            done.failed.names.extend(step.changes.iter().map(|change| change.object.name.clone()));
+            done.failed.0.extend(step.changes.iter().map(|change| change.object.clone()));
         }
         match applied {
             Ok(ApplyResult::Done) => done.applied += 1,

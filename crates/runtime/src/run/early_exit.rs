@@ -67,7 +67,13 @@ pub fn compare_states(
             let all_places = places.clone();
             places.truncate(MAX_PLACES);
             decide(format!("{text}{more}"), places);
-            for (key, differences) in comparison.iter().flat_map(|comparison| &comparison.shards) {
+            let flags = &integration.meta().flags;
+            let differing = comparison.iter().flat_map(|comparison| &comparison.shards);
+            // Shards that flags and slot do not select are not part of the run.
+            let is_selected = |key: &ShardKey| {
+                request.options.select(flags, key) && request.slot.contains(&key.slot_value())
+            };
+            for (key, differences) in differing.filter(|(key, _)| is_selected(key)) {
                 for (text, place) in difference_texts(key, differences) {
                     decide(text, place.into_iter().collect());
                 }

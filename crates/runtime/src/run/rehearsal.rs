@@ -12,6 +12,9 @@ use crate::plan::Step;
 use crate::run_request::RunLimits;
 use crate::type_erasure::{DynIntegration, OpaqueValue};
 
+/// The beginning of the note about a step that could not be validated. Plans fold these notes.
+pub const NOT_VALIDATED: &str = "not validated: ";
+
 /// The results of rehearsing the steps of a plan.
 #[derive(Debug, Default)]
 pub struct RehearsalReport {
@@ -52,7 +55,7 @@ pub async fn rehearse_plan<S: PlannedSteps<Action = OpaqueValue>>(
         match result {
             Ok(RehearsalResult::Accepted | RehearsalResult::Skipped) => {}
             Ok(RehearsalResult::NotValidated(why)) => {
-                report.notes.push(format!("not validated: {}: {why}", describe_step(step)));
+                report.notes.push(format!("{NOT_VALIDATED}{}: {why}", describe_step(step)));
             }
             Ok(RehearsalResult::Refused(fault)) | Err(fault) => {
                 let place = step.changes.first().and_then(|change| change.place.clone());

@@ -412,6 +412,7 @@ impl RoundRunner<'_> {
         let not_planned = not_planned.chain(unread).collect();
         let mut plan = self.integration.plan(&desired, &current);
         faults.append(&mut plan.faults);
+        facts.refused = std::mem::take(&mut plan.refused);
         for group in &mut plan.groups {
             // A step without changes would not be shown in the plan, so it is not applied.
             let before = group.steps.len();
