@@ -131,9 +131,10 @@ impl ChildRegistry {
         for (id, entry) in self.groups.iter_mut().filter(|(_, entry)| entry.settings.purpose <= purpose) {
             let Some(group) = Pid::from_raw(*id) else { continue };
             // The rest of a group whose first process has ended is killed.
-            let due = match has_ended(group) {
-                true => EndSignal::Kill,
-                false => EndSignal::after(elapsed, entry.settings.grace.min(max_grace)),
+            let due = if has_ended(group) {
+                EndSignal::Kill
+            } else {
+                EndSignal::after(elapsed, entry.settings.grace.min(max_grace))
             };
             if entry.sent < Some(due) {
                 entry.sent = Some(due);

@@ -194,6 +194,12 @@ pub const KEYS: &[Key] = &[
         "time limit for each response of the program",
     ),
     key(
+        "integrations.*.shutdown_seconds",
+        KeyType::Number,
+        "none",
+        "time that the program needs to end when it gets `SIGINT` while it applies a step; without it, a shutdown lets it finish the step",
+    ),
+    key(
         "guards.shard_removals",
         KeyType::Number,
         "10",

@@ -258,6 +258,8 @@ pub struct ProgramTable {
     /// Time limit of one response.
     #[serde(default = "default_deadline_seconds")]
     pub deadline_seconds: u64,
+    /// Time that the program needs to end when it gets `SIGINT` while it applies a step.
+    pub shutdown_seconds: Option<u64>,
 }
 
 fn default_deadline_seconds() -> u64 {
@@ -276,6 +278,7 @@ impl ProgramTable {
             secret_environment: values(&self.secret_environment),
             write_environment: values(&self.write_environment),
             deadline: Duration::from_secs(self.deadline_seconds),
+            shutdown: self.shutdown_seconds.map(Duration::from_secs),
             ..Program::default()
         }
     }

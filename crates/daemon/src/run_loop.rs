@@ -12,7 +12,6 @@ use qontract_config::Config;
 use qontract_diagnostics::MessageSink;
 use qontract_runtime::reconcile_loop::{
     Isolation, Limiter, LoopContext, LoopExit, LoopSettings, Schedule, ShutdownSignal, TerminationSignal,
-    WatchdogLimits,
 };
 use qontract_runtime::slot::{InvalidSlot, Slot};
 use qontract_runtime::{Bodies, Options, RunEnd};
@@ -33,7 +32,7 @@ use crate::registry::Registry;
 use crate::reporter::LoopReporter;
 use crate::run_store::RunStore;
 use crate::runner::{ReconciledData, RunSettings, Runner};
-use crate::signals;
+use crate::signals::{self, ShutdownTimeout};
 use crate::source::{DataSource, PollResult, ServerSource, WatchedRepo};
 use crate::targets::{SandboxLocation, Targets};
 
@@ -178,8 +177,11 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     if options.once && matches!(polled, PollResult::Invalid | PollResult::StillInvalid) {
         return Ok(Exit::Failure);
     }
-    let limits = WatchdogLimits { heartbeat_interval: Duration::from_secs(1), ..WatchdogLimits::default() };
-    let limits = limits.for_integration(integration.meta());
+    let timeout = ShutdownTimeout::configured()?;
+    let limits = timeout.watchdog_limits(signals::watchdog_limits()?, integration.meta());
+    if let Some(warning) = timeout.warning(integration.meta()) {
+        options.log.write(&LogLine::new(Level::Warning, warning));
+    }
     let runner = Runner {
         integration,
         options: input.options.clone(),

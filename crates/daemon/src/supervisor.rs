@@ -14,7 +14,7 @@ use qontract_config::Config;
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::reconcile_loop::{
     Isolation, Limiter, LoopContext, LoopExit, LoopSettings, Schedule, ShutdownSignal, ShutdownTrigger,
-    TerminationSignal, WatchdogLimits,
+    TerminationSignal,
 };
 use qontract_runtime::slot::Slot;
 use qontract_runtime::{Bodies, ChangeKind, Fault, IntegrationMeta, Options, RunEnd, RunRecord, definition};
@@ -29,6 +29,7 @@ use crate::registry::{Registry, SandboxUnsupported, describe_missing};
 use crate::reporter::{ChangeCounts, LoopReporter};
 use crate::run_store::RunStore;
 use crate::runner::{ReconciledData, RunObserver, RunSettings, Runner};
+use crate::signals::{self, ShutdownTimeout};
 use crate::source::{DataSource, WatchedRepo};
 use crate::targets::Targets;
 use restart::{SuperviseResult, SupervisorEvent, supervise, wait};
@@ -42,8 +43,8 @@ const GROUNDWORK_TIMEOUT: Duration = Duration::from_secs(30);
 /// Interval between two checks whether these integrations have run.
 const GROUNDWORK_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Time limit for loops to end at a shutdown.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(40);
+/// Time for loops to end once the watchdog has forced their shutdown.
+const SHUTDOWN_MARGIN: Duration = Duration::from_secs(15);
 
 /// Integrations that cannot run on this machine, with the reasons.
 pub type UncheckedIntegrations = Arc<Mutex<BTreeMap<String, String>>>;
@@ -202,16 +203,15 @@ impl Supervisor {
         })
     }
 
-    fn new_loop(&self, once: bool, meta: &IntegrationMeta) -> LoopSettings {
-        let limits =
-            WatchdogLimits { heartbeat_interval: Duration::from_secs(1), ..WatchdogLimits::default() };
-        let limits = limits.for_integration(meta);
+    fn new_loop(&self, once: bool, meta: &IntegrationMeta) -> anyhow::Result<LoopSettings> {
+        let limits = ShutdownTimeout::configured()?.watchdog_limits(signals::watchdog_limits()?, meta);
         let schedule = Schedule {
             interval: self.every,
             initial_backoff: Duration::from_secs(1).min(self.every),
             jitter: 0.1,
         };
-        LoopSettings { schedule, limits, isolation: Isolation::Thread, limiter: self.limiter.clone(), once }
+        let (isolation, limiter) = (Isolation::Thread, self.limiter.clone());
+        Ok(LoopSettings { schedule, limits, isolation, limiter, once })
     }
 
     /// Runs each integration once; succeeds if all runs succeed. Runs with transient failures are repeated,
@@ -281,7 +281,7 @@ impl Supervisor {
                     continue;
                 }
             };
-            let once = self.new_loop(true, runner.integration.meta());
+            let once = self.new_loop(true, runner.integration.meta())?;
             let (data, stop) = (self.source.subscribe(), stop.clone());
             let task = tokio::spawn(async move {
                 let context =
@@ -361,7 +361,11 @@ impl Supervisor {
         }
         let by = stop.interruption().unwrap_or(TerminationSignal::Terminate);
         let (mut stoppers, mut tasks) = (Vec::new(), Vec::new());
-        for RunningLoop { stopper, task } in running.into_values().chain(ending.into_values()) {
+        let mut timeout = Duration::ZERO;
+        for RunningLoop { stopper, task, shutdown_timeout } in
+            running.into_values().chain(ending.into_values())
+        {
+            timeout = timeout.max(shutdown_timeout + SHUTDOWN_MARGIN);
             stopper.request_by(by);
             stoppers.push(stopper);
             tasks.push(task);
@@ -375,7 +379,7 @@ impl Supervisor {
             _ = futures_util::future::join_all(tasks) => {}
             () = force => {}
             // A loop that does not end in time is ended by the exit of the process.
-            () = tokio::time::sleep(SHUTDOWN_TIMEOUT) => {}
+            () = tokio::time::sleep(timeout) => {}
         }
         Ok(Exit::Ok)
     }
@@ -399,12 +403,13 @@ impl Supervisor {
         reporters.add(name, Arc::clone(&reporter));
         let (stopper, stop) = stop.derive();
         let (reconcile_loop, feed, log) = (
-            self.new_loop(false, runner.integration.meta()),
+            self.new_loop(false, runner.integration.meta())?,
             Arc::clone(&self.source),
             Arc::clone(&self.log),
         );
         let (name, fatal, registry) = (name.to_owned(), Arc::clone(fatal), Arc::clone(reporters));
         let integrations = self.integrations;
+        let shutdown_timeout = reconcile_loop.limits.shutdown_timeout;
         let task = tokio::spawn(async move {
             if let Some(before) = before {
                 // Two loops of one integration never run concurrently.
@@ -432,7 +437,7 @@ impl Supervisor {
                 fatal.notify_one();
             }
         });
-        Ok(RunningLoop { stopper, task })
+        Ok(RunningLoop { stopper, task, shutdown_timeout })
     }
 }
 
@@ -495,4 +500,6 @@ struct LoopScope<'a> {
 struct RunningLoop {
     stopper: ShutdownTrigger,
     task: JoinHandle<()>,
+    /// Time for its run to end after a shutdown request.
+    shutdown_timeout: Duration,
 }

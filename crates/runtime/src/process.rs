@@ -24,9 +24,10 @@ use crate::contract::{ApplyResult, ReadContext, RehearsalResult, WriteContext};
 use crate::data::Data;
 use crate::fault::Fault;
 use crate::key::ShardKey;
-use crate::meta::{DeclaredQuery, Flag, FlagKind, IntegrationMeta, Patience};
+use crate::meta::{DeclaredQuery, Flag, FlagKind, IntegrationLimits, IntegrationMeta, Patience};
 use crate::options::Options;
 use crate::plan::Plan;
+use crate::run::RunLimits;
 use crate::source_location::{SourceLocation, SourceLocations};
 use crate::state::DeclaredState;
 use crate::type_erasure::{
@@ -46,6 +47,9 @@ const MAX_COMPLAINT_CHARS: usize = 400;
 
 /// Time that the runner waits beyond the deadline of a program, so that the error names the program.
 const DEADLINE_MARGIN: Duration = Duration::from_secs(30);
+
+/// Time that the runner waits after the end of the grace period of a program.
+const SHUTDOWN_MARGIN: Duration = Duration::from_secs(2);
 
 /// The environment variable that passes the sandbox directory to programs that support it.
 pub const SANDBOX_VARIABLE: &str = "QONTRACT_SANDBOX";
@@ -68,6 +72,9 @@ pub struct Program {
     pub write_environment: BTreeMap<String, String>,
     /// Timeout of one request.
     pub deadline: Duration,
+    /// Time that the program needs to end when it gets `SIGINT` while it applies a step. Without it, a
+    /// shutdown lets it finish the step, and interrupts it only if the shutdown is forced.
+    pub shutdown: Option<Duration>,
     /// The sandbox directory that replaces its target system. With a sandbox, no secrets or credentials are
     /// passed.
     pub sandbox: Option<PathBuf>,
@@ -84,6 +91,7 @@ impl Default for Program {
             secret_environment: BTreeMap::new(),
             write_environment: BTreeMap::new(),
             deadline: Duration::from_mins(1),
+            shutdown: None,
             sandbox: None,
             stderr_log: None,
         }
@@ -171,6 +179,19 @@ impl Program {
         if phase == "apply" { redactor } else { redactor.except([request.to_string().as_str()]) }
     }
 
+    /// The limits of its runs. They exceed those that the client of the program enforces, so that the error
+    /// names the program.
+    fn limits(&self) -> IntegrationLimits {
+        let grace = self.shutdown.unwrap_or_default();
+        let request = self.deadline + grace + DEADLINE_MARGIN;
+        IntegrationLimits {
+            phase_timeout: Some(request).filter(|timeout| *timeout > RunLimits::default().phase_timeout),
+            step_timeout: Some(request),
+            shutdown_timeout: self.shutdown.map(|grace| grace + SHUTDOWN_MARGIN),
+            max_shards: None,
+        }
+    }
+
     /// Redacts lines that contain a secret that is passed to the program.
     fn redacted(&self, text: &str, phase: &str, request: &Value) -> String {
         self.redactor_for(phase, request).lines(text).into_owned()
@@ -249,8 +270,7 @@ impl ProcessIntegration {
         }
         let mut meta = IntegrationMeta::new(response.name, response.about);
         meta.patience = response.patience.map_or(meta.patience, Patience::from);
-        // The program itself enforces its deadline, and says so in its error.
-        meta.limits.step_timeout = Some(client.program.deadline + DEADLINE_MARGIN);
+        meta.limits = client.program.limits();
         meta.queries = response
             .queries
             .into_iter()

@@ -40,15 +40,18 @@ use crate::reconcile_loop::ShutdownSignal;
 use crate::slot::Slot;
 
 pub(crate) use apply::{result_of, until_forced};
+pub(crate) use deadline::with_deadline;
 pub(crate) use reservation::Reservations;
 
 /// Timeout and concurrency limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunLimits {
-    /// Timeout of one phase of one shard.
+    /// Timeout of one phase of one shard; of the whole run in the function form.
     pub phase_timeout: Duration,
     /// Timeout of applying one step.
     pub step_timeout: Duration,
+    /// Time that a step in progress needs to end after a shutdown request, if that is longer than usual.
+    pub shutdown_timeout: Duration,
     /// Maximum number of shards that are processed concurrently.
     pub max_shards: usize,
     /// Maximum number of groups that are applied concurrently, per stage of one shard.
@@ -58,7 +61,13 @@ pub struct RunLimits {
 impl Default for RunLimits {
     fn default() -> Self {
         let timeout = Duration::from_mins(10);
-        Self { phase_timeout: timeout, step_timeout: timeout, max_shards: 10, max_groups: 8 }
+        Self {
+            phase_timeout: timeout,
+            step_timeout: timeout,
+            shutdown_timeout: Duration::ZERO,
+            max_shards: 10,
+            max_groups: 8,
+        }
     }
 }
 
@@ -137,8 +146,13 @@ impl RunLimits {
     /// ever lowered.
     #[must_use]
     pub fn for_integration(self, own: &IntegrationLimits) -> Self {
-        let IntegrationLimits { step_timeout, max_shards, shutdown_timeout: _ } = *own;
-        let limits = Self { step_timeout: step_timeout.unwrap_or(self.step_timeout), ..self };
+        let IntegrationLimits { phase_timeout, step_timeout, max_shards, shutdown_timeout } = *own;
+        let limits = Self {
+            phase_timeout: phase_timeout.unwrap_or(self.phase_timeout),
+            step_timeout: step_timeout.unwrap_or(self.step_timeout),
+            shutdown_timeout: shutdown_timeout.unwrap_or(self.shutdown_timeout),
+            ..self
+        };
         match max_shards {
             Some(width) if width < limits.max_shards => limits.with_concurrency(width),
             Some(_) | None => limits,
@@ -307,6 +321,7 @@ async fn execute(
     outcome: &mut RunOutcome,
 ) -> Result<(), Fault> {
     let started = Instant::now();
+    let limits = request.limits.for_integration(&integration.meta().limits);
     let base = request.base.as_ref().map(|base| data.of_bundle(Arc::clone(base)));
     let Some(work) = selection::select_shards(integration, request, data, outcome)? else { return Ok(()) };
     let guard = approvals::removal_guard(integration, request, &work)?;
@@ -314,7 +329,7 @@ async fn execute(
         IntegrationForm::Staged(staged) => {
             let rounds = round::RoundRunner {
                 started,
-                limits: request.limits.for_integration(&integration.meta().limits),
+                limits,
                 base: base.as_ref(),
                 integration: &**staged,
                 request,
@@ -330,11 +345,11 @@ async fn execute(
             outcome.decisions.push(Decision { text, places: Vec::new() });
         }
         IntegrationForm::Function(function) => {
-            let cx = FunctionContext::new(data, base.as_ref(), request, permits, &guard);
+            let cx = FunctionContext::new(data, base.as_ref(), request, permits, &guard).with_limits(limits);
             let ran = match function.ready() {
                 Ok(()) => tokio::select! {
                     biased;
-                    ran = deadline::with_deadline(request.limits.phase_timeout, "run", function.run(&cx)) => ran,
+                    ran = with_deadline(limits.phase_timeout, "run", function.run(&cx)) => ran,
                     () = cx.interrupted() => Ok(()),
                 },
                 Err(fault) => Err(fault),

@@ -10,7 +10,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use qontract_child::{GRACE_PERIOD, ProcessGroup, Purpose};
+use qontract_child::{GRACE_PERIOD, GroupSettings, ProcessGroup, Purpose};
 use serde_json::Value;
 
 use super::response_memory::{ResponseBytes, ResponseMemory};
@@ -80,8 +80,9 @@ pub struct ProgramRequest<'a> {
 /// Runs a program for one request; the response is its stdout.
 pub fn exchange(program: &Program, program_request: ProgramRequest<'_>) -> Result<ResponseBytes, Fault> {
     let ProgramRequest { phase, request, writing, cancellation, memory } = program_request;
-    let purpose = if writing { Purpose::Write } else { Purpose::Read };
-    let mut child = start(program, phase, purpose)?;
+    let settings = group_settings(program, writing);
+    let purpose = settings.purpose;
+    let mut child = start(program, phase, settings)?;
     let text = request.to_string();
     let (done, finished) = mpsc::channel();
     let (stdin, stdout, stderr) = child.take_pipes();
@@ -108,10 +109,11 @@ pub fn exchange(program: &Program, program_request: ProgramRequest<'_>) -> Resul
         (response, wait_for_exit(&mut child, || left().is_zero() || cancellation.is_cancelled()))
     else {
         // The result is no longer needed. If terminating fails, the watchdog ends the run.
-        let _ = child.terminate(GRACE_PERIOD);
         if cancellation.is_cancelled() {
+            let _ = child.terminate_within(GRACE_PERIOD);
             return Err(Fault::internal(format!("{of} was cancelled")));
         }
+        let _ = child.terminate();
         let within = program.deadline.as_secs();
         return Err(Fault::remote(format!("{of} took longer than {within} s")));
     };
@@ -157,7 +159,16 @@ pub fn first_line(text: &str) -> String {
     }
 }
 
-fn start(program: &Program, phase: &str, purpose: Purpose) -> Result<ProcessGroup, Fault> {
+/// How the process group of a request ends.
+fn group_settings(program: &Program, writing: bool) -> GroupSettings {
+    match (writing, program.shutdown) {
+        (false, _) => Purpose::Read.into(),
+        (true, None) => Purpose::Write.into(),
+        (true, Some(grace)) => GroupSettings { purpose: Purpose::InterruptibleWrite, grace },
+    }
+}
+
+fn start(program: &Program, phase: &str, settings: GroupSettings) -> Result<ProcessGroup, Fault> {
     let mut words = program.command.iter();
     let Some(executable) = words.next() else {
         return Err(Fault::operator(format!("the integration `{}` has no `command`", program.integration)));
@@ -175,12 +186,12 @@ fn start(program: &Program, phase: &str, purpose: Purpose) -> Result<ProcessGrou
         if TARGET_PHASES.contains(&phase) {
             command.envs(&program.secret_environment);
         }
-        if purpose == Purpose::Write {
+        if settings.purpose != Purpose::Read {
             command.envs(&program.write_environment);
         }
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    ProcessGroup::start_for(&mut command, purpose).map_err(|error| {
+    ProcessGroup::start_for(&mut command, settings).map_err(|error| {
         let of = program.describe_phase(phase);
         match error.kind() {
             io::ErrorKind::Interrupted => Fault::interrupted(format!("{of} was not started: shutting down")),

@@ -140,7 +140,7 @@ async fn apply_group(
         let changes: Vec<Change> =
             step.changes.iter().map(|change| redactor.change(change.clone())).collect();
         let what = changes.first().map_or_else(|| redactor.text(group.name.clone()), ToString::to_string);
-        let Some(in_progress) = request.shutdown.begin_step(&what) else {
+        let Some(in_progress) = request.shutdown.begin_long_step(&what, limits.shutdown_timeout) else {
             done.stopped = true;
             break;
         };
