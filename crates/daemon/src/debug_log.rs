@@ -1,7 +1,7 @@
 //! Debug log lines of a run: decisions, skipped shards, and its activities with their durations.
 
 use qontract_diagnostics::human;
-use qontract_runtime::RunRecord;
+use qontract_runtime::{RunRecord, SkipKind};
 use qontract_telemetry::activity::{FinishedActivity, FinishedLog};
 use qontract_telemetry::log::{Level, LogLine};
 
@@ -17,7 +17,7 @@ pub fn decisions(record: &RunRecord) -> Vec<LogLine> {
     for (key, shard) in &record.shards {
         if let Some(why) = &shard.why {
             let line = LogLine::new(Level::Debug, format!("shard `{key}` skipped: {why}"));
-            lines.push(line.with("reason", shard.reason.as_deref().unwrap_or_default()));
+            lines.push(line.with("reason", shard.reason.map(SkipKind::as_str).unwrap_or_default()));
         }
         let notes = shard.notes.iter().map(|note| format!("shard `{key}`: {note}"));
         lines.extend(notes.map(|note| LogLine::new(Level::Debug, note)));

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use qontract_client_server::ServerError;
 use qontract_runtime::RunEnd;
+use qontract_runtime::reconcile_loop::TerminationSignal;
 
 use crate::registry::SandboxUnsupported;
 
@@ -20,8 +21,10 @@ pub enum Exit {
     Usage,
     /// A dry run with changes, without failures and held changes.
     Changes,
-    /// A run ended with this code.
-    Run(u8),
+    /// A run ended in this state.
+    Run(RunEnd),
+    /// A signal ended the process.
+    Signal(TerminationSignal),
 }
 
 /// The convention for exit codes that a command uses.
@@ -38,7 +41,7 @@ impl Exit {
     pub fn of(error: &anyhow::Error) -> Self {
         let server = error.chain().find_map(|cause| cause.downcast_ref::<ServerError>());
         match server {
-            Some(server) if server.is_transient() => Exit::Run(RunEnd::Transient.code()),
+            Some(server) if server.is_transient() => Exit::Run(RunEnd::Transient),
             _ if error.is::<UsageError>()
                 || error.is::<ConfigError>()
                 || error.is::<SandboxUnsupported>() =>
@@ -58,7 +61,16 @@ impl Exit {
             (Exit::Failure, _) => 1,
             (Exit::Changes, ExitConvention::Detailed) | (Exit::Usage, ExitConvention::Plain) => 2,
             (Exit::Usage, ExitConvention::Detailed) => 64,
-            (Exit::Run(code), _) => code,
+            (Exit::Run(ended), _) => ended.code(),
+            (Exit::Signal(by), _) => by.exit_code(),
+        }
+    }
+
+    /// The exit of a run. If a shutdown interrupted it, the signal decides.
+    pub fn of_run(ended: RunEnd, interruption: Option<TerminationSignal>) -> Self {
+        match (ended, interruption) {
+            (RunEnd::Interrupted, Some(by)) => Exit::Signal(by),
+            (ended, _) => Exit::Run(ended),
         }
     }
 }
@@ -79,6 +91,9 @@ impl ExitConvention {
 
 #[cfg(test)]
 mod tests {
+    use qontract_runtime::RunEnd;
+    use qontract_runtime::reconcile_loop::TerminationSignal;
+
     use super::{Exit, ExitConvention};
 
     #[test]
@@ -91,7 +106,18 @@ mod tests {
         check(Exit::Failure, 1, 1);
         check(Exit::Usage, 2, 64);
         check(Exit::Changes, 0, 2);
-        check(Exit::Run(75), 75, 75);
+        check(Exit::Run(RunEnd::Transient), 75, 75);
+        check(Exit::Run(RunEnd::Usage), 2, 2);
+        check(Exit::Signal(TerminationSignal::Terminate), 143, 143);
+    }
+
+    #[test]
+    fn the_signal_decides_how_an_interrupted_run_exits() {
+        let check = |ended, by, expect| assert_eq!(Exit::of_run(ended, by), expect);
+        let signal = TerminationSignal::Terminate;
+        check(RunEnd::Interrupted, Some(signal), Exit::Signal(signal));
+        check(RunEnd::Interrupted, None, Exit::Run(RunEnd::Interrupted));
+        check(RunEnd::Forbidden, Some(signal), Exit::Run(RunEnd::Forbidden));
     }
 
     #[test]

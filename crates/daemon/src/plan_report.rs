@@ -11,8 +11,8 @@ use qontract_report::{
     ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo, RunMode, Totals,
     UnaffectedIntegration,
 };
-use qontract_runtime::record::{BundleRecord, ChangeRecord, LocatedText};
-use qontract_runtime::{ChangeKind, DiffEntry, FieldChange, RunEnd, RunRecord, StepResult};
+use qontract_runtime::record::{BundleRecord, ChangeRecord, LocatedText, RecordedState};
+use qontract_runtime::{ChangeKind, DiffEntry, FieldChange, RunEnd, RunRecord, SkipKind, StepResult};
 
 /// The plan of one run as text, without the integration's name.
 pub fn text_of(record: &RunRecord, detail: PlanDetail, file_name: FileName<'_>) -> StyledText {
@@ -84,12 +84,12 @@ pub fn integration(record: &RunRecord) -> IntegrationReport {
             message: format!("{} `{}`: {}", one.kind, one.name, one.text),
             locations: one.place.iter().map(|place| Location::parse(place)).collect(),
         }));
-        match (&shard.why, shard.reason.as_deref()) {
-            (Some(why), Some("disabled")) => add_disabled(&mut disabled, key, why),
+        match (&shard.why, shard.reason) {
+            (Some(why), Some(SkipKind::Disabled)) => add_disabled(&mut disabled, key, why),
             (Some(why), _) => notes.push(format!("`{key}` is skipped: {why}")),
             (None, _) => {}
         }
-        if shard.state == "orphaned" {
+        if shard.state == RecordedState::Orphaned {
             notes.push(orphan_note(key, record));
         }
         notes.extend(shard.notes.iter().cloned());
@@ -163,9 +163,10 @@ fn status(record: &RunRecord, totals: &Totals) -> ReportStatus {
         | RunEnd::Interrupted => {}
     }
     // A held run without errors ends with a failure only because of the held changes.
-    if totals.errors > 0 || (record.exit != 0 && totals.held == 0) {
+    let failed = !record.ended.is_success();
+    if totals.errors > 0 || (failed && totals.held == 0) {
         ReportStatus::Failed
-    } else if record.exit != 0 {
+    } else if failed {
         ReportStatus::Held
     } else if totals.changes() > 0 {
         ReportStatus::Changes

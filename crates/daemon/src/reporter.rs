@@ -340,8 +340,8 @@ impl LoopReporter {
             let count = all.filter(|change| change.change == kind).count();
             self.metrics.set_planned(self.integration(), kind.as_str(), count);
         }
-        for reason in record.shards.values().filter_map(|shard| shard.reason.as_deref()) {
-            self.metrics.count_skipped(self.integration(), reason, 1);
+        for reason in record.shards.values().filter_map(|shard| shard.reason) {
+            self.metrics.count_skipped(self.integration(), reason.as_str(), 1);
         }
     }
 }

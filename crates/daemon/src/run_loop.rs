@@ -11,10 +11,10 @@ use qontract_bundle::Layout;
 use qontract_config::Config;
 use qontract_diagnostics::MessageSink;
 use qontract_runtime::reconcile_loop::{
-    Isolation, Limiter, LoopContext, LoopExit, LoopSettings, Schedule, ShutdownSignal, TerminationSignal,
+    Isolation, Limiter, LoopContext, LoopExit, LoopSettings, Schedule, ShutdownSignal,
 };
 use qontract_runtime::slot::{InvalidSlot, Slot};
-use qontract_runtime::{Bodies, Options, RunEnd};
+use qontract_runtime::{Bodies, Options};
 use qontract_telemetry::log::{Level, Log, LogLine};
 use qontract_telemetry::metrics::{Metrics, ProcessLabels};
 use tokio::sync::{Notify, watch};
@@ -228,10 +228,7 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     // The process ends now: threads that still query a server would panic without the runtime.
     std::mem::forget(runtime);
     Ok(match finish {
-        LoopExit::Once(RunEnd::Interrupted) => {
-            Exit::Run(stopper.interruption().map_or(130, TerminationSignal::exit_code))
-        }
-        LoopExit::Once(ended) => Exit::Run(ended.code()),
+        LoopExit::Once(ended) => Exit::of_run(ended, stopper.interruption()),
         LoopExit::Stopped => signals::exit_of_loop(&stopper, Exit::Ok),
         LoopExit::GaveUp => Exit::Failure,
     })

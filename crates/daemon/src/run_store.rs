@@ -299,7 +299,7 @@ impl RunStore {
 pub fn is_idle(record: &RunRecord) -> bool {
     let is_idle =
         |shard: &ShardRecord| shard.changes.is_empty() && shard.held.is_empty() && shard.waits.is_empty();
-    record.exit == 0 && record.shards.values().all(is_idle)
+    record.ended.is_success() && record.shards.values().all(is_idle)
 }
 
 /// Treats a missing file as success: another process may have removed it.

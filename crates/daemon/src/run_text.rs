@@ -3,8 +3,8 @@
 use qontract_diagnostics::{pluralize, sanitize};
 use qontract_report::text::PlanDetail;
 use qontract_report::{FileName, Location};
-use qontract_runtime::record::{BundleRecord, LocatedText, ShardRecord};
-use qontract_runtime::{RunEnd, RunRecord};
+use qontract_runtime::record::{BundleRecord, LocatedText, RecordedState, ShardRecord};
+use qontract_runtime::{RunEnd, RunRecord, SkipKind};
 use qontract_telemetry::activity::FinishedLog;
 use qontract_telemetry::log::Level;
 
@@ -41,11 +41,11 @@ pub fn messages(record: &RunRecord, level: Level, file_name: FileName<'_>) -> St
         }
         for (key, shard) in &record.shards {
             // A shard that the data disables is not worth a note.
-            let is_disabled = shard.reason.as_deref() == Some("disabled");
+            let is_disabled = shard.reason == Some(SkipKind::Disabled);
             if let Some(why) = shard.why.as_ref().filter(|_| !is_disabled || level <= Level::Debug) {
                 text.push_str(&format!("note: `{}` skipped: {}\n", sanitize(key), sanitize(why)));
             }
-            if shard.state == "orphaned" {
+            if shard.state == RecordedState::Orphaned {
                 text.push_str(&format!("note: {}\n", sanitize(&plan_report::orphan_note(key, record))));
             }
             for note in &shard.notes {
@@ -160,7 +160,11 @@ fn shard_line(key: &str, shard: &ShardRecord) -> String {
             0 => String::new(),
             errors => format!(", failed with {}", pluralize(errors, "error")),
         };
-        return format!("shard {}: {} in {rounds}, {steps} done{failed}\n", sanitize(key), shard.state);
+        return format!(
+            "shard {}: {} in {rounds}, {steps} done{failed}\n",
+            sanitize(key),
+            shard.state.as_str()
+        );
     };
-    format!("shard {}: {}: {}\n", sanitize(key), shard.state, sanitize(why))
+    format!("shard {}: {}: {}\n", sanitize(key), shard.state.as_str(), sanitize(why))
 }

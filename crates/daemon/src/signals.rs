@@ -114,7 +114,7 @@ impl ShutdownTimeout {
 /// The exit code of a loop: a shutdown that abandoned a step is not a success.
 pub fn exit_of_loop(stopper: &ShutdownTrigger, otherwise: Exit) -> Exit {
     match stopper.interruption() {
-        Some(by) if !stopper.abandoned().is_empty() => Exit::Run(by.exit_code()),
+        Some(by) if !stopper.abandoned().is_empty() => Exit::Signal(by),
         _ => otherwise,
     }
 }
@@ -357,6 +357,6 @@ mod tests {
         stopper.request_by(TerminationSignal::Interrupt);
         check(Exit::Ok);
         drop(step);
-        check(Exit::Run(130));
+        check(Exit::Signal(TerminationSignal::Interrupt));
     }
 }

@@ -239,7 +239,10 @@ impl UnfinishedRun {
             exit: KILLED_EXIT_CODE,
         };
         for RecordedStep { shard, changes } in steps {
-            let shard = record.shards.entry(shard).or_insert_with(empty_shard);
+            let shard = record
+                .shards
+                .entry(shard)
+                .or_insert_with(|| ShardRecord { rounds: 1, ..ShardRecord::default() });
             for StepChange { kind, text } in changes {
                 let message = format!("interrupted: {text} may be partially applied");
                 shard.faults.push(LocatedText {
@@ -254,26 +257,6 @@ impl UnfinishedRun {
             }
         }
         record
-    }
-}
-
-fn empty_shard() -> ShardRecord {
-    ShardRecord {
-        state: "ran".to_owned(),
-        why: None,
-        reason: None,
-        rounds: 1,
-        changes: Vec::new(),
-        held: Vec::new(),
-        observations: 0,
-        waits: Vec::new(),
-        rollouts: Vec::new(),
-        degraded: Vec::new(),
-        notes: Vec::new(),
-        not_planned: 0,
-        faults: Vec::new(),
-        applied: 0,
-        removed: 0,
     }
 }
 

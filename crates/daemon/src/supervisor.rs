@@ -228,14 +228,13 @@ impl Supervisor {
             let mut again = Vec::new();
             ends.extend(self.pass(&remaining, &planned, stop).await?);
             if let Some(by) = stop.interruption() {
-                return Ok((Exit::Run(by.exit_code()), None));
+                return Ok((Exit::Signal(by), None));
             }
             for (name, ended) in std::mem::take(&mut ends) {
                 if ended == RunEnd::Transient && pass < MAX_PASSES {
                     again.push(name);
-                } else if ended.code() > 0 && (worst.code() == 0 || ended.code() != RunEnd::Transient.code())
-                {
-                    worst = ended;
+                } else {
+                    worst = worst.worse_of(ended);
                 }
             }
             if again.is_empty() {
@@ -245,9 +244,9 @@ impl Supervisor {
         }
         let records: Vec<RunRecord> = std::mem::take(&mut *planned.lock()).into_values().collect();
         let has_changes = |record: &RunRecord| record.shards.values().any(|shard| !shard.changes.is_empty());
-        let exit = match worst.code() {
-            0 if records.iter().any(has_changes) => Exit::Changes,
-            code => Exit::Run(code),
+        let exit = match worst.is_success() && records.iter().any(has_changes) {
+            true => Exit::Changes,
+            false => Exit::Run(worst),
         };
         Ok((exit, Some(records)))
     }

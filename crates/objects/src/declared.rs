@@ -1,12 +1,13 @@
 //! The declared state of shards whose objects follow from the data alone.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 use qontract_client_kubernetes::Kind;
 use qontract_runtime::guard::Date;
 use qontract_runtime::{DesiredItem, Fault};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::integration::{ObjectShardView, ObjectState, ScopeSpec};
@@ -22,12 +23,41 @@ pub struct DeclaredObjects {
     pub names: Option<BTreeSet<String>>,
     /// The declared objects.
     pub objects: Vec<Value>,
-    /// Expiry dates by object name: from this day on, the object is no longer desired (`2030-06-30`).
+    /// Expiry dates: from this day on, the object is no longer desired.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub until: BTreeMap<String, String>,
+    pub until: BTreeMap<ObjectName, Date>,
     /// Whether unmarked objects are managed as well: undeclared ones are removed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub adopts_unmarked: bool,
+}
+
+/// The identity of a declared object within its namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ObjectName {
+    /// The kind, as the object names it.
+    pub kind: String,
+    /// The name.
+    pub name: String,
+}
+
+impl ObjectName {
+    /// The kind and the name of an object.
+    pub fn of(body: &Value) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        Self { kind: text(&body["kind"]), name: text(&body["metadata"]["name"]) }
+    }
+}
+
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} `{}`", self.kind, self.name)
+    }
+}
+
+impl Serialize for ObjectName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
 }
 
 impl DeclaredObjects {
@@ -53,11 +83,9 @@ impl ObjectState for DeclaredObjects {
         scope: &Arc<ManagedScope>,
         today: Date,
     ) -> Result<Vec<DesiredItem<DesiredObject>>, Fault> {
-        let (state, today) = (&shard.shard.state, today.to_string());
-        let has_expired = |body: &Value| {
-            let name = body["metadata"]["name"].as_str().unwrap_or_default();
-            state.until.get(name).is_some_and(|day| *day <= today)
-        };
+        let state = &shard.shard.state;
+        let has_expired =
+            |body: &Value| state.until.get(&ObjectName::of(body)).is_some_and(|day| *day <= today);
         let objects = state.objects.iter().enumerate().filter(|(_, body)| !has_expired(body));
         let wants = objects.map(|(index, body)| {
             let place = shard.shard.place(&format!("/objects/{index}"));

@@ -12,13 +12,14 @@ use qontract_client_kubernetes::{Cluster, Kubernetes};
 use qontract_inventory::{Callers, Owner};
 use qontract_runtime::guard::Date;
 use qontract_runtime::{
-    ApplyResult, CurrentState, Data, DeclaredShardView, DeclaredStateOf, DesiredItem, Fault, IntegrationMeta,
-    Options, Patience, Plan, ReadContext, RehearsalResult, SecretLookup, StagedIntegration, WriteContext,
+    ApplyResult, CALLER_DIMENSION, CurrentState, Data, DeclaredShardView, DeclaredStateOf, DesiredItem,
+    Fault, IntegrationMeta, Options, Patience, Plan, ReadContext, RehearsalResult, SecretLookup,
+    StagedIntegration, WriteContext,
 };
 use serde::Serialize;
 
 use crate::Declared;
-use crate::reconcile::{LiveObject, ObjectAction, ObjectReconciler};
+use crate::reconcile::{LiveObject, ObjectAction, ObjectReconciler, plan_objects};
 use crate::scope::{DesiredObject, ManagedKind, ManagedScope};
 use crate::templates::ExternalLookups;
 
@@ -204,10 +205,6 @@ impl<I: ObjectIntegration> ManagedObjects<I> {
     }
 }
 
-/// The dimension of a shard key that names the caller: the instance of the integration that owns the objects
-/// of the shard, such as a saas file.
-pub const CALLER_DIMENSION: &str = "caller";
-
 /// The key of the callers in the cache of a round.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct CallersKey;
@@ -268,7 +265,7 @@ impl<I: ObjectIntegration> StagedIntegration for ManagedObjects<I> {
         wanted: &[DesiredItem<DesiredObject>],
         world: &CurrentState<LiveObject>,
     ) -> Plan<ObjectAction> {
-        self.reconciler.plan(wanted, world)
+        plan_objects(wanted, world)
     }
 
     async fn rehearse(&self, read: &ReadContext, action: &ObjectAction) -> Result<RehearsalResult, Fault> {

@@ -24,7 +24,7 @@ mod role_members;
 mod scope;
 pub mod templates;
 
-pub use declared::DeclaredObjects;
+pub use declared::{DeclaredObjects, ObjectName};
 pub use flags::{
     NO_TAKE_OVER, cluster_integration, namespace_integration, with_cluster_flags, with_take_over_flags,
 };
@@ -38,7 +38,7 @@ pub use object_set::{ObjectSet, without_nulls};
 pub use program::ObjectProgram;
 pub use qontract_client_kubernetes::{Cluster, Kind, TokenRef};
 pub use reconcile::{
-    LiveObject, ObjectAction, ObjectReconciler, apply_result, cluster_fault, rehearsal_result,
+    LiveObject, ObjectAction, ObjectReconciler, apply_result, cluster_fault, plan_objects, rehearsal_result,
 };
 pub use role_members::{Grant, expiration_date};
 pub use scope::{DesiredObject, ManagedKind, ManagedScope, Sensitivity};

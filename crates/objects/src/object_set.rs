@@ -8,7 +8,7 @@ use qontract_client_kubernetes::Kind;
 use qontract_runtime::{Fault, SourceLocation};
 use serde_json::Value;
 
-use crate::declared::DeclaredObjects;
+use crate::declared::{DeclaredObjects, ObjectName};
 use crate::namespaces::LocatedState;
 
 /// A set of objects for a shard, keyed by kind and name.
@@ -32,7 +32,7 @@ use crate::namespaces::LocatedState;
 #[derive(Debug, Default)]
 pub struct ObjectSet {
     declared: DeclaredObjects,
-    entries: BTreeMap<(String, String), ObjectEntry>,
+    entries: BTreeMap<ObjectName, ObjectEntry>,
 }
 
 #[derive(Debug)]
@@ -68,14 +68,11 @@ impl ObjectSet {
         until: Option<Date>,
         place: Option<SourceLocation>,
     ) -> Result<(), Fault> {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let (kind, name) = (text(&body["kind"]), text(&body["metadata"]["name"]));
-        match self.entries.entry((kind, name)) {
+        match self.entries.entry(ObjectName::of(&body)) {
             Entry::Vacant(free) => drop(free.insert(ObjectEntry { body, until, place })),
             Entry::Occupied(taken) if taken.get().body != body => {
-                let (kind, name) = taken.key();
-                let mut fault =
-                    Fault::author(format!("{kind} `{name}` is declared twice with different content"));
+                let object = taken.key();
+                let mut fault = Fault::author(format!("{object} is declared twice with different content"));
                 fault.places.extend(taken.get().place.clone());
                 return Err(fault.at(place));
             }
@@ -90,9 +87,9 @@ impl ObjectSet {
     /// The declared state of the shard, and the provenance of its parts.
     pub fn finish(self) -> LocatedState<DeclaredObjects> {
         let (mut state, mut places) = (self.declared, BTreeMap::new());
-        for (index, ((_, name), found)) in self.entries.into_iter().enumerate() {
+        for (index, (object, found)) in self.entries.into_iter().enumerate() {
             state.objects.push(found.body);
-            state.until.extend(found.until.map(|day| (name, day.to_string())));
+            state.until.extend(found.until.map(|day| (object, day)));
             places.extend(found.place.map(|place| (format!("/objects/{index}"), place)));
         }
         LocatedState { state, places }
@@ -121,7 +118,21 @@ mod tests {
     use jiff::civil::date;
     use serde_json::json;
 
-    use super::{Kind, ObjectSet};
+    use super::{Kind, ObjectName, ObjectSet};
+
+    #[test]
+    fn each_object_expires_by_itself() {
+        let body = |kind: &str| json!({"kind": kind, "metadata": {"name": "a"}});
+        let mut all = ObjectSet::default();
+        for (kind, day) in [("K", date(2026, 1, 1)), ("L", date(2026, 2, 1))] {
+            all.add_until(body(kind), Some(day), None).expect("objects of two kinds");
+        }
+        let state = all.finish().state;
+        let dates: Vec<_> = state.until.values().copied().collect();
+        assert_eq!(dates, [date(2026, 1, 1), date(2026, 2, 1)]);
+        let written = serde_json::to_value(&state).expect("the state is JSON");
+        assert_eq!(written["until"], json!({"K `a`": "2026-01-01", "L `a`": "2026-02-01"}));
+    }
 
     #[test]
     fn the_same_object_twice_holds_for_as_long_as_either() {
@@ -131,10 +142,10 @@ mod tests {
             for day in days {
                 all.add_until(body.clone(), *day, None).expect("the same");
             }
-            all.finish().state.until.remove("a")
+            all.finish().state.until.remove(&ObjectName::of(&body))
         };
         let (early, late) = (Some(date(2026, 1, 1)), Some(date(2026, 2, 1)));
-        assert_eq!(until(&[late, early]).as_deref(), Some("2026-02-01"));
+        assert_eq!(until(&[late, early]), late);
         assert_eq!(until(&[early, None]), None);
         assert_eq!(until(&[None, early]), None);
     }

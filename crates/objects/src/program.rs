@@ -5,17 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use qontract_client_kubernetes::Kind;
 use qontract_inventory::Callers;
-use qontract_runtime::process::{ObjectShardDeclaration, ProcessIntegration};
+use qontract_runtime::process::{LocatedShard, ProcessIntegration, ProgramDeclaration, ShardFault};
 use qontract_runtime::state::Shard;
-use qontract_runtime::{Data, Fault, IntegrationMeta, Options, ShardKey};
+use qontract_runtime::{CALLER_DIMENSION, Data, Fault, IntegrationMeta, Options, ShardKey};
 
-use crate::integration::{CALLER_DIMENSION, ObjectIntegration};
+use crate::integration::ObjectIntegration;
 use crate::namespaces::LocatedNamespace;
 use crate::{Declared, DeclaredObjects};
 
 mod query;
+mod wire;
 
 use query::ProgramNamespaces;
+use wire::WireObjectShard;
 
 /// A program that declares Kubernetes objects.
 pub struct ObjectProgram {
@@ -26,6 +28,14 @@ impl ObjectProgram {
     /// The integration of a program that [declares objects](ProcessIntegration::declares_objects).
     pub fn new(program: ProcessIntegration) -> Self {
         Self { program }
+    }
+
+    fn declaration(
+        &self,
+        data: &Data,
+        options: &Options,
+    ) -> Result<ProgramDeclaration<WireObjectShard>, Fault> {
+        self.program.declare_shards(data, options)
     }
 }
 
@@ -45,11 +55,11 @@ impl ObjectIntegration for ObjectProgram {
             namespaces.insert(id, LocatedNamespace::new(target, &answer.places, &pointer));
         }
         let name = &self.program.meta().name;
-        let declaration = self.program.declare_objects(data, options)?;
+        let declaration = self.declaration(data, options)?;
         let mut declared = Declared::new(());
         for shard in declaration.shards {
-            let key = shard_key(&shard);
-            let id = (shard.cluster.clone(), shard.namespace.clone());
+            let key = shard_key(&shard.shard);
+            let id = (shard.shard.cluster.clone(), shard.shard.namespace.clone());
             let shard = match namespaces.get(&id) {
                 Some(namespace) => namespace.object_shard(name, shard),
                 None => Err(undeclared(&shard)),
@@ -59,35 +69,35 @@ impl ObjectIntegration for ObjectProgram {
                 Err(fault) => declared.add_fault(key, fault),
             }
         }
-        for (key, fault) in declaration.faults {
+        for ShardFault { key, fault } in declaration.faults {
             declared.add_fault(key, fault);
         }
         Ok(declared)
     }
 
     fn callers(&self, data: &Data) -> Result<Callers, Fault> {
-        let declaration = self.program.declare_objects(data, &Options::default())?;
-        // A caller whose declaration has an error still exists.
-        let faulty = declaration.faults.iter().filter_map(|(key, _)| key.get(CALLER_DIMENSION));
-        let mut callers: BTreeSet<String> = faulty.map(str::to_owned).collect();
-        if declaration.faults.iter().any(|(key, _)| key.get(CALLER_DIMENSION).is_none()) {
-            return Ok(Callers::Unknown);
+        let declaration = self.declaration(data, &Options::default())?;
+        let mut callers = BTreeSet::new();
+        for ShardFault { key, .. } in &declaration.faults {
+            // A caller whose declaration has an error still exists.
+            let Some(caller) = key.get(CALLER_DIMENSION) else { return Ok(Callers::Unknown) };
+            callers.insert(caller.to_owned());
         }
-        callers.extend(declaration.shards.into_iter().filter_map(|shard| shard.caller));
+        callers.extend(declaration.shards.into_iter().filter_map(|located| located.shard.caller));
         Ok(Callers::Whole(callers))
     }
 }
 
-fn shard_key(shard: &ObjectShardDeclaration) -> ShardKey {
+fn shard_key(shard: &WireObjectShard) -> ShardKey {
     let caller = shard.caller.as_deref().map(|caller| (CALLER_DIMENSION, caller));
     let namespace = [("cluster", shard.cluster.as_str()), ("namespace", shard.namespace.as_str())];
     ShardKey::new(namespace.into_iter().chain(caller))
 }
 
-fn undeclared(shard: &ObjectShardDeclaration) -> Fault {
-    let ObjectShardDeclaration { cluster, namespace, place, .. } = shard;
+fn undeclared(located: &LocatedShard<WireObjectShard>) -> Fault {
+    let WireObjectShard { cluster, namespace, .. } = &located.shard;
     let text = format!("the data does not declare the namespace `{namespace}` of the cluster `{cluster}`");
-    Fault::author(text).at(place.clone())
+    Fault::author(text).at(located.place.clone())
 }
 
 impl LocatedNamespace {
@@ -95,9 +105,9 @@ impl LocatedNamespace {
     fn object_shard(
         &self,
         integration: &str,
-        declaration: ObjectShardDeclaration,
+        located: LocatedShard<WireObjectShard>,
     ) -> Result<Shard<qontract_client_kubernetes::Cluster, DeclaredObjects>, Fault> {
-        let ObjectShardDeclaration { kinds, objects, place, caller, .. } = declaration;
+        let LocatedShard { shard: WireObjectShard { kinds, objects, caller, .. }, place } = located;
         if caller.as_deref() == Some("") {
             return Err(Fault::author("the caller is empty").at(place));
         }

@@ -14,8 +14,9 @@ use qontract_client_kubernetes::Kubernetes;
 pub use apply::{ObjectAction, apply_result, rehearsal_result};
 pub use fault::cluster_fault;
 pub use observe::LiveObject;
+pub use plan::plan_objects;
 
-/// Reconciles the objects of an integration on clusters.
+/// Observes, rehearses and applies the objects of an integration on clusters.
 #[derive(Clone)]
 pub struct ObjectReconciler {
     kubernetes: Arc<dyn Kubernetes>,

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use qontract_client_kubernetes::{Cluster, Kind, ObjectAddress};
 use qontract_inventory::{Callers, DesiredBody, Disclosure, Owner};
-use qontract_runtime::{DesiredItem, DesiredState, Fault, ObjectKey, Scope, SourceLocation};
+use qontract_runtime::{
+    CALLER_DIMENSION, DesiredItem, DesiredState, Fault, ObjectKey, Scope, SourceLocation,
+};
 use serde_json::Value;
-
-use crate::integration::CALLER_DIMENSION;
 
 /// The objects that one shard manages: kinds of objects in a namespace, or cluster-scoped kinds.
 #[derive(Clone, Debug)]

@@ -14,14 +14,17 @@ use tokio::sync::RwLock;
 use crate::audit::{StepAttempt, WriteRecord};
 use crate::contract::WriteContext;
 use crate::data::Data;
+use crate::deadline::with_deadline;
 use crate::fault::Fault;
-use crate::guard::{Proposal, Refusal, RemovalGuard, ShardFacts};
+use crate::guard::{JudgedShard, Proposal, Refusal, RemovalGuard, ShardFacts};
 use crate::key::ShardKey;
 use crate::meta::IntegrationMeta;
 use crate::options::Options;
-use crate::plan::{Change, HeldPlanChange, set_result};
-use crate::run::{Reservations, RunLimits, RunRequest, result_of, until_forced, with_deadline};
+use crate::plan::{Change, HeldPlanChange, Plan, set_result};
+use crate::reservation::Reservations;
+use crate::run_request::{RunLimits, RunRequest};
 use crate::state::DeclaredState;
+use crate::step_effect::{result_of, until_forced};
 
 /// The early-exit state of a function: one shard, or several.
 pub type FunctionState = DeclaredState<serde_json::Value, (), serde_json::Value>;
@@ -181,9 +184,11 @@ impl<'r> FunctionContext<'r> {
         }
         // The number of objects in the scope is unknown, so only absolute limits apply.
         let facts = ShardFacts { counts: [(change.object.scope.clone(), 0)].into(), ..ShardFacts::default() };
-        let (key, steps, groups) = (&ShardKey::default(), vec![std::slice::from_ref(change)], vec![1]);
-        let proposal = Proposal { key, facts: &facts, steps, groups };
-        self.reservations.judge_and_reserve(&[proposal]).await.into_iter().flatten().next().flatten()
+        let mut plan = Plan::default();
+        plan.add_step(change.clone(), ());
+        let proposals = [Proposal { key: ShardKey::default(), facts, groups: plan.groups }];
+        let judged = self.reservations.judge_and_reserve(&proposals).await;
+        judged.iter().flat_map(JudgedShard::steps).find_map(|step| step.refusal().cloned())
     }
 
     /// The read permit.

@@ -7,6 +7,7 @@
 
 mod approval;
 mod budget;
+mod judged;
 mod keys;
 mod ledger;
 mod mismatch;
@@ -22,7 +23,8 @@ use crate::plan::{Change, ChangeKind, ObjectKey};
 
 pub use approval::{Approval, ApprovalFile, Approvals, DEFAULT_APPROVAL_DAYS, Date, ObjectRef, Validity};
 pub use budget::{Budget, Budgets};
-pub use keys::{FieldLoss, KeyLimits};
+pub use judged::{JudgedGroup, JudgedShard, JudgedStep, PlannedSteps, Proposal, ShardFacts};
+pub use keys::KeyLimits;
 pub use ledger::{
     HeldEntry, Ledger, LedgerEntry, LedgerError, LedgerSnapshot, LedgerState, MemoryLedger, ShardCount,
     StoreResult,
@@ -46,36 +48,6 @@ impl ProtectedKinds {
     }
 }
 
-/// The facts about a shard that guards need.
-#[derive(Clone, Debug, Default)]
-pub struct ShardFacts {
-    /// Objects that the data deletes explicitly.
-    pub deletes: BTreeSet<ObjectKey>,
-    /// Scopes in which nothing may be removed, with the reason.
-    pub blocked: BTreeMap<Scope, String>,
-    /// Number of objects in each scope.
-    pub counts: BTreeMap<Scope, usize>,
-    /// The objects that a caller declares, without the caller. An object that moves from one caller to another
-    /// is not removed by the former.
-    pub declared: BTreeSet<ObjectKey>,
-}
-
-/// The planned steps of a shard, each as its changes.
-#[derive(Clone, Debug)]
-pub struct Proposal<'p> {
-    /// The shard.
-    pub key: &'p ShardKey,
-    /// The facts about it.
-    pub facts: &'p ShardFacts,
-    /// The changes of each step.
-    pub steps: Vec<&'p [Change]>,
-    /// The number of steps in each group, in order.
-    pub groups: Vec<usize>,
-}
-
-/// The verdicts on the steps of a shard: the refusal of each step that is held.
-pub type Verdicts = Vec<Option<Refusal>>;
-
 /// A scope with at least this many objects needs an approval to be emptied. A smaller scope may be emptied
 /// within the budgets, unless the kind is protected.
 const MIN_PROTECTED_SCOPE: usize = 2;
@@ -89,7 +61,7 @@ const MIN_PROTECTED_INTEGRATION: usize = 5;
 /// ```
 /// use qontract_runtime::guard::{Approvals, Budget, Budgets, LedgerState, Proposal};
 /// use qontract_runtime::guard::{ProtectedKinds, RemovalGuard, ShardFacts};
-/// # use qontract_runtime::{Change, ChangeKind, ObjectKey, Scope, ShardKey};
+/// use qontract_runtime::{Change, ChangeKind, ObjectKey, Plan, Scope, ShardKey};
 /// let guard = RemovalGuard {
 ///     integration: "groups".to_owned(),
 ///     protected: ProtectedKinds::new(["Namespace"]),
@@ -98,18 +70,18 @@ const MIN_PROTECTED_INTEGRATION: usize = 5;
 ///     other_shards: Vec::new(),
 ///     now: jiff::Timestamp::UNIX_EPOCH,
 /// };
-/// let (key, scope) = (ShardKey::default(), Scope::new([("cluster", "c1")]));
+/// let scope = Scope::new([("cluster", "c1")]);
 /// let facts = ShardFacts { counts: [(scope.clone(), 40)].into(), ..ShardFacts::default() };
 /// let held = |kinds: &[&str]| {
-/// #   let removal = |kind: &&str| {
-/// #       let (kind, name) = ((*kind).to_owned(), (*kind).to_lowercase());
-/// #       Change::new(ChangeKind::Remove, ObjectKey { scope: scope.clone(), kind, name }, "remove")
-/// #   };
-/// #   let removals: Vec<Change> = kinds.iter().map(removal).collect();
-///     let steps: Vec<&[Change]> = removals.chunks(1).collect();
-///     let proposal = Proposal { key: &key, facts: &facts, groups: vec![1; steps.len()], steps };
-///     let verdicts = guard.judge(&[proposal], Ok(&LedgerState::default())).remove(0);
-///     verdicts.into_iter().flatten().map(|refusal| refusal.why()).collect::<Vec<_>>()
+///     let mut plan = Plan::default();
+///     for kind in kinds {
+///         let (kind, name) = ((*kind).to_owned(), kind.to_lowercase());
+///         let object = ObjectKey { scope: scope.clone(), kind, name };
+///         plan.add_step(Change::new(ChangeKind::Remove, object, "remove"), ());
+///     }
+///     let proposals = [Proposal { key: ShardKey::default(), facts: facts.clone(), groups: plan.groups }];
+///     let judged = guard.judge(&proposals, Ok(&LedgerState::default())).remove(0);
+///     judged.steps().filter_map(|step| Some(step.refusal()?.why())).collect::<Vec<_>>()
 /// };
 /// assert_eq!(held(&["ConfigMap"]), [""; 0], "the removal is within the budget");
 /// assert_eq!(held(&["Namespace"]), ["removing a Namespace always needs an approval"]);
@@ -133,34 +105,51 @@ pub struct RemovalGuard {
 }
 
 impl RemovalGuard {
-    /// Judges all plans together and returns the verdicts per shard and step. Without a ledger, every removal
-    /// that counts against a budget is held.
-    pub fn judge(
+    /// Judges the steps of all shards together. Without a ledger, every removal that counts against a budget
+    /// is held.
+    pub fn judge<'p, S: PlannedSteps>(
         &self,
-        proposals: &[Proposal<'_>],
+        shards: &'p [S],
         ledger: Result<&LedgerState, &LedgerError>,
-    ) -> Vec<Verdicts> {
-        let whole = CombinedFacts::of(proposals);
-        let mut verdicts: Vec<Verdicts> = proposals
-            .iter()
-            .map(|one| one.steps.iter().map(|step| self.judge_step(&whole, step, ledger)).collect())
-            .collect();
-        self.hold_emptied_scopes(proposals, &whole, &mut verdicts);
+    ) -> Vec<JudgedShard<'p, S>> {
+        let whole = CombinedFacts::of(shards);
+        let by_itself =
+            |shard: &'p S| JudgedShard::new(shard, |changes| self.judge_step(&whole, changes, ledger));
+        let mut judged: Vec<JudgedShard<'p, S>> = shards.iter().map(by_itself).collect();
+        self.hold_emptied_scopes(&whole, &mut judged);
         if let Ok(ledger) = ledger {
-            let context = LimitContext { proposals, whole: &whole, ledger };
-            self.hold_emptied_integration(&context, &mut verdicts);
-            for one in proposals {
-                self.enforce_budget(&context, BudgetLevel::Shard(one.key, one.facts), &mut verdicts);
+            let context = LimitContext { whole: &whole, ledger };
+            self.hold_emptied_integration(&context, &mut judged);
+            for shard in shards {
+                self.enforce_budget(&context, BudgetLevel::Shard(shard.key(), shard.facts()), &mut judged);
             }
             for caller in whole.callers() {
-                self.enforce_budget(&context, BudgetLevel::Caller(caller), &mut verdicts);
+                self.enforce_budget(&context, BudgetLevel::Caller(caller), &mut judged);
             }
-            self.enforce_budget(&context, BudgetLevel::Integration, &mut verdicts);
+            self.enforce_budget(&context, BudgetLevel::Integration, &mut judged);
         }
-        for (one, verdict) in proposals.iter().zip(&mut verdicts) {
-            hold_successors(one, verdict);
+        for shard in &mut judged {
+            shard.hold_successors();
         }
-        verdicts
+        judged
+    }
+
+    /// Holds every removal that counts against a budget, because it could not be reserved, and the steps that
+    /// depend on it.
+    pub(crate) fn hold_unreserved<S: PlannedSteps>(
+        &self,
+        judged: &mut [JudgedShard<'_, S>],
+        error: &LedgerError,
+    ) {
+        for shard in judged {
+            let deletes = &shard.shard().facts().deletes;
+            for step in shard.steps_mut() {
+                if step.changes().iter().any(|change| self.counts(deletes, change)) {
+                    step.hold(Refusal::unapproved(error.to_string()));
+                }
+            }
+            shard.hold_successors();
+        }
     }
 
     /// Whether a change is a removal, or counts as one because of the fields that the object loses.
@@ -217,21 +206,16 @@ impl RemovalGuard {
     }
 
     /// Holds removals that would leave a scope empty, across all shards.
-    fn hold_emptied_scopes(
-        &self,
-        proposals: &[Proposal<'_>],
-        whole: &CombinedFacts,
-        verdicts: &mut [Verdicts],
-    ) {
+    fn hold_emptied_scopes<S: PlannedSteps>(&self, whole: &CombinedFacts, judged: &mut [JudgedShard<'_, S>]) {
         let mut under_way: BTreeMap<&Scope, ScopeChanges> = BTreeMap::new();
-        for (number, (one, verdict)) in proposals.iter().zip(&*verdicts).enumerate() {
-            for (nth, (step, _)) in
-                one.steps.iter().zip(verdict).enumerate().filter(|(_, step)| step.1.is_none())
-            {
-                for change in *step {
-                    let here = under_way.entry(&change.object.scope).or_default();
-                    here.count(change, 1);
-                    here.steps.push((number, nth));
+        for (shard, of_shard) in judged.iter().enumerate() {
+            for (group, of_group) in of_shard.groups.iter().enumerate() {
+                for (step, of_step) in of_group.steps.iter().enumerate() {
+                    for change in of_step.permitted().into_iter().flat_map(|step| &step.changes) {
+                        let here = under_way.entry(&change.object.scope).or_default();
+                        here.count(change, 1);
+                        here.steps.push(StepIndex { shard, group, step });
+                    }
                 }
             }
         }
@@ -241,19 +225,19 @@ impl RemovalGuard {
                 continue;
             }
             let why = format!("it would empty `{scope}`, which needs an approval");
-            for (number, nth) in std::mem::take(&mut here.steps) {
-                let (step, held) = (proposals[number].steps[nth], &mut verdicts[number][nth]);
+            for StepIndex { shard, group, step } in std::mem::take(&mut here.steps) {
+                let step = &mut judged[shard].groups[group].steps[step];
                 let is_here = |change: &Change| {
                     change.object.scope == *scope
                         && change.kind.removes()
                         && self.counts(&whole.deletes, change)
                 };
-                if held.is_some() || !step.iter().any(is_here) {
+                if step.refusal().is_some() || !step.changes().iter().any(is_here) {
                     continue;
                 }
-                *held = Some(Refusal::unapproved(why.as_str()));
+                step.hold(Refusal::unapproved(why.as_str()));
                 // A held step has no effect in other scopes either.
-                for change in step {
+                for change in step.changes() {
                     if let Some(other) = under_way.get_mut(&change.object.scope) {
                         other.count(change, -1);
                     }
@@ -264,21 +248,21 @@ impl RemovalGuard {
 
     /// Holds removals without an approval if they would remove every object that the integration manages. The
     /// rule does not apply while another process has not counted its objects: some of them may be left.
-    fn hold_emptied_integration(&self, context: &LimitContext<'_>, verdicts: &mut [Verdicts]) {
-        let LimitContext { proposals, whole, .. } = *context;
+    fn hold_emptied_integration<S: PlannedSteps>(
+        &self,
+        context: &LimitContext<'_>,
+        judged: &mut [JudgedShard<'_, S>],
+    ) {
+        let whole = context.whole;
         let Some(total) = self.integration_objects(context) else { return };
         let (mut removed, mut added) = (BTreeSet::new(), 0);
-        for (one, verdict) in proposals.iter().zip(&*verdicts) {
-            for change in
-                one.steps.iter().zip(verdict).filter(|(_, held)| held.is_none()).flat_map(|(step, _)| *step)
-            {
-                match change.kind {
-                    ChangeKind::Add => added += 1,
-                    ChangeKind::Remove => {
-                        removed.insert(&change.object);
-                    }
-                    ChangeKind::Change | ChangeKind::Replace => {}
+        for change in judged.iter().flat_map(JudgedShard::permitted_changes) {
+            match change.kind {
+                ChangeKind::Add => added += 1,
+                ChangeKind::Remove => {
+                    removed.insert(&change.object);
                 }
+                ChangeKind::Change | ChangeKind::Replace => {}
             }
         }
         if total < MIN_PROTECTED_INTEGRATION || removed.len() < total + added {
@@ -288,12 +272,10 @@ impl RemovalGuard {
             "it would remove all {total} objects that `{}` manages, which needs an approval",
             self.integration
         );
-        for (one, verdict) in proposals.iter().zip(verdicts) {
-            for (step, held) in one.steps.iter().zip(verdict) {
-                let removes = |change: &Change| change.kind.removes() && self.counts(&whole.deletes, change);
-                if held.is_none() && step.iter().any(removes) {
-                    *held = Some(Refusal::unapproved(why.as_str()));
-                }
+        let removes = |change: &Change| change.kind.removes() && self.counts(&whole.deletes, change);
+        for step in judged.iter_mut().flat_map(JudgedShard::steps_mut) {
+            if step.changes().iter().any(removes) {
+                step.hold(Refusal::unapproved(why.as_str()));
             }
         }
     }
@@ -309,15 +291,19 @@ impl RemovalGuard {
 
     /// Holds the removals at a level if they exceed its budget. A removal that was already reserved is not
     /// counted twice.
-    fn enforce_budget(&self, context: &LimitContext<'_>, level: BudgetLevel<'_>, verdicts: &mut [Verdicts]) {
-        let LimitContext { proposals, whole, ledger } = *context;
-        let counts = |one: &Proposal<'_>, change: &Change| {
-            level.has(one.key, change) && self.counts(&whole.deletes, change)
+    fn enforce_budget<S: PlannedSteps>(
+        &self,
+        context: &LimitContext<'_>,
+        level: BudgetLevel<'_>,
+        judged: &mut [JudgedShard<'_, S>],
+    ) {
+        let LimitContext { whole, ledger } = *context;
+        let counts = |shard: &S, change: &Change| {
+            level.has(shard.key(), change) && self.counts(&whole.deletes, change)
         };
         let mut open = BTreeSet::new();
-        for (one, verdict) in proposals.iter().zip(&*verdicts) {
-            let steps = one.steps.iter().zip(verdict).filter(|(_, held)| held.is_none());
-            let changes = steps.flat_map(|(step, _)| step.iter()).filter(|change| counts(one, change));
+        for one in &*judged {
+            let changes = one.permitted_changes().filter(|change| counts(one.shard(), change));
             open.extend(
                 changes.map(|change| (ObjectRef::from(&change.object), change.incarnation.as_deref())),
             );
@@ -329,13 +315,14 @@ impl RemovalGuard {
         if added == 0 || reserved.len() + added <= allowed {
             return;
         }
-        let why = budget_exceeded(level, added, reserved.len(), allowed, self.budgets.window.as_hours());
-        for (one, verdict) in proposals.iter().zip(verdicts) {
-            for (step, held) in one.steps.iter().zip(verdict) {
-                if held.is_none() && step.iter().any(|change| counts(one, change)) {
-                    let loss = keys::describe_loss(step, self.budgets.keys);
-                    *held =
-                        Some(Refusal::Unapproved(MissingApproval { since: None, loss, reason: why.clone() }));
+        let reason = budget_exceeded(level, added, reserved.len(), allowed, self.budgets.window.as_hours());
+        for one in judged {
+            let shard = one.shard();
+            for step in one.steps_mut().filter(|step| step.refusal().is_none()) {
+                if step.changes().iter().any(|change| counts(shard, change)) {
+                    let loss = keys::describe_loss(step.changes(), self.budgets.keys);
+                    let reason = reason.clone();
+                    step.hold(Refusal::Unapproved(MissingApproval { since: None, loss, reason }));
                 }
             }
         }
@@ -366,7 +353,6 @@ impl RemovalGuard {
 
 /// The inputs for enforcing budgets.
 struct LimitContext<'a> {
-    proposals: &'a [Proposal<'a>],
     whole: &'a CombinedFacts,
     ledger: &'a LedgerState,
 }
@@ -402,8 +388,16 @@ impl BudgetLevel<'_> {
 struct ScopeChanges {
     removed: usize,
     added: usize,
-    /// The steps that make these changes: index of the proposal, and of the step in it.
-    steps: Vec<(usize, usize)>,
+    /// The steps that make these changes.
+    steps: Vec<StepIndex>,
+}
+
+/// The position of a step among all judged steps.
+#[derive(Clone, Copy)]
+struct StepIndex {
+    shard: usize,
+    group: usize,
+    step: usize,
 }
 
 impl ScopeChanges {
@@ -432,9 +426,9 @@ impl CombinedFacts {
         self.counts.keys().filter_map(Scope::caller).collect()
     }
 
-    fn of(proposals: &[Proposal<'_>]) -> Self {
+    fn of<S: PlannedSteps>(shards: &[S]) -> Self {
         let mut whole = Self::default();
-        for ShardFacts { deletes, blocked, counts, declared } in proposals.iter().map(|one| one.facts) {
+        for ShardFacts { deletes, blocked, counts, declared } in shards.iter().map(PlannedSteps::facts) {
             whole.declared.extend(declared.iter().cloned());
             whole.deletes.extend(deletes.iter().cloned());
             whole.blocked.extend(blocked.iter().map(|(scope, why)| (scope.clone(), why.clone())));
@@ -443,24 +437,6 @@ impl CombinedFacts {
             }
         }
         whole
-    }
-}
-
-/// Holds the steps that follow a held step in its group, because they depend on it.
-fn hold_successors(proposal: &Proposal<'_>, verdict: &mut [Option<Refusal>]) {
-    let mut rest = verdict;
-    for length in &proposal.groups {
-        let (group, others) = rest.split_at_mut((*length).min(rest.len()));
-        if let Some(first) = group.iter().position(Option::is_some) {
-            let mut before = group[first].as_ref().map(Refusal::for_successor);
-            for refusal in &mut group[first..] {
-                match refusal {
-                    Some(refusal) => before = Some(refusal.for_successor()),
-                    None => refusal.clone_from(&before),
-                }
-            }
-        }
-        rest = others;
     }
 }
 

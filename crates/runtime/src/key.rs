@@ -5,6 +5,10 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+/// The dimension that names the caller: the instance of the integration that owns the objects of a shard or a
+/// scope, such as a saas file.
+pub const CALLER_DIMENSION: &str = "caller";
+
 /// Dimensions with their values, in the order in which the integration names them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Dimensions(Vec<(Box<str>, Box<str>)>);
@@ -122,7 +126,7 @@ impl Scope {
 
     /// The caller, if the integration has callers.
     pub fn caller(&self) -> Option<&str> {
-        self.get("caller")
+        self.get(CALLER_DIMENSION)
     }
 
     /// Writes ` (cluster=a)`; nothing if the scope has no dimensions.

@@ -9,6 +9,7 @@ pub mod allow_list;
 pub mod audit;
 mod contract;
 mod data;
+mod deadline;
 mod declared_cache;
 pub mod definition;
 mod fault;
@@ -24,13 +25,17 @@ mod plan;
 pub mod process;
 pub mod reconcile_loop;
 pub mod record;
+mod reservation;
 mod round_cache;
 mod run;
+mod run_request;
 mod run_state;
 mod secrets;
 pub mod slot;
 mod source_location;
 pub mod state;
+mod step_effect;
+mod termination;
 mod truncation;
 mod type_erasure;
 
@@ -57,18 +62,19 @@ pub use type_erasure::{
 
 pub use function::{Function, FunctionContext, FunctionState};
 pub use integration::Integration;
-pub use key::{Scope, ShardKey};
+pub use key::{CALLER_DIMENSION, Scope, ShardKey};
 pub use options::{Options, UnmatchedSelector};
 pub use outcome::{
-    Decision, NextRun, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipReason,
+    Decision, NextRun, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipKind, SkipReason,
 };
 pub use plan::{
-    Change, ChangeKind, Degradation, HeldPlanChange, Hold, ObjectKey, Plan, PlanStage, Rollout,
+    Change, ChangeKind, Degradation, FieldLoss, HeldPlanChange, Hold, ObjectKey, Plan, PlanStage, Rollout,
     RolloutProgress, Step, StepGroup, StepResult, Wait,
 };
 pub use record::{LineResolvers, RunRecord, RunTiming};
 pub use round_cache::RoundCache;
-pub use run::{Bodies, RunLimits, RunRequest, run};
+pub use run::run;
+pub use run_request::{Bodies, RunLimits, RunRequest};
 pub use run_state::RunState;
 pub use secrets::{SecretLookup, ShardSecrets};
 pub use source_location::{SourceLocation, SourceLocations};

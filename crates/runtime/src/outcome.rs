@@ -13,9 +13,9 @@ use crate::fault::Fault;
 use crate::key::ShardKey;
 use crate::options::Options;
 use crate::plan::{Change, Degradation, HeldPlanChange, Rollout, StepResult, Wait};
-use crate::reconcile_loop::TerminationSignal;
 use crate::slot::Slot;
 use crate::source_location::SourceLocation;
+use crate::termination::TerminationSignal;
 
 /// A bundle that a run is pinned to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +88,45 @@ impl RunEnd {
         }
     }
 
+    /// Whether the run ended without a failure, so that the exit code is 0.
+    pub fn is_success(self) -> bool {
+        self.severity() == Severity::Success
+    }
+
+    /// The end state that stands for two runs: a failure before a success, a permanent failure before one that
+    /// a retry may resolve, and the later of two permanent failures.
+    ///
+    /// ```
+    /// use qontract_runtime::RunEnd;
+    ///
+    /// assert_eq!(RunEnd::Ok.worse_of(RunEnd::Transient), RunEnd::Transient);
+    /// assert_eq!(RunEnd::Transient.worse_of(RunEnd::Failed), RunEnd::Failed);
+    /// assert_eq!(RunEnd::Failed.worse_of(RunEnd::Transient), RunEnd::Failed);
+    /// assert_eq!(RunEnd::Failed.worse_of(RunEnd::Forbidden), RunEnd::Forbidden);
+    /// ```
+    #[must_use]
+    pub fn worse_of(self, later: Self) -> Self {
+        let is_later = match later.severity() {
+            Severity::Success => false,
+            Severity::Temporary => self.is_success(),
+            Severity::Permanent => true,
+        };
+        if is_later { later } else { self }
+    }
+
+    fn severity(self) -> Severity {
+        match self {
+            RunEnd::Ok | RunEnd::EarlyExit | RunEnd::Degraded => Severity::Success,
+            RunEnd::Transient | RunEnd::Waiting => Severity::Temporary,
+            RunEnd::Held
+            | RunEnd::Failed
+            | RunEnd::Usage
+            | RunEnd::NotDefined
+            | RunEnd::Forbidden
+            | RunEnd::Interrupted => Severity::Permanent,
+        }
+    }
+
     /// The name of the end state in records.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -119,6 +158,17 @@ impl RunEnd {
             | RunEnd::Interrupted => NextRun::AfterBackoff,
         }
     }
+}
+
+/// The severity of an end state.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Severity {
+    /// The run did not fail.
+    Success,
+    /// A later run may succeed.
+    Temporary,
+    /// A later run fails again, unless something changes.
+    Permanent,
 }
 
 /// When a loop runs again.
@@ -157,11 +207,36 @@ pub enum SkipReason {
 }
 
 impl SkipReason {
-    /// The label of the reason in metrics.
-    pub fn reason(&self) -> &'static str {
+    /// The reason without its details.
+    pub fn kind(&self) -> SkipKind {
+        match self {
+            Self::Invalid => SkipKind::Invalid,
+            Self::Disabled(_) | Self::DisabledInBase(_) => SkipKind::Disabled,
+            Self::UntrustedTarget => SkipKind::UntrustedTarget,
+        }
+    }
+}
+
+/// The reason why a shard did not run, as a word. Records contain it as [`SkipKind::as_str`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SkipKind {
+    /// The shard's declaration is invalid.
+    #[serde(rename = "wrong")]
+    Invalid,
+    /// The data disables the integration for this object.
+    #[serde(rename = "disabled")]
+    Disabled,
+    /// The shard's target address is not trusted.
+    #[serde(rename = "unapproved")]
+    UntrustedTarget,
+}
+
+impl SkipKind {
+    /// The name of the reason in records, and its label in metrics.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Invalid => "wrong",
-            Self::Disabled(_) | Self::DisabledInBase(_) => "disabled",
+            Self::Disabled => "disabled",
             Self::UntrustedTarget => "unapproved",
         }
     }
@@ -365,8 +440,8 @@ mod tests {
     use crate::key::{Scope, ShardKey};
     use crate::options::Options;
     use crate::plan::{Change, ChangeKind, ObjectKey, StepResult};
-    use crate::reconcile_loop::TerminationSignal;
     use crate::slot::Slot;
+    use crate::termination::TerminationSignal;
 
     fn outcome(ended: RunEnd) -> RunOutcome {
         RunOutcome {
@@ -428,7 +503,21 @@ mod tests {
             assert_eq!(written, ended.as_str());
             assert_eq!(serde_json::from_value::<RunEnd>(written).unwrap(), ended);
             assert_eq!((ended.code(), ended.next_run()), (code, next_run), "{ended:?}");
+            assert_eq!(ended.is_success(), code == 0, "{ended:?}");
         }
+    }
+
+    #[test]
+    fn the_worse_of_two_ends_decides() {
+        let check = |ends: [RunEnd; 2], expect| assert_eq!(ends[0].worse_of(ends[1]), expect, "{ends:?}");
+        check([RunEnd::Ok, RunEnd::Degraded], RunEnd::Ok);
+        check([RunEnd::Degraded, RunEnd::Waiting], RunEnd::Waiting);
+        check([RunEnd::Waiting, RunEnd::Ok], RunEnd::Waiting);
+        check([RunEnd::Waiting, RunEnd::Transient], RunEnd::Waiting);
+        check([RunEnd::Transient, RunEnd::Held], RunEnd::Held);
+        check([RunEnd::Held, RunEnd::Transient], RunEnd::Held);
+        check([RunEnd::Held, RunEnd::NotDefined], RunEnd::NotDefined);
+        check([RunEnd::Forbidden, RunEnd::EarlyExit], RunEnd::Forbidden);
     }
 
     #[test]

@@ -7,8 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::field_diff::DiffEntry;
-use crate::guard::FieldLoss;
-use crate::key::Scope;
+use crate::key::{CALLER_DIMENSION, Scope};
 use crate::source_location::SourceLocation;
 
 /// The identity of an object in a target.
@@ -25,7 +24,7 @@ pub struct ObjectKey {
 impl ObjectKey {
     /// The identity of the object in the target, whichever caller declares it.
     pub(crate) fn without_caller(&self) -> Self {
-        let parts = self.scope.parts().filter(|(name, _)| *name != "caller");
+        let parts = self.scope.parts().filter(|(name, _)| *name != CALLER_DIMENSION);
         Self { scope: Scope::new(parts), kind: self.kind.clone(), name: self.name.clone() }
     }
 }
@@ -106,6 +105,21 @@ impl StepResult {
     pub fn is_planned(&self) -> bool {
         *self == Self::Planned
     }
+}
+
+/// The loss of owned keys of an object. A key is a leaf: a scalar field or a list item.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FieldLoss {
+    /// Number of keys that are lost.
+    pub lost: usize,
+    /// Number of keys before the change that are owned only by the integration, or that are declared.
+    pub of: usize,
+    /// Number of lists that lose all of their items.
+    pub lists: usize,
+    /// Whether the numbers depend on a secret. If so, a dry run ignores them, because a hold would reveal
+    /// information about the secret.
+    #[serde(skip)]
+    pub depends_on_secret: bool,
 }
 
 /// One change of one object: the unit that reports show and guards check.

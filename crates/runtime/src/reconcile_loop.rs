@@ -23,9 +23,10 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::fault::panic_fault;
 use crate::outcome::{NextRun, RunEnd};
 
+pub use crate::termination::TerminationSignal;
 pub use qontract_concurrency::Limiter;
 pub use schedule::Schedule;
-pub use shutdown::{ShutdownSignal, ShutdownTrigger, StepInProgress, TerminationSignal};
+pub use shutdown::{ShutdownSignal, ShutdownTrigger, StepInProgress};
 pub use watchdog::{Stall, WatchdogLimits};
 
 /// The job that a loop runs repeatedly.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::fault::{Fault, Responsible};
 use crate::field_diff::DiffEntry;
 use crate::key::Scope;
-use crate::outcome::{PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState};
+use crate::outcome::{PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipKind, SkipReason};
 use crate::plan::{Change, ChangeKind, Hold, Rollout, StepResult};
 use crate::source_location::SourceLocation;
 
@@ -130,17 +130,41 @@ pub struct LocatedText {
     pub places: Vec<String>,
 }
 
+/// Whether a shard ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RecordedState {
+    /// The shard ran.
+    #[default]
+    Ran,
+    /// The shard ran with an empty desired state, because it exists only in base.
+    Orphaned,
+    /// The shard did not run.
+    Skipped,
+}
+
+impl RecordedState {
+    /// The name of the state in records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ran => "ran",
+            Self::Orphaned => "orphaned",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
 /// The outcome of a shard.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardRecord {
-    /// `ran`, `orphaned`, or `skipped`.
-    pub state: String,
+    /// Whether it ran.
+    pub state: RecordedState,
     /// The reason why it did not run, as a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// The reason why it did not run, as a word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    pub reason: Option<SkipKind>,
     /// Number of rounds.
     pub rounds: u32,
     /// The planned changes.
@@ -329,9 +353,9 @@ impl ShardRecord {
     fn new(shard: &ShardOutcome, lines: LineResolvers<'_>) -> Self {
         let line = lines.changes;
         let (state, skip) = match &shard.state {
-            ShardState::Ran => ("ran", None),
-            ShardState::Orphaned => ("orphaned", None),
-            ShardState::Skipped(skip) => ("skipped", Some(skip)),
+            ShardState::Ran => (RecordedState::Ran, None),
+            ShardState::Orphaned => (RecordedState::Orphaned, None),
+            ShardState::Skipped(skip) => (RecordedState::Skipped, Some(skip)),
         };
         let held = shard.held.iter().map(|held| ChangeRecord {
             approvable: held.hold.is_held(),
@@ -357,9 +381,9 @@ impl ShardRecord {
                 place: place.as_ref().map(line),
             });
         Self {
-            state: state.to_owned(),
+            state,
             why: skip.map(ToString::to_string),
-            reason: skip.map(|skip| skip.reason().to_owned()),
+            reason: skip.map(SkipReason::kind),
             rounds: shard.rounds,
             changes: shard.changes.iter().map(|change| change_record(change, None, line)).collect(),
             held: held.collect(),
@@ -448,8 +472,38 @@ fn change_record(
 
 #[cfg(test)]
 mod tests {
-    use super::fault_record;
+    use serde_json::{Value, json};
+
+    use super::{LineResolvers, RecordedState, ShardRecord, fault_record};
     use crate::fault::Fault;
+    use crate::outcome::{ShardOutcome, ShardState, SkipKind, SkipReason};
+
+    #[test]
+    fn the_state_of_a_shard_has_these_words_in_records() {
+        let check = |state: ShardState, expect: Value| {
+            let lines = LineResolvers::uniform(&|_| String::new());
+            let record = ShardRecord::new(&ShardOutcome::new(state), lines);
+            let mut written = serde_json::to_value(&record).unwrap();
+            assert_eq!(written["state"], record.state.as_str());
+            assert_eq!(serde_json::from_value::<ShardRecord>(written.clone()).unwrap(), record);
+            let fields = written.as_object_mut().unwrap();
+            fields.retain(|name, _| ["state", "why", "reason"].contains(&name.as_str()));
+            assert_eq!(written, expect);
+        };
+        check(ShardState::Ran, json!({"state": "ran"}));
+        check(ShardState::Orphaned, json!({"state": "orphaned"}));
+        let skipped = |skip: SkipReason, reason: &str| {
+            assert_eq!(skip.kind().as_str(), reason);
+            let why = skip.to_string();
+            check(ShardState::Skipped(skip), json!({"state": "skipped", "why": why, "reason": reason}));
+        };
+        skipped(SkipReason::Invalid, "wrong");
+        skipped(SkipReason::Disabled("x".to_owned()), "disabled");
+        skipped(SkipReason::DisabledInBase("x".to_owned()), "disabled");
+        skipped(SkipReason::UntrustedTarget, "unapproved");
+        assert_eq!(ShardRecord::default().state, RecordedState::Ran);
+        assert!(serde_json::from_value::<SkipKind>(json!("other")).is_err());
+    }
 
     #[test]
     fn the_further_lines_of_a_fault_are_details() {

@@ -6,10 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use qontract_client_kubernetes::{Cluster, FieldOwnership, Object, ObjectDraft, WritePrecondition};
-use qontract_runtime::guard::FieldLoss;
 use qontract_runtime::{
-    Change, ChangeKind, CurrentState, DesiredItem, DesiredState, Fault, FieldChange, FieldDiff, Observed,
-    Plan, Wait,
+    Change, ChangeKind, CurrentState, DesiredItem, DesiredState, Fault, FieldChange, FieldDiff, FieldLoss,
+    Observed, Plan, Wait,
 };
 use serde_json::{Value, json};
 

@@ -11,7 +11,7 @@ struct Mechanism {
     instead: &'static str,
 }
 
-const MECHANISMS: [Mechanism; 4] = [
+const MECHANISMS: [Mechanism; 5] = [
     Mechanism {
         patterns: &["PoisonError", "std::sync::Mutex", "std::sync::RwLock", "std::sync::Condvar"],
         allowed_in: &[],
@@ -28,9 +28,24 @@ const MECHANISMS: [Mechanism; 4] = [
         instead: "use `qontract_concurrency::OnceMap` for work shared by concurrent callers",
     },
     Mechanism {
-        patterns: &["75"],
-        allowed_in: &["benches/", "crates/runtime/src/outcome.rs"],
-        instead: "use `RunEnd::Transient` for the exit code of transient failures",
+        patterns: &["75", "130", "143"],
+        allowed_in: &["benches/", "crates/runtime/src/outcome.rs", "crates/runtime/src/termination.rs"],
+        instead: "use `RunEnd` or `TerminationSignal` for the exit code of a run",
+    },
+    Mechanism {
+        patterns: &[
+            "code() ==",
+            "code() !=",
+            "code() >",
+            "code() <",
+            "exit_code() ==",
+            "exit_code() !=",
+            "exit ==",
+            "exit !=",
+            "exit >",
+        ],
+        allowed_in: &["benches/", "xtask/"],
+        instead: "use a method of `RunEnd` instead of comparing exit codes",
     },
 ];
 
@@ -102,13 +117,20 @@ mod tests {
         one("crates/x/src/a.rs", "mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9);", random);
         let once = Some("use `qontract_concurrency::OnceMap` for work shared by concurrent callers");
         one("crates/x/src/a.rs", "use tokio::sync::{OnceCell, Semaphore};", once);
-        let exit = Some("use `RunEnd::Transient` for the exit code of transient failures");
+        let exit = Some("use `RunEnd` or `TerminationSignal` for the exit code of a run");
         one("crates/qontract/src/exit.rs", "Some(error) => Exit::Run(75),", exit);
+        one("crates/x/src/a.rs", "stopper.interruption().map_or(130, TerminationSignal::exit_code)", exit);
+        let compared = Some("use a method of `RunEnd` instead of comparing exit codes");
+        one("crates/x/src/a.rs", "ended if ended.code() == 0 && has_changes => Exit::Changes,", compared);
+        one("crates/x/src/a.rs", "} else if record.exit != 0 {", compared);
+        one("crates/x/src/a.rs", "let failed = outcome.exit_code() != 0;", compared);
     }
 
     #[test]
     fn the_allowed_place_and_other_code_pass() {
         one("crates/runtime/src/outcome.rs", "RunEnd::Transient => 75,", None);
+        one("crates/runtime/src/termination.rs", "Self::Interrupt => 130,", None);
+        one("crates/x/src/a.rs", "match status.code() { Some(0) => Ok(()), _ => Err(error) }", None);
         one("benches/src/corpus/random.rs", "mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9);", None);
         one("crates/x/src/a.rs", "use std::sync::{Arc, OnceLock};", None);
         one("crates/x/src/a.rs", "const A: [f64; 3] = [0.75, 750.0, 75.5]; let x75 = 175;", None);

@@ -5,8 +5,7 @@ use qontract_inventory::{
     DifferenceSide, Disclosure, FieldDifference, LiveWriter, ObjectWrite, SENSITIVE, SHA256SUM, diff,
     preserve_restarts,
 };
-use qontract_runtime::guard::FieldLoss;
-use qontract_runtime::{DiffEntry, FieldChange, FieldDiff};
+use qontract_runtime::{DiffEntry, FieldChange, FieldDiff, FieldLoss};
 use serde_json::Value;
 
 use super::observe::LiveObject;

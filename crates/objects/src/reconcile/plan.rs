@@ -14,7 +14,6 @@ use qontract_runtime::{
     Rollout, RolloutProgress, Scope, Wait,
 };
 
-use super::ObjectReconciler;
 use super::apply::{ObjectAction, ObjectPut};
 use super::diff;
 use super::observe::LiveObject;
@@ -24,35 +23,32 @@ use crate::scope::DesiredObject;
 /// The live objects by scope and name.
 type LiveIndex<'w> = BTreeMap<(&'w Scope, &'w str), &'w LiveObject>;
 
-impl ObjectReconciler {
-    /// Plans the changes that turn the current state into the desired one.
-    pub fn plan(
-        &self,
-        wanted: &[DesiredItem<DesiredObject>],
-        world: &CurrentState<LiveObject>,
-    ) -> Plan<ObjectAction> {
-        let index = index(world);
-        let mut plan = Plan::default();
-        for want in wanted {
-            // A scope that could not be read is not planned for; the runner reports why.
-            let Some(Observed::Known(_)) = world.get(&want.object.scope) else { continue };
-            let seen = index.get(&(&want.object.scope, want.object.name.as_str())).copied();
-            match &want.state {
-                DesiredState::Present(item) => plan_desired(&mut plan, want, item, seen),
-                DesiredState::Delete => plan_deletion(&mut plan, want, seen),
-                DesiredState::Unresolved(_) => {}
-            }
+/// Plans the changes that turn the current state into the desired one. Pure.
+pub fn plan_objects(
+    wanted: &[DesiredItem<DesiredObject>],
+    world: &CurrentState<LiveObject>,
+) -> Plan<ObjectAction> {
+    let index = index(world);
+    let mut plan = Plan::default();
+    for want in wanted {
+        // A scope that could not be read is not planned for; the runner reports why.
+        let Some(Observed::Known(_)) = world.get(&want.object.scope) else { continue };
+        let seen = index.get(&(&want.object.scope, want.object.name.as_str())).copied();
+        match &want.state {
+            DesiredState::Present(item) => plan_desired(&mut plan, want, item, seen),
+            DesiredState::Delete => plan_deletion(&mut plan, want, seen),
+            DesiredState::Unresolved(_) => {}
         }
-        let named: BTreeSet<(&Scope, &str)> =
-            wanted.iter().map(|want| (&want.object.scope, want.object.name.as_str())).collect();
-        for (key, seen) in index.iter().filter(|(key, _)| !named.contains(*key)) {
-            plan_undeclared(&mut plan, key.0, seen);
-        }
-        recycle::plan(wanted, world, &mut plan);
-        mark_awaited_kinds(&mut plan);
-        plan.groups.sort_by_key(|group| group.stage);
-        plan
     }
+    let named: BTreeSet<(&Scope, &str)> =
+        wanted.iter().map(|want| (&want.object.scope, want.object.name.as_str())).collect();
+    for (key, seen) in index.iter().filter(|(key, _)| !named.contains(*key)) {
+        plan_undeclared(&mut plan, key.0, seen);
+    }
+    recycle::plan(wanted, world, &mut plan);
+    mark_awaited_kinds(&mut plan);
+    plan.groups.sort_by_key(|group| group.stage);
+    plan
 }
 
 /// Marks the writes whose kind the same plan creates: they wait until it is served.

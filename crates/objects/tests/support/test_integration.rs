@@ -11,6 +11,7 @@ use qontract_graphql::Engine;
 use qontract_inventory::{Callers, DesiredBody, Owner};
 use qontract_objects::{
     DesiredObject, LiveObject, ManagedKind, ManagedScope, ObjectAction, ObjectReconciler, Sensitivity,
+    plan_objects,
 };
 use qontract_runtime::guard::ProtectedKinds;
 use qontract_runtime::state::{DeclaredState, Shard};
@@ -209,7 +210,7 @@ impl StagedIntegration for TestIntegration {
         wanted: &[DesiredItem<DesiredObject>],
         world: &CurrentState<LiveObject>,
     ) -> Plan<ObjectAction> {
-        self.reconciler.plan(wanted, world)
+        plan_objects(wanted, world)
     }
 
     async fn rehearse(&self, read: &ReadContext, action: &ObjectAction) -> Result<RehearsalResult, Fault> {

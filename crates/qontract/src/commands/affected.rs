@@ -13,7 +13,7 @@ use qontract_daemon::targets::Targets;
 use qontract_report::affected::{self as affected_report, AffectedRow, AffectedShard};
 use qontract_report::{FileName, Location};
 use qontract_runtime::affected::{self, AffectedVerdict, BundlePair, CauseKind};
-use qontract_runtime::{Integration, Options, SourceLocation};
+use qontract_runtime::{Integration, Options, RunEnd, SourceLocation};
 
 use crate::integrations::REGISTRY;
 
@@ -78,12 +78,9 @@ pub fn run(arguments: AffectedArgs, printer: &Printer) -> anyhow::Result<Exit> {
     Ok(match rows.iter().any(|row| row.affected) {
         true => Exit::Failure,
         false if undeclared.is_empty() => Exit::Ok,
-        false => Exit::Run(UNDECLARED_EXIT_CODE),
+        false => Exit::Run(RunEnd::NotDefined),
     })
 }
-
-/// The exit code for an integration that the data does not declare, as for a run.
-pub const UNDECLARED_EXIT_CODE: u8 = 4;
 
 /// Formats source locations for the output.
 struct PlaceNames<'a> {

@@ -31,7 +31,6 @@ use qontract_runtime::reconcile_loop::ShutdownSignal;
 use qontract_runtime::{Bodies, RunEnd, definition};
 use qontract_telemetry::activity::Activities;
 
-use crate::commands::affected::UNDECLARED_EXIT_CODE;
 use crate::integrations::REGISTRY;
 
 /// Plans the affected integrations, and prints the report.
@@ -108,7 +107,7 @@ pub fn run(arguments: &PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
         );
         let format = arguments.output;
         plan_output::print(&report, format, plan_output::detail(false), &str::to_owned, printer)?;
-        return Ok(Exit::Run(UNDECLARED_EXIT_CODE));
+        return Ok(Exit::Run(RunEnd::NotDefined));
     }
     let progress = Progress::start("planning", activities);
     let all = runtime.block_on(async {
@@ -138,7 +137,7 @@ pub fn run(arguments: &PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let &PlanArgs { output, full, .. } = arguments;
     let file_name = |file: &str| planner.head.display(file);
     plan_output::print(&report, output, plan_output::detail(full), &file_name, printer)?;
-    Ok(stopper.interruption().map_or_else(|| exit(&report), |by| Exit::Run(by.exit_code())))
+    Ok(stopper.interruption().map_or_else(|| exit(&report), Exit::Signal))
 }
 
 /// The exit code of a dry run with this report.

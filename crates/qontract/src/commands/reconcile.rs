@@ -111,8 +111,8 @@ pub fn run(arguments: ReconcileArgs, flavor: CliFlavor, printer: &Printer) -> an
     let has_changes = record.shards.values().any(|shard| !shard.changes.is_empty());
     Ok(match outcome.ended {
         RunEnd::Usage => Exit::Usage,
-        ended if ended.code() == 0 && has_changes && mode == Mode::DryRun => Exit::Changes,
-        _ => Exit::Run(outcome.exit_code()),
+        ended if ended.is_success() && has_changes && mode == Mode::DryRun => Exit::Changes,
+        ended => Exit::of_run(ended, outcome.interruption),
     })
 }
 

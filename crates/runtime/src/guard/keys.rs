@@ -1,27 +1,10 @@
 //! Decides whether a change counts as a removal because the object loses fields.
 
-use serde::Serialize;
-
 use crate::field_diff::{DiffEntry, FieldChange, FieldDiff};
-use crate::plan::Change;
+use crate::plan::{Change, FieldLoss};
 
 /// Maximum number of lost fields that are named in a refusal.
 const MAX_NAMED: usize = 5;
-
-/// The loss of owned keys of an object. A key is a leaf: a scalar field or a list item.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct FieldLoss {
-    /// Number of keys that are lost.
-    pub lost: usize,
-    /// Number of keys before the change that are owned only by the integration, or that are declared.
-    pub of: usize,
-    /// Number of lists that lose all of their items.
-    pub lists: usize,
-    /// Whether the numbers depend on a secret. If so, a dry run ignores them, because a hold would reveal
-    /// information about the secret.
-    #[serde(skip)]
-    pub depends_on_secret: bool,
-}
 
 /// The limits at which a loss of keys counts as a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,10 +58,10 @@ pub fn describe_loss(changes: &[Change], limits: KeyLimits) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FieldLoss, KeyLimits, describe_loss};
+    use super::{KeyLimits, describe_loss};
     use crate::field_diff::{DiffEntry, FieldChange, FieldDiff};
     use crate::key::Scope;
-    use crate::plan::{Change, ChangeKind, ObjectKey};
+    use crate::plan::{Change, ChangeKind, FieldLoss, ObjectKey};
 
     fn check(limits: KeyLimits, [lost, of, lists]: [usize; 3], expect: bool) {
         let loss = FieldLoss { lost, of, lists, depends_on_secret: false };

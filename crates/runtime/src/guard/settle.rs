@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    HeldEntry, LedgerEntry, LedgerState, MissingApproval, ObjectRef, Proposal, Refusal, RemovalGuard,
-    ShardCount, ShardFacts, Verdicts,
+    HeldEntry, JudgedShard, LedgerEntry, LedgerState, MissingApproval, ObjectRef, PlannedSteps, Refusal,
+    RemovalGuard, ShardCount, ShardFacts,
 };
 use crate::plan::{Change, ChangeKind};
 
@@ -16,26 +16,25 @@ struct HoldReason<'a> {
 }
 
 impl RemovalGuard {
-    /// The state of the ledger after `verdicts`. It equals `before` if nothing has to be stored.
-    pub fn settle(
+    /// The state of the ledger after these shards were judged. It equals `before` if nothing has to be stored.
+    pub fn settle<S: PlannedSteps>(
         &self,
-        proposals: &[Proposal<'_>],
-        verdicts: &[Verdicts],
+        judged: &[JudgedShard<'_, S>],
         run: &str,
         before: &LedgerState,
     ) -> LedgerState {
         let mut after = before.clone();
         let deletes: BTreeSet<_> =
-            proposals.iter().flat_map(|one| one.facts.deletes.iter().cloned()).collect();
+            judged.iter().flat_map(|one| one.shard().facts().deletes.iter().cloned()).collect();
         let mut reserved = Vec::new();
-        for (one, verdict) in proposals.iter().zip(verdicts) {
-            let shard = one.key.to_string();
+        for one in judged {
+            let (shard, facts) = (one.shard().key().to_string(), one.shard().facts());
             let counts = |change: &&Change| self.counts(&deletes, change);
             let mut held: BTreeMap<ObjectRef, HoldReason<'_>> = BTreeMap::new();
-            for (step, refusal) in one.steps.iter().zip(verdict) {
-                for change in step.iter().filter(counts) {
+            for step in one.steps() {
+                for change in step.changes().iter().filter(counts) {
                     let object = ObjectRef::from(&change.object);
-                    match refusal {
+                    match step.refusal() {
                         None => {
                             let caller = change.object.scope.caller().map(str::to_owned);
                             let (run, shard) = (run.to_owned(), shard.clone());
@@ -56,7 +55,7 @@ impl RemovalGuard {
                     }
                 }
             }
-            let readable = readable_scopes(one.facts);
+            let readable = readable_scopes(facts);
             // Removals that are still planned stay held, and so do removals in scopes that were not read.
             after.held.retain(|entry| {
                 entry.shard != shard
@@ -77,8 +76,8 @@ impl RemovalGuard {
                 change: Some(change),
                 object,
             }));
-            if one.facts.blocked.is_empty() {
-                after.counts.insert(shard, count_objects(one.facts));
+            if facts.blocked.is_empty() {
+                after.counts.insert(shard, count_objects(facts));
             }
         }
         if !reserved.is_empty() {
@@ -109,10 +108,10 @@ fn count_objects(facts: &ShardFacts) -> ShardCount {
 mod tests {
     use jiff::{SignedDuration, Timestamp};
 
-    use super::super::{Approvals, Budgets};
+    use super::super::{Approvals, Budgets, Proposal};
     use super::*;
     use crate::key::{Scope, ShardKey};
-    use crate::plan::ObjectKey;
+    use crate::plan::{ObjectKey, Plan};
 
     const NOW: Timestamp = Timestamp::constant(1_774_958_400, 0);
 
@@ -150,7 +149,8 @@ mod tests {
     /// The ledger after a plan of shard `n=s` in scope `c`: `-a` is removed, `!b` is held, `?c` is blocked,
     /// `*d` is deleted by the data, `+e` is added.
     fn settle(before: &LedgerState, facts: &ShardFacts, words: &str) -> LedgerState {
-        let (mut steps, mut verdicts, mut facts) = (Vec::new(), Vec::new(), facts.clone());
+        let (mut plan, mut facts) = (Plan::default(), facts.clone());
+        let mut refused = BTreeMap::new();
         for word in words.split_whitespace() {
             let (sign, name) = word.split_at(1);
             let kind = if sign == "+" { ChangeKind::Add } else { ChangeKind::Remove };
@@ -158,18 +158,16 @@ mod tests {
             if sign == "*" {
                 facts.deletes.insert(object.clone());
             }
-            steps.push(vec![Change::new(kind, object, "do")]);
-            verdicts.push(match sign {
-                "!" => Some(Refusal::unapproved("now")),
-                "?" => Some(Refusal::Blocked("blocked".to_owned())),
+            match sign {
+                "!" => refused.insert(object.clone(), Refusal::unapproved("now")),
+                "?" => refused.insert(object.clone(), Refusal::Blocked("blocked".to_owned())),
                 _ => None,
-            });
+            };
+            plan.add_step(Change::new(kind, object, "do"), ());
         }
-        let key = ShardKey::new([("n", "s")]);
-        let groups = vec![1; steps.len()];
-        let steps = steps.iter().map(Vec::as_slice).collect();
-        let proposal = Proposal { key: &key, facts: &facts, steps, groups };
-        guard().settle(&[proposal], &[verdicts], "run", before)
+        let proposal = Proposal { key: ShardKey::new([("n", "s")]), facts, groups: plan.groups };
+        let judged = JudgedShard::new(&proposal, |changes| refused.get(&changes[0].object).cloned());
+        guard().settle(&[judged], "run", before)
     }
 
     fn facts(there: usize) -> ShardFacts {

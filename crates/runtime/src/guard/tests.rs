@@ -4,6 +4,33 @@ mod keys;
 
 use super::*;
 use crate::key::{Scope, ShardKey};
+use crate::plan::{PlanStage, Step, StepGroup};
+
+/// A group of steps, each given by its changes.
+fn group(steps: &[Vec<Change>]) -> StepGroup<()> {
+    let steps = steps.iter().map(|changes| Step { changes: changes.clone(), action: () }).collect();
+    StepGroup { name: String::new(), stage: PlanStage::default(), steps }
+}
+
+/// A shard with these steps, each in a group of its own.
+fn proposal(facts: &ShardFacts, steps: &[Vec<Change>]) -> Proposal {
+    let groups = steps.chunks(1).map(group).collect();
+    Proposal { key: ShardKey::default(), facts: facts.clone(), groups }
+}
+
+/// The refusal of each step.
+fn refusals(judged: &JudgedShard<'_, Proposal>) -> Vec<Option<Refusal>> {
+    judged.steps().map(|step| step.refusal().cloned()).collect()
+}
+
+/// The refusal of each step of a shard.
+fn judge(
+    guard: &RemovalGuard,
+    proposal: Proposal,
+    ledger: Result<&LedgerState, &LedgerError>,
+) -> Vec<Option<Refusal>> {
+    refusals(&guard.judge(&[proposal], ledger)[0])
+}
 
 /// `-a +b -Namespace:c`: a removal, an addition, a removal of another kind.
 fn changes(words: &str) -> Vec<Vec<Change>> {
@@ -36,12 +63,11 @@ fn held(guard: &RemovalGuard, facts: &ShardFacts, words: &str) -> Vec<String> {
 }
 
 fn held_after(guard: &RemovalGuard, ledger: &LedgerState, facts: &ShardFacts, words: &str) -> Vec<String> {
-    let (key, steps) = (ShardKey::default(), changes(words));
-    let groups = vec![1; steps.len()];
-    let proposal = Proposal { key: &key, facts, steps: steps.iter().map(Vec::as_slice).collect(), groups };
-    let verdict = guard.judge(&[proposal], Ok(ledger)).remove(0);
-    let held = steps.iter().zip(verdict).filter_map(|(step, why)| Some((step, why?)));
-    held.map(|(step, why)| format!("{}: {}", step[0].object.name, why.why())).collect()
+    let proposals = [proposal(facts, &changes(words))];
+    let judged = guard.judge(&proposals, Ok(ledger)).remove(0);
+    let held =
+        judged.steps().filter_map(|step| Some((&step.changes()[0].object.name, step.refusal()?.why())));
+    held.map(|(name, why)| format!("{name}: {why}")).collect()
 }
 
 /// Noon on a day; windows have 24 hours.
@@ -145,20 +171,13 @@ fn held_per_shard(
     facts: &ShardFacts,
     shards: &[(&str, &str)],
 ) -> Vec<usize> {
-    let keys: Vec<ShardKey> = shards.iter().map(|(name, _)| ShardKey::new([("name", *name)])).collect();
-    let steps: Vec<Vec<Vec<Change>>> = shards.iter().map(|(_, words)| changes(words)).collect();
-    let proposals: Vec<Proposal<'_>> = keys
-        .iter()
-        .zip(&steps)
-        .map(|(key, steps)| Proposal {
-            key,
-            facts,
-            steps: steps.iter().map(Vec::as_slice).collect(),
-            groups: vec![1; steps.len()],
-        })
-        .collect();
-    let verdicts = guard.judge(&proposals, Ok(ledger));
-    verdicts.iter().map(|verdict| verdict.iter().flatten().count()).collect()
+    let of = |(name, words): &(&str, &str)| {
+        let key = ShardKey::new([("name", *name)]);
+        Proposal { key, ..proposal(facts, &changes(words)) }
+    };
+    let proposals: Vec<Proposal> = shards.iter().map(of).collect();
+    let judged = guard.judge(&proposals, Ok(ledger));
+    judged.iter().map(|shard| refusals(shard).iter().flatten().count()).collect()
 }
 
 #[test]
@@ -204,10 +223,7 @@ fn a_caller_has_a_budget_over_all_its_shards() {
         let counted = [("a", there), ("b", there / 2)].map(|(caller, there)| (caller_scope(caller), there));
         let facts = ShardFacts { counts: counted.into(), ..ShardFacts::default() };
         let steps = [of("a", counts[0]), of("b", counts[1])].concat();
-        let (key, groups) = (ShardKey::default(), vec![1; steps.len()]);
-        let proposal =
-            Proposal { key: &key, facts: &facts, steps: steps.iter().map(Vec::as_slice).collect(), groups };
-        let verdict = guard.judge(&[proposal], Ok(ledger)).remove(0);
+        let verdict = judge(guard, proposal(&facts, &steps), Ok(ledger));
         let held = |part: &[Option<Refusal>]| part.iter().flatten().count();
         [held(&verdict[..counts[0]]), held(&verdict[counts[0]..])]
     };
@@ -286,10 +302,7 @@ fn held_in_namespaces(guard: &RemovalGuard, there: usize, words: &str) -> Vec<St
     for change in steps.iter_mut().flatten() {
         change.object.scope = namespace_scope(&change.object.name);
     }
-    let (key, groups) = (ShardKey::default(), vec![1; steps.len()]);
-    let proposal =
-        Proposal { key: &key, facts: &facts, steps: steps.iter().map(Vec::as_slice).collect(), groups };
-    let verdict = guard.judge(&[proposal], Ok(&LedgerState::default())).remove(0);
+    let verdict = judge(guard, proposal(&facts, &steps), Ok(&LedgerState::default()));
     verdict.into_iter().flatten().map(|refusal| refusal.why()).collect()
 }
 
@@ -333,11 +346,9 @@ fn nothing_is_removed_from_an_unknown_scope_even_if_it_is_approved() {
 
 #[test]
 fn objects_are_counted_not_steps() {
-    let (key, facts) = (ShardKey::default(), facts(50));
-    let one: Vec<Change> =
-        changes(&(0..11).map(|name| format!("-{name}")).collect::<Vec<_>>().join(" ")).concat();
-    let proposal = Proposal { key: &key, facts: &facts, steps: vec![&one], groups: vec![1] };
-    assert!(guard().judge(&[proposal], Ok(&LedgerState::default()))[0][0].is_some());
+    let one = changes(&removals(11)).concat();
+    let verdict = judge(&guard(), proposal(&facts(50), &[one]), Ok(&LedgerState::default()));
+    assert!(verdict[0].is_some());
 }
 
 #[test]
@@ -347,37 +358,57 @@ fn nothing_is_removed_from_a_scope_that_was_not_read() {
 
 #[test]
 fn a_scope_that_one_shard_could_not_read_is_blocked_for_all() {
-    let (keys, mut blind) = (["a", "b"].map(|name| ShardKey::new([("name", name)])), ShardFacts::default());
+    let mut blind = ShardFacts::default();
     blind.blocked.insert(Scope::new([("cluster", "c")]), "it could not be read".to_owned());
-    let (seeing, steps) = (facts(5), changes("-x"));
-    let steps: Vec<&[Change]> = steps.iter().map(Vec::as_slice).collect();
     let proposals = [
-        Proposal { key: &keys[0], facts: &blind, steps: Vec::new(), groups: Vec::new() },
-        Proposal { key: &keys[1], facts: &seeing, steps, groups: vec![1] },
+        Proposal { key: ShardKey::new([("name", "a")]), ..proposal(&blind, &[]) },
+        Proposal { key: ShardKey::new([("name", "b")]), ..proposal(&facts(5), &changes("-x")) },
     ];
-    assert!(guard().judge(&proposals, Ok(&LedgerState::default()))[1][0].is_some());
+    let judged = guard().judge(&proposals, Ok(&LedgerState::default()));
+    assert_eq!(refusals(&judged[1]), [Some(Refusal::Blocked("it could not be read".to_owned()))]);
 }
 
 #[test]
 fn steps_after_a_held_step_in_its_group_are_held_too() {
-    let (key, facts, steps) = (ShardKey::default(), facts(5), changes("+before -Namespace:n +after +other"));
-    let steps: Vec<&[Change]> = steps.iter().map(Vec::as_slice).collect();
-    let proposal = Proposal { key: &key, facts: &facts, steps, groups: vec![3, 1] };
-    let held: Vec<bool> =
-        guard().judge(&[proposal], Ok(&LedgerState::default()))[0].iter().map(Option::is_some).collect();
-    assert_eq!(held, [false, true, true, false]);
+    let steps = changes("+before -Namespace:n +after +other");
+    let groups = vec![group(&steps[..3]), group(&steps[3..])];
+    let proposal = Proposal { groups, ..proposal(&facts(5), &[]) };
+    let held = judge(&guard(), proposal, Ok(&LedgerState::default()));
+    assert_eq!(held.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, true, false]);
+}
+
+#[test]
+fn a_judged_step_is_permitted_or_refused() {
+    let proposals = [proposal(&facts(5), &changes("+a -Namespace:n +b"))];
+    let judged = guard().judge(&proposals, Ok(&LedgerState::default())).remove(0);
+    assert_eq!((judged.groups().len(), judged.shard().key()), (3, &ShardKey::default()));
+    let planned = proposals[0].groups.iter().flat_map(|group| &group.steps);
+    for (step, judged) in planned.zip(judged.steps()) {
+        assert!(std::ptr::eq(step.changes.as_slice(), judged.changes()), "each step has its own verdict");
+        assert_eq!(judged.permitted().is_some(), judged.refusal().is_none());
+    }
 }
 
 #[test]
 fn without_the_ledger_nothing_is_removed_without_approval() {
     let error = LedgerError::Unavailable("no disk".to_owned());
-    let (key, facts, steps) = (ShardKey::default(), facts(5), changes("-a +b -c"));
-    let steps: Vec<&[Change]> = steps.iter().map(Vec::as_slice).collect();
-    let proposal = Proposal { key: &key, facts: &facts, steps, groups: vec![1, 1, 1] };
     let approved = RemovalGuard { approvals: approvals("ConfigMap", "c", "2026-03-31"), ..guard() };
-    let held: Vec<Option<Refusal>> = approved.judge(&[proposal], Err(&error)).remove(0);
+    let held = judge(&approved, proposal(&facts(5), &changes("-a +b -c")), Err(&error));
     let why = "the removal ledger cannot be used: no disk";
     assert_eq!(held, [Some(Refusal::unapproved(why)), None, None]);
+}
+
+#[test]
+fn a_removal_that_cannot_be_reserved_is_held_with_the_steps_that_follow() {
+    let steps = changes("+before -a +after +other");
+    let groups = vec![group(&steps[..3]), group(&steps[3..])];
+    let proposals = [Proposal { groups, ..proposal(&facts(5), &[]) }];
+    let mut judged = guard().judge(&proposals, Ok(&LedgerState::default()));
+    assert_eq!(refusals(&judged[0]), [None, None, None, None]);
+    let error = LedgerError::Unavailable("no disk".to_owned());
+    guard().hold_unreserved(&mut judged, &error);
+    let why = Refusal::unapproved("the removal ledger cannot be used: no disk");
+    assert_eq!(refusals(&judged[0]), [None, Some(why), Some(Refusal::AfterHeld), None]);
 }
 
 #[test]
@@ -405,10 +436,6 @@ fn a_held_step_fills_no_other_scope() {
     let steps = [moved, vec![other(ChangeKind::Remove, "y")], vec![other(ChangeKind::Remove, "z")]];
     let mut facts = facts(2);
     facts.counts.insert(Scope::new([("cluster", "d")]), 2);
-    let key = ShardKey::default();
-    let steps = steps.iter().map(Vec::as_slice).collect();
-    let proposal = Proposal { key: &key, facts: &facts, steps, groups: vec![1, 1, 1] };
-    let held: Vec<bool> =
-        guard().judge(&[proposal], Ok(&LedgerState::default()))[0].iter().map(Option::is_some).collect();
-    assert_eq!(held, [true, true, true]);
+    let held = judge(&guard(), proposal(&facts, &steps), Ok(&LedgerState::default()));
+    assert!(held.iter().all(Option::is_some));
 }

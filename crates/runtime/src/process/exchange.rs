@@ -10,11 +10,13 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use qontract_access::Access;
 use qontract_child::{GRACE_PERIOD, GroupSettings, ProcessGroup, Purpose};
 use serde_json::Value;
 
+use super::phase::ProgramPhase;
+use super::program::{Program, SANDBOX_VARIABLE, is_secret_name};
 use super::response_memory::{ResponseBytes, ResponseMemory};
-use super::{Program, SANDBOX_VARIABLE, is_secret_name};
 use crate::fault::Fault;
 
 /// Size of the end of stderr that is held in memory, in bytes.
@@ -29,8 +31,6 @@ const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(2);
 const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Time to wait for the rest of stderr after the program has ended.
 const STDERR_TIMEOUT: Duration = Duration::from_secs(1);
-/// The phases that contact the target system.
-const TARGET_PHASES: [&str; 2] = ["plan", "apply"];
 /// Environment variables that a program inherits from this process.
 const INHERITED_VARIABLES: [&str; 3] = ["PATH", "LANG", "TZ"];
 
@@ -66,11 +66,9 @@ impl Cancellation {
 #[derive(Clone, Copy, Debug)]
 pub struct ProgramRequest<'a> {
     /// The phase: the last argument of the executable.
-    pub phase: &'a str,
+    pub phase: ProgramPhase,
     /// The request body: its stdin.
     pub request: &'a Value,
-    /// Whether it gets write credentials.
-    pub writing: bool,
     /// Whether the request was cancelled.
     pub cancellation: &'a Cancellation,
     /// The memory limit for the responses of the program.
@@ -79,8 +77,8 @@ pub struct ProgramRequest<'a> {
 
 /// Runs a program for one request; the response is its stdout.
 pub fn exchange(program: &Program, program_request: ProgramRequest<'_>) -> Result<ResponseBytes, Fault> {
-    let ProgramRequest { phase, request, writing, cancellation, memory } = program_request;
-    let settings = group_settings(program, writing);
+    let ProgramRequest { phase, request, cancellation, memory } = program_request;
+    let settings = group_settings(program, phase);
     let purpose = settings.purpose;
     let mut child = start(program, phase, settings)?;
     let text = request.to_string();
@@ -159,22 +157,22 @@ pub fn first_line(text: &str) -> String {
     }
 }
 
-/// How the process group of a request ends.
-fn group_settings(program: &Program, writing: bool) -> GroupSettings {
-    match (writing, program.shutdown) {
-        (false, _) => Purpose::Read.into(),
-        (true, None) => Purpose::Write.into(),
-        (true, Some(grace)) => GroupSettings { purpose: Purpose::InterruptibleWrite, grace },
+/// How the process group of a phase ends.
+fn group_settings(program: &Program, phase: ProgramPhase) -> GroupSettings {
+    match (phase.access(), program.shutdown) {
+        (None | Some(Access::Read), _) => Purpose::Read.into(),
+        (Some(Access::Write), None) => Purpose::Write.into(),
+        (Some(Access::Write), Some(grace)) => GroupSettings { purpose: Purpose::InterruptibleWrite, grace },
     }
 }
 
-fn start(program: &Program, phase: &str, settings: GroupSettings) -> Result<ProcessGroup, Fault> {
+fn start(program: &Program, phase: ProgramPhase, settings: GroupSettings) -> Result<ProcessGroup, Fault> {
     let mut words = program.command.iter();
     let Some(executable) = words.next() else {
         return Err(Fault::operator(format!("the integration `{}` has no `command`", program.integration)));
     };
     let mut command = Command::new(executable);
-    command.args(words).arg(phase).env_clear();
+    command.args(words).arg(phase.as_str()).env_clear();
     command.envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
     // In a sandbox, no credentials are passed, regardless of the list they are in.
     let is_given = |name: &str| program.sandbox.is_none() || !is_secret_name(name);
@@ -182,12 +180,12 @@ fn start(program: &Program, phase: &str, settings: GroupSettings) -> Result<Proc
     if let Some(folder) = &program.sandbox {
         command.env(SANDBOX_VARIABLE, folder);
     } else {
-        // The other phases do not contact the target system.
-        if TARGET_PHASES.contains(&phase) {
-            command.envs(&program.secret_environment);
-        }
-        if settings.purpose != Purpose::Read {
-            command.envs(&program.write_environment);
+        match phase.access() {
+            None => {}
+            Some(Access::Read) => drop(command.envs(&program.secret_environment)),
+            Some(Access::Write) => {
+                command.envs(&program.secret_environment).envs(&program.write_environment);
+            }
         }
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -201,7 +199,11 @@ fn start(program: &Program, phase: &str, settings: GroupSettings) -> Result<Proc
 }
 
 /// Logs lines of stderr, with secrets redacted.
-fn line_log(program: &Program, phase: &str, request: &Value) -> Option<impl Fn(&[u8]) + Send + 'static> {
+fn line_log(
+    program: &Program,
+    phase: ProgramPhase,
+    request: &Value,
+) -> Option<impl Fn(&[u8]) + Send + 'static> {
     let log = program.stderr_log.clone()?;
     let (integration, redactor) = (program.integration.clone(), program.redactor_for(phase, request));
     Some(move |line: &[u8]| {

@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ObjectDeclaration, ObjectShardDeclaration, ProcessState};
+use super::ProcessState;
+use super::declaration::{LocatedShard, ProgramDeclaration, ProgramShard, ShardFault};
 use crate::fault::Fault;
 use crate::key::{Scope, ShardKey};
 use crate::meta::Patience;
@@ -62,7 +63,7 @@ pub struct DescribeResponse {
     pub sandbox: bool,
     /// How long a run waits for operations in progress.
     pub patience: Option<WirePatience>,
-    /// Whether it plans and applies its own steps, or only declares Kubernetes objects.
+    /// Whether it plans and applies its own steps, or only declares objects.
     #[serde(default)]
     pub form: ProgramForm,
 }
@@ -74,7 +75,7 @@ pub enum ProgramForm {
     /// `declare`, `plan` and `apply`.
     #[default]
     Steps,
-    /// Only `declare`: it declares Kubernetes objects, and qontract manages them.
+    /// Only `declare`: it declares objects, which an integration of qontract manages.
     Objects,
 }
 
@@ -215,29 +216,17 @@ impl DeclareResponse {
     }
 }
 
-/// The response to `declare` of a program that declares Kubernetes objects.
+/// The response to `declare` of a program whose shards another integration manages.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DeclareObjectsResponse {
-    #[serde(default)]
-    shards: Vec<WireObjectShard>,
+#[serde(deny_unknown_fields, bound = "S: ProgramShard")]
+pub struct DeclareShardsResponse<S> {
+    #[serde(default = "Vec::new")]
+    shards: Vec<S>,
     #[serde(default)]
     faults: Vec<WireFault>,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WireObjectShard {
-    cluster: String,
-    namespace: String,
-    caller: Option<String>,
-    kinds: Vec<String>,
-    #[serde(default)]
-    objects: Vec<Value>,
-    place: Option<ResultPointer>,
-}
-
-impl DeclareObjectsResponse {
+impl<S: ProgramShard> DeclareShardsResponse<S> {
     /// Applies `redact` to the messages of faults.
     pub fn redacted(mut self, redact: impl Fn(&str) -> String) -> Self {
         for WireFault { text, hint, .. } in &mut self.faults {
@@ -248,18 +237,17 @@ impl DeclareObjectsResponse {
     }
 
     /// The declaration; locations are looked up in the locations of the query results.
-    pub fn into_declaration(self, places: &BTreeMap<String, SourceLocations>) -> ObjectDeclaration {
+    pub fn into_declaration(self, places: &BTreeMap<String, SourceLocations>) -> ProgramDeclaration<S> {
         let find = |at: &ResultPointer| Some(places.get(&at.query)?.of(&at.object)?.below(&at.below));
-        let shards = self.shards.into_iter().map(|shard| {
-            let WireObjectShard { cluster, namespace, caller, kinds, objects, place } = shard;
-            let place = place.as_ref().and_then(find);
-            ObjectShardDeclaration { cluster, namespace, caller, kinds, objects, place }
+        let shards = self
+            .shards
+            .into_iter()
+            .map(|shard| LocatedShard { place: shard.pointer().and_then(find), shard });
+        let faults = self.faults.iter().map(|fault| ShardFault {
+            key: fault.key.key(),
+            fault: fault.fault(fault.place.as_ref().and_then(find)),
         });
-        let faults = self
-            .faults
-            .iter()
-            .map(|fault| (fault.key.key(), fault.fault(fault.place.as_ref().and_then(find))));
-        ObjectDeclaration { faults: faults.collect(), shards: shards.collect() }
+        ProgramDeclaration { faults: faults.collect(), shards: shards.collect() }
     }
 }
 

@@ -10,32 +10,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
-/// The signal that requests the shutdown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TerminationSignal {
-    /// `SIGINT`: Ctrl-C.
-    Interrupt,
-    /// `SIGTERM`, or any other request for an orderly shutdown.
-    Terminate,
-}
-
-impl TerminationSignal {
-    /// The name of the signal.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Interrupt => "SIGINT",
-            Self::Terminate => "SIGTERM",
-        }
-    }
-
-    /// The exit code of a process that the signal ended: 128 plus the signal number.
-    pub fn exit_code(self) -> u8 {
-        match self {
-            Self::Interrupt => 130,
-            Self::Terminate => 143,
-        }
-    }
-}
+use crate::termination::TerminationSignal;
 
 /// The stage of a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,21 +1,20 @@
 //! Applies a plan, stage by stage.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::Future;
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 
-use super::deadline::with_deadline;
 use super::redaction::ShardRedactor;
-use super::{RunLimits, RunRequest};
 use crate::audit::{StepAttempt, WriteRecord};
 use crate::contract::{ApplyResult, WriteContext};
+use crate::deadline::with_deadline;
 use crate::fault::Fault;
-use crate::guard::Refusal;
+use crate::guard::{JudgedGroup, JudgedShard, JudgedStep, PlannedSteps};
 use crate::key::{Scope, ShardKey};
-use crate::plan::{Change, ObjectKey, Plan, StepGroup, StepResult};
-use crate::reconcile_loop::ShutdownSignal;
+use crate::plan::{Change, ObjectKey, StepResult};
+use crate::run_request::{RunLimits, RunRequest};
+use crate::step_effect::{result_of, until_forced};
 use crate::type_erasure::{DynIntegration, OpaqueValue};
 use qontract_telemetry::activity;
 
@@ -59,16 +58,12 @@ pub struct ApplyContext<'r> {
     pub integration: &'r dyn DynIntegration,
     /// The write context.
     pub write: &'r WriteContext<'r>,
-    /// The key of the shard.
-    pub key: &'r ShardKey,
     /// The input of the run.
     pub request: &'r RunRequest,
     /// Timeout and concurrency limits.
     pub limits: RunLimits,
     /// Redacts the shard's secrets from reports.
     pub redactor: &'r ShardRedactor,
-    /// The objects that the data explicitly deletes.
-    pub deletes: &'r BTreeSet<ObjectKey>,
 }
 
 /// Applies the steps that are not held. The groups of a stage are applied concurrently, the stages
@@ -78,24 +73,18 @@ pub struct ApplyContext<'r> {
 /// another kind with the same name, because the write may replace an object that is removed
 /// (`no_removal_follows_a_failed_write_in_its_scope`). An object that the data explicitly deletes is removed
 /// anyway.
-pub async fn apply_plan(
+pub async fn apply_plan<S: PlannedSteps<Action = OpaqueValue>>(
     context: ApplyContext<'_>,
-    plan: &Plan<OpaqueValue>,
-    verdict: &[Option<Refusal>],
+    judged: &JudgedShard<'_, S>,
 ) -> ApplyOutcome {
-    let mut rest = verdict;
-    let mut groups = Vec::new();
-    for group in &plan.groups {
-        let (own, others) = rest.split_at(group.steps.len().min(rest.len()));
-        groups.push((group, own));
-        rest = others;
-    }
-    groups.sort_by_key(|(group, _)| group.stage);
+    let shard = ShardSteps { key: judged.shard().key(), deletes: &judged.shard().facts().deletes };
+    let mut groups: Vec<&JudgedGroup<'_, OpaqueValue>> = judged.groups().iter().collect();
+    groups.sort_by_key(|group| group.stage());
     let mut done = ApplyOutcome::default();
-    for stage in groups.chunk_by(|(one, _), (next, _)| one.stage == next.stage) {
+    for stage in groups.chunk_by(|one, next| one.stage() == next.stage()) {
         let mut pending: Vec<BoxFuture<'_, _>> = Vec::new();
-        for (group, verdicts) in stage {
-            pending.push(apply_group(&context, group, verdicts, &done.failed).boxed());
+        for group in stage {
+            pending.push(apply_group(&context, shard, group, &done.failed).boxed());
         }
         let mut each = futures_util::stream::iter(pending).buffered(context.limits.max_groups.max(1));
         let mut of_stage = Vec::new();
@@ -119,16 +108,25 @@ pub async fn apply_plan(
     done
 }
 
+/// The shard that a group of steps belongs to.
+#[derive(Clone, Copy)]
+struct ShardSteps<'s> {
+    key: &'s ShardKey,
+    /// The objects that the data explicitly deletes.
+    deletes: &'s BTreeSet<ObjectKey>,
+}
+
 /// Applies the steps of a group in order, and stops at the first failed or stale step.
 async fn apply_group(
     context: &ApplyContext<'_>,
-    group: &StepGroup<OpaqueValue>,
-    verdicts: &[Option<Refusal>],
+    shard: ShardSteps<'_>,
+    group: &JudgedGroup<'_, OpaqueValue>,
     failed: &FailedWrites,
 ) -> ApplyOutcome {
-    let ApplyContext { integration, write, key, request, limits, redactor, deletes } = *context;
+    let ApplyContext { integration, write, request, limits, redactor } = *context;
+    let ShardSteps { key, deletes } = shard;
     let mut done = ApplyOutcome::default();
-    for (step, _) in group.steps.iter().zip(verdicts).filter(|(_, refusal)| refusal.is_none()) {
+    for step in group.steps().iter().filter_map(JudgedStep::permitted) {
         let is_postponed = |change: &&Change| {
             change.kind.removes() && failed.may_replace(&change.object) && !deletes.contains(&change.object)
         };
@@ -139,7 +137,8 @@ async fn apply_group(
         }
         let changes: Vec<Change> =
             step.changes.iter().map(|change| redactor.change(change.clone())).collect();
-        let what = changes.first().map_or_else(|| redactor.text(group.name.clone()), ToString::to_string);
+        let what =
+            changes.first().map_or_else(|| redactor.text(group.name().to_owned()), ToString::to_string);
         let Some(in_progress) = request.shutdown.begin_long_step(&what, limits.shutdown_timeout) else {
             done.stopped = true;
             break;
@@ -188,27 +187,6 @@ async fn apply_group(
         }
     }
     done
-}
-
-/// Runs the effect of a step, and abandons it if a shutdown is forced.
-pub(crate) async fn until_forced<T>(
-    stop: &ShutdownSignal,
-    effect: impl Future<Output = Result<T, Fault>>,
-) -> Result<T, Fault> {
-    tokio::select! {
-        biased;
-        result = effect => result,
-        () = stop.forced() => Err(Fault::interrupted("interrupted; it may be partially applied")),
-    }
-}
-
-/// The step result of an effect.
-pub(crate) fn result_of<T>(applied: &Result<T, Fault>) -> StepResult {
-    match applied {
-        Ok(_) => StepResult::Done,
-        Err(fault) if fault.is_interrupted => StepResult::Interrupted,
-        Err(_) => StepResult::Failed,
-    }
 }
 
 fn is_interrupted<T>(applied: &Result<T, Fault>) -> bool {

@@ -13,10 +13,10 @@ use crate::integration::Integration;
 use crate::key::ShardKey;
 use crate::outcome::{Decision, RunOutcome};
 use crate::plan::{HeldPlanChange, Hold, ObjectKey};
+use crate::run_request::RunRequest;
 use crate::slot::Slot;
 use crate::source_location::SourceLocation;
 
-use super::RunRequest;
 use super::selection::ShardSelection;
 
 /// Maximum number of approval entries that a run compares with held removals, to find misspelt ones.

@@ -8,8 +8,7 @@ use crate::definition;
 use crate::fault::Fault;
 use crate::integration::Integration;
 use crate::outcome::{RunEnd, RunOutcome};
-
-use super::RunRequest;
+use crate::run_request::RunRequest;
 
 /// A handle to the data of head, limited to the schemas that the integration's definition allows. Fails if
 /// the definition is missing or does not cover the declared queries.

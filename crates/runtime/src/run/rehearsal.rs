@@ -3,13 +3,13 @@
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 
-use super::RunLimits;
-use super::deadline::with_deadline;
 use super::redaction::ShardRedactor;
 use crate::contract::{ReadContext, RehearsalResult};
+use crate::deadline::with_deadline;
 use crate::fault::Fault;
-use crate::guard::Refusal;
-use crate::plan::{Plan, Step};
+use crate::guard::{JudgedShard, JudgedStep, PlannedSteps};
+use crate::plan::Step;
+use crate::run_request::RunLimits;
 use crate::type_erasure::{DynIntegration, OpaqueValue};
 
 /// The results of rehearsing the steps of a plan.
@@ -33,16 +33,14 @@ impl RehearsalReport {
 }
 
 /// Rehearses the steps that are not held. The effects of earlier steps are not visible to a step.
-pub async fn rehearse_plan(
+pub async fn rehearse_plan<S: PlannedSteps<Action = OpaqueValue>>(
     integration: &dyn DynIntegration,
     read: &ReadContext,
-    plan: &Plan<OpaqueValue>,
-    verdict: &[Option<Refusal>],
+    judged: &JudgedShard<'_, S>,
     limits: RunLimits,
 ) -> RehearsalReport {
-    let steps = plan.groups.iter().flat_map(|group| &group.steps).zip(verdict);
     let mut rehearsing: Vec<BoxFuture<'_, _>> = Vec::new();
-    for (step, _) in steps.filter(|(_, held)| held.is_none()) {
+    for step in judged.steps().filter_map(JudgedStep::permitted) {
         let result =
             with_deadline(limits.phase_timeout, "rehearse", integration.rehearse(read, &step.action));
         rehearsing.push(result.map(move |result| (step, result)).boxed());

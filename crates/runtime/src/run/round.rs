@@ -5,7 +5,7 @@
 //! observation: it observes and plans as a round does, and applies the steps that have become possible, but it
 //! does not count as a round and does not resolve the desired state again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
@@ -15,27 +15,26 @@ use qontract_telemetry::activity;
 use tokio::time::Instant;
 
 use super::apply::{self, ApplyContext, ApplyOutcome};
-use super::deadline::with_deadline;
+use super::planned_shard::{PlannedShard, record_plan};
 use super::redaction::ShardRedactor;
 use super::rehearsal;
-use super::reservation::Reservations;
 use super::selection::ShardSelection;
 use super::unresolved::Unresolved;
 use super::waiting::{NextPass, WaitBudget};
-use super::{Bodies, RunLimits, RunRequest};
 use crate::contract::{ReadContext, WriteContext};
 use crate::data::Data;
+use crate::deadline::with_deadline;
 use crate::fault::{Fault, Responsible};
-use crate::guard::{Proposal, Refusal, RemovalGuard, ShardFacts, Verdicts};
+use crate::guard::{JudgedShard, RemovalGuard, ShardFacts};
 use crate::key::ShardKey;
 use crate::meta::{MAX_ROUNDS, Resolution};
 use crate::outcome::{RunOutcome, ShardOutcome, ShardState};
-use crate::plan::{Change, ChangeKind, HeldPlanChange, Plan, set_result};
+use crate::plan::set_result;
+use crate::reservation::Reservations;
 use crate::round_cache::RoundCache;
+use crate::run_request::{RunLimits, RunRequest};
 use crate::secrets::ShardSecrets;
-use crate::type_erasure::{
-    AnyCurrentState, AnyDeclaredState, AnyDesiredState, DesiredKind, DynIntegration, OpaqueValue,
-};
+use crate::type_erasure::{AnyCurrentState, AnyDeclaredState, AnyDesiredState, DesiredKind, DynIntegration};
 
 /// Runs the rounds over all shards of one run.
 pub struct RoundRunner<'r> {
@@ -55,6 +54,8 @@ pub struct RoundRunner<'r> {
     pub permits: &'r Permits,
     /// The guard that judges removals.
     pub guard: &'r RemovalGuard,
+    /// Judges the plans, and reserves removals in the ledger.
+    pub reservations: Reservations<'r>,
 }
 
 /// A shard that still takes part in the rounds.
@@ -91,32 +92,6 @@ pub(super) struct PassOutcome {
     pub(super) failed: bool,
     /// Whether the plan has operations in progress that the run waits for.
     pub(super) waits: bool,
-}
-
-/// A shard with its plan of one pass.
-pub(super) struct PlannedShard {
-    pub(super) plan: Plan<OpaqueValue>,
-    facts: ShardFacts,
-    faults: Vec<Fault>,
-    /// Objects that are not planned because one of their inputs is not approved yet.
-    not_planned: Vec<String>,
-    pub(super) redactor: ShardRedactor,
-    mode: Mode,
-    bodies: Bodies,
-}
-
-impl PlannedShard {
-    /// A change for reports: redacted, and with the diff that the mode allows.
-    fn reported(&self, change: &Change) -> Change {
-        let mut change = self.redactor.change(change.clone());
-        if self.mode == Mode::Real && !change.diff_by_name.is_empty() {
-            change.diff = std::mem::take(&mut change.diff_by_name);
-        }
-        if self.bodies == Bodies::Shown && change.kind == ChangeKind::Add && change.diff.is_empty() {
-            change.diff = std::mem::take(&mut change.body);
-        }
-        change
-    }
 }
 
 impl RoundRunner<'_> {
@@ -205,7 +180,6 @@ impl RoundRunner<'_> {
         live: &mut [ActiveShard<'_>],
         outcome: &mut RunOutcome,
     ) -> BTreeMap<ShardKey, PassOutcome> {
-        let width = self.limits.max_shards.max(1);
         let read = &ReadContext {
             permit: self.permits.read.clone(),
             data: self.data.clone(),
@@ -214,6 +188,36 @@ impl RoundRunner<'_> {
             now: self.request.time_after(self.started.elapsed()),
             secrets: ShardSecrets::default(),
         };
+        let ready = self.plan_shards(read, live, outcome).await;
+        if self.request.shutdown.is_requested() {
+            // Do not reserve removals that will not be applied.
+            return BTreeMap::new();
+        }
+        let judged = self.reservations.judge_and_reserve(&ready).await;
+        for shard in &judged {
+            let planned = shard.shard();
+            let Some(reported) = outcome.shards.get_mut(&planned.key) else { continue };
+            record_plan(reported, shard, |change| self.guard.counts(&planned.facts.deletes, change));
+            self.record_rollouts(reported, planned);
+        }
+        let Some(permit) = &self.permits.write else {
+            tokio::select! {
+                () = self.rehearse(read, &judged, outcome) => {}
+                () = self.request.shutdown.requested() => {}
+            }
+            return BTreeMap::new();
+        };
+        let write = WriteContext { permit, read: &self.permits.read, run: &self.request.run, now: read.now };
+        self.apply(&write, &judged, outcome).await
+    }
+
+    /// Plans the shards concurrently, and returns those that could be planned, in order of their keys.
+    async fn plan_shards(
+        &self,
+        read: &ReadContext,
+        live: &mut [ActiveShard<'_>],
+        outcome: &mut RunOutcome,
+    ) -> Vec<PlannedShard> {
         let mut planning: Vec<BoxFuture<'_, _>> = Vec::new();
         for shard in live.iter_mut() {
             let key = shard.key.clone();
@@ -221,6 +225,7 @@ impl RoundRunner<'_> {
             let planned = self.redacted_plan(read, shard);
             planning.push(planned.map(|planned| (key, planned)).boxed());
         }
+        let width = self.limits.max_shards.max(1);
         let mut planned: Vec<(ShardKey, Result<PlannedShard, Fault>)> =
             futures_util::stream::iter(planning).buffer_unordered(width).collect().await;
         planned.sort_by(|a, b| a.0.cmp(&b.0));
@@ -228,67 +233,55 @@ impl RoundRunner<'_> {
         for (key, result) in planned {
             let Some(shard) = outcome.shards.get_mut(&key) else { continue };
             match result {
-                Ok(planned) => ready.push((key, planned)),
+                Ok(planned) => ready.push(planned),
                 Err(fault) if fault.is_interrupted => {}
                 Err(fault) => shard.faults.push(fault),
             }
         }
-        if self.request.shutdown.is_requested() {
-            // Do not reserve removals that will not be applied.
-            return BTreeMap::new();
-        }
-        let verdicts = self.verdicts(&ready).await;
-        for ((key, planned), verdict) in ready.iter().zip(&verdicts) {
-            let Some(shard) = outcome.shards.get_mut(key) else { continue };
-            record_plan(shard, planned, verdict, |change| self.guard.counts(&planned.facts.deletes, change));
-            self.record_rollouts(shard, planned);
-        }
-        let Some(permit) = &self.permits.write else {
-            tokio::select! {
-                () = self.rehearse(read, &ready, &verdicts, outcome) => {}
-                () = self.request.shutdown.requested() => {}
-            }
-            return BTreeMap::new();
-        };
-        let write = WriteContext { permit, read: &self.permits.read, run: &self.request.run, now: read.now };
+        ready
+    }
+
+    /// Applies the steps that are not held, and records the results.
+    async fn apply(
+        &self,
+        write: &WriteContext<'_>,
+        judged: &[JudgedShard<'_, PlannedShard>],
+        outcome: &mut RunOutcome,
+    ) -> BTreeMap<ShardKey, PassOutcome> {
         let mut applying: Vec<BoxFuture<'_, _>> = Vec::new();
-        for ((key, planned), verdict) in ready.iter().zip(&verdicts) {
-            let redactor = &planned.redactor;
+        for shard in judged {
+            let planned = shard.shard();
             let context = ApplyContext {
                 integration: self.integration,
-                write: &write,
-                key,
+                write,
                 request: self.request,
                 limits: self.limits,
-                redactor,
-                deletes: &planned.facts.deletes,
+                redactor: &planned.redactor,
             };
-            let done = apply::apply_plan(context, &planned.plan, verdict);
-            applying.push(done.map(|done| (key.clone(), done)).boxed());
+            applying.push(apply::apply_plan(context, shard).map(move |done| (planned, done)).boxed());
         }
-        let done: Vec<(ShardKey, ApplyOutcome)> =
+        let width = self.limits.max_shards.max(1);
+        let done: Vec<(&PlannedShard, ApplyOutcome)> =
             futures_util::stream::iter(applying).buffer_unordered(width).collect().await;
         let mut passes = BTreeMap::new();
-        for (key, done) in done {
-            let Some(shard) = outcome.shards.get_mut(&key) else { continue };
+        for (planned, done) in done {
+            let Some(shard) = outcome.shards.get_mut(&planned.key) else { continue };
             let ApplyOutcome { applied, stale, stopped: _, mut faults, results, failed: _, skipped } = done;
-            let planned = ready.iter().find(|(planned, _)| *planned == key);
             for (scope, count) in skipped {
                 let removals = pluralize(count, "removal");
                 let text = format!(
                     "{removals} in `{scope}` postponed: a write that may replace them did not succeed"
                 );
-                shard.notes.extend(planned.map(|(_, planned)| planned.redactor.text(text)));
+                shard.notes.push(planned.redactor.text(text));
             }
-            let has_failed =
-                |planned: &PlannedShard| !planned.faults.is_empty() || self.has_failed_rollout(planned);
-            let failed = !faults.is_empty() || planned.is_some_and(|(_, planned)| has_failed(planned));
+            let failed = !faults.is_empty() || !planned.faults.is_empty() || self.has_failed_rollout(planned);
             shard.applied += applied;
             shard.faults.append(&mut faults);
             for (change, result) in results {
                 set_result(&mut shard.changes, &change, result);
             }
-            passes.insert(key, PassOutcome { applied, stale, failed, waits: !shard.waits.is_empty() });
+            let pass = PassOutcome { applied, stale, failed, waits: !shard.waits.is_empty() };
+            passes.insert(planned.key.clone(), pass);
         }
         passes
     }
@@ -409,23 +402,24 @@ impl RoundRunner<'_> {
         if mode == Mode::DryRun {
             plan.drop_secret_losses();
         }
-        Ok(PlannedShard { plan, facts, faults, not_planned, redactor, mode, bodies })
+        let key = key.clone();
+        Ok(PlannedShard { key, plan, facts, faults, not_planned, redactor, mode, bodies })
     }
 
     /// Rehearses the steps that are not held.
     async fn rehearse(
         &self,
         read: &ReadContext,
-        ready: &[(ShardKey, PlannedShard)],
-        verdicts: &[Vec<Option<Refusal>>],
+        judged: &[JudgedShard<'_, PlannedShard>],
         outcome: &mut RunOutcome,
     ) {
         let width = self.limits.max_shards.max(1);
         let mut rehearsing: Vec<BoxFuture<'_, _>> = Vec::new();
-        for ((key, planned), verdict) in ready.iter().zip(verdicts) {
-            let report =
-                rehearsal::rehearse_plan(self.integration, read, &planned.plan, verdict, self.limits);
-            rehearsing.push(report.map(move |report| (key, report.redacted(&planned.redactor))).boxed());
+        for shard in judged {
+            let planned = shard.shard();
+            let report = rehearsal::rehearse_plan(self.integration, read, shard, self.limits);
+            let report = report.map(|report| (&planned.key, report.redacted(&planned.redactor)));
+            rehearsing.push(report.boxed());
         }
         let mut reports: Vec<_> =
             futures_util::stream::iter(rehearsing).buffer_unordered(width).collect().await;
@@ -436,19 +430,6 @@ impl RoundRunner<'_> {
             shard.faults.append(&mut faults);
         }
     }
-
-    async fn verdicts(&self, ready: &[(ShardKey, PlannedShard)]) -> Vec<Verdicts> {
-        let proposals: Vec<Proposal<'_>> = ready
-            .iter()
-            .map(|(key, planned)| {
-                let steps = planned.plan.groups.iter().flat_map(|group| &group.steps);
-                let steps = steps.map(|step| step.changes.as_slice()).collect();
-                let groups = planned.plan.groups.iter().map(|group| group.steps.len()).collect();
-                Proposal { key, facts: &planned.facts, steps, groups }
-            })
-            .collect();
-        Reservations::new(self.guard, self.request, self.permits).judge_and_reserve(&proposals).await
-    }
 }
 
 /// Blocks all removals of the shard if an unresolved object belongs to no scope that was read: its kind or its
@@ -458,42 +439,5 @@ fn block_unattributed(facts: &mut ShardFacts, current: &AnyCurrentState) {
     let Some(why) = unattributed.map(|(_, why)| why.clone()) else { return };
     for scope in current.scopes.keys() {
         facts.blocked.entry(scope.clone()).or_insert_with(|| why.clone());
-    }
-}
-
-/// Records the plan of a round in the outcome of the shard.
-fn record_plan(
-    shard: &mut ShardOutcome,
-    planned: &PlannedShard,
-    verdict: &[Option<Refusal>],
-    counts: impl Fn(&Change) -> bool,
-) {
-    let redactor = &planned.redactor;
-    shard.held = planned.plan.held.iter().map(|held| redactor.held(held.clone())).collect();
-    shard.waits = planned.plan.waits.iter().map(|wait| redactor.wait(wait.clone())).collect();
-    let degraded = planned.plan.degraded.iter();
-    shard.degraded = degraded.map(|degraded| redactor.degradation(degraded.clone())).collect();
-    let reported: BTreeSet<String> = shard.faults.iter().map(|fault| fault.text.clone()).collect();
-    let faults = planned.faults.iter().map(|fault| redactor.fault(fault.clone()));
-    shard.faults.extend(faults.filter(|fault| !reported.contains(&fault.text)));
-    shard.not_planned = planned.not_planned.len();
-    let notes = planned.not_planned.iter().map(|note| redactor.text(note.clone()));
-    let notes: Vec<String> = notes.filter(|note| !shard.notes.contains(note)).collect();
-    shard.notes.extend(notes);
-    let steps = planned.plan.groups.iter().flat_map(|group| &group.steps);
-    for (step, refusal) in steps.zip(verdict) {
-        for change in &step.changes {
-            let Some(refusal) = refusal else {
-                shard.removed += usize::from(counts(change));
-                // A change that is planned again because it was stale is reported once.
-                let change = planned.reported(change);
-                if !shard.changes.iter().any(|reported| reported.is_same(&change)) {
-                    shard.changes.push(change);
-                }
-                continue;
-            };
-            let (change, why) = (planned.reported(change), redactor.text(refusal.why()));
-            shard.held.push(HeldPlanChange { change, why, hold: refusal.hold() });
-        }
     }
 }

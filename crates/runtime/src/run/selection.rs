@@ -2,13 +2,14 @@
 //! to run, and reports the schemas that were read.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use qontract_access::Mode;
 use qontract_diagnostics::pluralize;
 
 use crate::affected::{AffectedVerdict, BundlePair, Impact, affected};
 use crate::allow_list;
-use crate::data::Data;
+use crate::data::{Data, QueryPolicy};
 use crate::declared_cache::SharedDeclaredState;
 use crate::definition;
 use crate::fault::Fault;
@@ -17,11 +18,10 @@ use crate::key::ShardKey;
 use crate::meta::AdHocReads;
 use crate::options::UnmatchedSelector;
 use crate::outcome::{Decision, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipReason};
+use crate::run_request::RunRequest;
 use crate::source_location::SourceLocation;
 use crate::state::{Comparison, Difference};
 use crate::type_erasure::AnyDeclaredState;
-
-use super::RunRequest;
 
 /// Maximum number of locations that are listed with a decision.
 const MAX_PLACES: usize = 10;
@@ -49,6 +49,12 @@ struct ComparedStates {
     gone: BTreeSet<ShardKey>,
 }
 
+/// The two bundles to compare. Head uses the handle of the run, so that its reads are logged.
+fn bundle_pair(integration: &Integration, request: &RunRequest, head: &Data) -> Option<BundlePair> {
+    let base = Data::new(Arc::clone(request.base.as_ref()?), QueryPolicy::of(integration.meta()));
+    Some(BundlePair { base, head: head.clone() })
+}
+
 /// Selects the shards to run; `None` for an early exit, if the change does not affect the integration.
 pub fn select_shards(
     integration: &Integration,
@@ -56,7 +62,7 @@ pub fn select_shards(
     data: &Data,
     outcome: &mut RunOutcome,
 ) -> Result<Option<ShardSelection>, Fault> {
-    let compared = match (request.pair(integration, data), request.mode) {
+    let compared = match (bundle_pair(integration, request, data), request.mode) {
         (Some(pair), Mode::DryRun) => compare_states(integration, request, &pair, outcome),
         (Some(pair), Mode::Real) => Some(find_orphans(integration, request, &pair, outcome)?),
         (None, _) => Some(ComparedStates::default()),

@@ -9,12 +9,13 @@ use std::time::Duration;
 use qontract_telemetry::activity;
 use tokio::time::{Instant, sleep_until};
 
-use super::RunRequest;
-use super::round::{ActiveShard, Pass, PassOutcome, PlannedShard, RoundRunner};
+use super::planned_shard::PlannedShard;
+use super::round::{ActiveShard, Pass, PassOutcome, RoundRunner};
 use crate::fault::Fault;
 use crate::meta::{MAX_ROUNDS, Patience, Resolution};
 use crate::outcome::{RunOutcome, ShardOutcome};
 use crate::plan::{Degradation, RolloutProgress, Wait};
+use crate::run_request::RunRequest;
 
 /// The next pass over a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Changes that count as removals because objects lose keys.
 
 use super::*;
+use crate::plan::FieldLoss;
 
 /// A change of the object `name` that loses this many of its keys.
 fn change(kind: &str, name: &str, [lost, of]: [usize; 2]) -> Vec<Change> {
@@ -15,10 +16,7 @@ fn judge(
     steps: &[Vec<Change>],
     ledger: Result<&LedgerState, &LedgerError>,
 ) -> Vec<Option<Refusal>> {
-    let key = ShardKey::default();
-    let steps: Vec<&[Change]> = steps.iter().map(Vec::as_slice).collect();
-    let groups = vec![1; steps.len()];
-    guard.judge(&[Proposal { key: &key, facts, steps, groups }], ledger).remove(0)
+    super::judge(guard, proposal(facts, steps), ledger)
 }
 
 /// Number of held steps.
@@ -75,12 +73,9 @@ fn without_a_ledger_only_approved_objects_may_lose_many_keys() {
 fn a_change_that_is_held_because_of_lost_keys_stays_held() {
     let steps = many(11, [5, 9]);
     let facts = facts(20);
-    let (key, groups) = (ShardKey::default(), vec![1; 11]);
-    let proposal =
-        Proposal { key: &key, facts: &facts, steps: steps.iter().map(Vec::as_slice).collect(), groups };
-    let proposals = [proposal];
-    let verdicts = guard().judge(&proposals, Ok(&LedgerState::default()));
-    let after = guard().settle(&proposals, &verdicts, "run", &LedgerState::default());
+    let proposals = [proposal(&facts, &steps)];
+    let judged = guard().judge(&proposals, Ok(&LedgerState::default()));
+    let after = guard().settle(&judged, "run", &LedgerState::default());
     assert_eq!((after.held.len(), after.removals.len()), (11, 0));
     let one = judge(&guard(), &facts, &steps[..1], Ok(&after)).remove(0);
     let why = one.map(|refusal| refusal.why()).unwrap_or_default();
@@ -91,10 +86,8 @@ fn a_change_that_is_held_because_of_lost_keys_stays_held() {
         whole.map(|refusal| refusal.why()).unwrap_or_default(),
         "held since 2026-03-31 12:00 until it is approved: its loss of keys was held before and is not approved"
     );
-    let few = many(2, [5, 9]);
-    let steps = few.iter().map(Vec::as_slice).collect();
-    let proposals = [Proposal { key: &key, facts: &facts, steps, groups: vec![1; 2] }];
-    let verdicts = guard().judge(&proposals, Ok(&LedgerState::default()));
-    let after = guard().settle(&proposals, &verdicts, "run", &LedgerState::default());
+    let proposals = [proposal(&facts, &many(2, [5, 9]))];
+    let judged = guard().judge(&proposals, Ok(&LedgerState::default()));
+    let after = guard().settle(&judged, "run", &LedgerState::default());
     assert_eq!((after.held.len(), after.removals.len()), (0, 2), "allowed changes are reserved");
 }

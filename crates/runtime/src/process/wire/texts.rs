@@ -2,8 +2,8 @@
 //! unsafe characters are escaped.
 
 use super::{
-    ApplyResponse, DeclareObjectsResponse, DeclareResponse, DescribeResponse, PlanResponse, WireDimensions,
-    WireFault, WireObject, WireObjectShard,
+    ApplyResponse, DeclareResponse, DeclareShardsResponse, DescribeResponse, PlanResponse, WireDimensions,
+    WireFault, WireObject,
 };
 
 /// Maximum total size of the displayed strings of a response, in printed bytes.
@@ -105,13 +105,9 @@ impl ShownTexts for PlanResponse {
     }
 }
 
-impl ShownTexts for DeclareObjectsResponse {
+impl<S: ShownTexts> ShownTexts for DeclareShardsResponse<S> {
     fn for_each_text<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
-        for WireObjectShard { cluster, namespace, caller, kinds, .. } in &self.shards {
-            see(cluster);
-            see(namespace);
-            caller.iter().chain(kinds).for_each(|text| see(text));
-        }
+        self.shards.iter().for_each(|shard| shard.for_each_text(see));
         self.faults.iter().for_each(|fault| fault.for_each_text(see));
     }
 }
@@ -124,10 +120,28 @@ impl ShownTexts for ApplyResponse {
 mod tests {
     use serde_json::{Value, json};
 
+    use super::super::{ProgramShard, ResultPointer};
     use super::{
-        DeclareObjectsResponse, DeclareResponse, DescribeResponse, MAX_SHOWN_BYTES, PlanResponse, ShownTexts,
+        DeclareResponse, DeclareShardsResponse, DescribeResponse, MAX_SHOWN_BYTES, PlanResponse, ShownTexts,
         check_texts, printed_bytes,
     };
+
+    #[derive(serde::Deserialize)]
+    struct TestShard {
+        name: String,
+    }
+
+    impl ShownTexts for TestShard {
+        fn for_each_text<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
+            see(&self.name);
+        }
+    }
+
+    impl ProgramShard for TestShard {
+        fn pointer(&self) -> Option<&ResultPointer> {
+            None
+        }
+    }
 
     #[test]
     fn a_character_counts_as_its_escape() {
@@ -167,15 +181,8 @@ mod tests {
         check::<DeclareResponse>(|text| json!({"faults": [{"text": text}]}));
         check::<DeclareResponse>(|text| json!({"faults": [{"text": "", "hint": text}]}));
         check::<DeclareResponse>(|text| json!({"faults": [{"text": "", "key": [[text, ""]]}]}));
-        let shard = |name: &str, text: &str| {
-            let mut shard = json!({"cluster": "", "namespace": "", "kinds": []});
-            shard[name] = if name == "kinds" { json!([text]) } else { json!(text) };
-            json!({"shards": [shard]})
-        };
-        for name in ["cluster", "namespace", "caller", "kinds"] {
-            check::<DeclareObjectsResponse>(|text| shard(name, text));
-        }
-        check::<DeclareObjectsResponse>(|text| json!({"faults": [{"text": text}]}));
+        check::<DeclareShardsResponse<TestShard>>(|text| json!({"shards": [{"name": text}]}));
+        check::<DeclareShardsResponse<TestShard>>(|text| json!({"faults": [{"text": text}]}));
         check::<PlanResponse>(|text| json!({"scopes": [{"scope": [["a", text]]}]}));
         check::<PlanResponse>(|text| json!({"scopes": [{"scope": [], "unknown": text}]}));
         let thing = |text: &str| json!({"scope": [], "kind": "", "name": text});

@@ -6,8 +6,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use qontract_access::Permits;
 
-use super::RunRequest;
-use crate::guard::{LedgerError, LedgerState, Proposal, Refusal, RemovalGuard, StoreResult, Verdicts};
+use crate::guard::{JudgedShard, LedgerError, LedgerState, PlannedSteps, RemovalGuard, StoreResult};
+use crate::run_request::RunRequest;
 
 /// Maximum number of attempts to judge a plan and store the ledger, if other processes store it concurrently.
 const MAX_ATTEMPTS: u32 = 200;
@@ -31,37 +31,42 @@ impl<'r> Reservations<'r> {
         Self { guard, request, permits, rehearsed: Mutex::default() }
     }
 
-    /// The verdicts per shard and step. A real run reserves every removal that counts against a budget and is
+    /// Judges the steps of these shards. A real run reserves every removal that counts against a budget and is
     /// not held.
-    pub async fn judge_and_reserve(&self, proposals: &[Proposal<'_>]) -> Vec<Verdicts> {
-        let Some(permit) = &self.permits.write else { return self.rehearse(proposals).await };
+    pub async fn judge_and_reserve<'p, S: PlannedSteps>(&self, shards: &'p [S]) -> Vec<JudgedShard<'p, S>> {
+        let Some(permit) = &self.permits.write else { return self.rehearse(shards).await };
         let RunRequest { ledger, run, .. } = self.request;
         let integration = self.guard.integration.as_str();
         for attempt in 0..MAX_ATTEMPTS {
             let loaded = ledger.load(&self.permits.read, integration).await;
             let state = loaded.as_ref().map(|snapshot| &snapshot.state);
-            let verdicts = self.guard.judge(proposals, state);
-            let Ok(snapshot) = loaded else { return verdicts };
-            let next = self.guard.settle(proposals, &verdicts, run, &snapshot.state);
+            let mut judged = self.guard.judge(shards, state);
+            let Ok(snapshot) = loaded else { return judged };
+            let next = self.guard.settle(&judged, run, &snapshot.state);
             if next == snapshot.state {
-                return verdicts;
+                return judged;
             }
             match ledger.store(permit, integration, snapshot.version.as_deref(), &next).await {
-                Ok(StoreResult::Done) => return verdicts,
+                Ok(StoreResult::Done) => return judged,
                 Ok(StoreResult::Conflict) => {
                     let pause = Duration::from_millis(1) * 2_u32.saturating_pow(attempt.min(10));
                     tokio::time::sleep(pause.min(MAX_PAUSE)).await;
                 }
-                Err(error) => return self.hold_all(proposals, verdicts, &error),
+                Err(error) => {
+                    self.guard.hold_unreserved(&mut judged, &error);
+                    return judged;
+                }
             }
         }
         let error = LedgerError::Unavailable(format!(
             "other processes changed it during each of {MAX_ATTEMPTS} attempts"
         ));
-        self.hold_all(proposals, self.guard.judge(proposals, Err(&error)), &error)
+        let mut judged = self.guard.judge(shards, Err(&error));
+        self.guard.hold_unreserved(&mut judged, &error);
+        judged
     }
 
-    async fn rehearse(&self, proposals: &[Proposal<'_>]) -> Vec<Verdicts> {
+    async fn rehearse<'p, S: PlannedSteps>(&self, shards: &'p [S]) -> Vec<JudgedShard<'p, S>> {
         let previous = self.rehearsed.lock().clone();
         let state = if let Some(state) = previous {
             state
@@ -69,27 +74,9 @@ impl<'r> Reservations<'r> {
             let loaded = self.request.ledger.load(&self.permits.read, &self.guard.integration).await;
             loaded.map(|snapshot| snapshot.state)
         };
-        let verdicts = self.guard.judge(proposals, state.as_ref());
-        let next = state.map(|state| self.guard.settle(proposals, &verdicts, &self.request.run, &state));
+        let judged = self.guard.judge(shards, state.as_ref());
+        let next = state.map(|state| self.guard.settle(&judged, &self.request.run, &state));
         *self.rehearsed.lock() = Some(next);
-        verdicts
-    }
-
-    /// Holds every removal that could not be reserved.
-    fn hold_all(
-        &self,
-        proposals: &[Proposal<'_>],
-        mut verdicts: Vec<Verdicts>,
-        error: &LedgerError,
-    ) -> Vec<Verdicts> {
-        for (one, verdict) in proposals.iter().zip(&mut verdicts) {
-            for (step, held) in one.steps.iter().zip(verdict) {
-                let counts = |change| self.guard.counts(&one.facts.deletes, change);
-                if held.is_none() && step.iter().any(counts) {
-                    *held = Some(Refusal::unapproved(error.to_string()));
-                }
-            }
-        }
-        verdicts
+        judged
     }
 }

@@ -1,0 +1,179 @@
+//! The input and the result of judging: planned shards, and their steps with the refusals of those that are
+//! held.
+//!
+//! **Invariant:** a step and its refusal are one value, which only guards create and change. What applies,
+//! rehearses, records or reserves steps takes judged steps, so no step can be paired with the refusal of
+//! another one, and none can be left out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Refusal;
+use crate::key::{Scope, ShardKey};
+use crate::plan::{Change, ObjectKey, PlanStage, Step, StepGroup};
+
+/// The facts about a shard that guards need.
+#[derive(Clone, Debug, Default)]
+pub struct ShardFacts {
+    /// Objects that the data deletes explicitly.
+    pub deletes: BTreeSet<ObjectKey>,
+    /// Scopes in which nothing may be removed, with the reason.
+    pub blocked: BTreeMap<Scope, String>,
+    /// Number of objects in each scope.
+    pub counts: BTreeMap<Scope, usize>,
+    /// The objects that a caller declares, without the caller. An object that moves from one caller to another
+    /// is not removed by the former.
+    pub declared: BTreeSet<ObjectKey>,
+}
+
+/// A planned shard, as guards see it.
+pub trait PlannedSteps {
+    /// The action of its steps.
+    type Action;
+
+    /// The key of the shard.
+    fn key(&self) -> &ShardKey;
+
+    /// The facts about the shard.
+    fn facts(&self) -> &ShardFacts;
+
+    /// Its steps, in groups.
+    fn groups(&self) -> &[StepGroup<Self::Action>];
+}
+
+/// The planned steps of a shard, without anything that guards do not need.
+#[derive(Debug)]
+pub struct Proposal<A = ()> {
+    /// The key of the shard.
+    pub key: ShardKey,
+    /// The facts about the shard.
+    pub facts: ShardFacts,
+    /// Its steps, in groups.
+    pub groups: Vec<StepGroup<A>>,
+}
+
+impl<A> PlannedSteps for Proposal<A> {
+    type Action = A;
+
+    fn key(&self) -> &ShardKey {
+        &self.key
+    }
+
+    fn facts(&self) -> &ShardFacts {
+        &self.facts
+    }
+
+    fn groups(&self) -> &[StepGroup<A>] {
+        &self.groups
+    }
+}
+
+/// A planned shard whose steps were judged.
+pub struct JudgedShard<'p, S: PlannedSteps> {
+    shard: &'p S,
+    pub(super) groups: Vec<JudgedGroup<'p, S::Action>>,
+}
+
+impl<'p, S: PlannedSteps> JudgedShard<'p, S> {
+    /// Judges each step by itself.
+    pub(super) fn new(shard: &'p S, refusal: impl Fn(&[Change]) -> Option<Refusal>) -> Self {
+        let judged = |step: &'p Step<S::Action>| JudgedStep { step, refusal: refusal(&step.changes) };
+        let groups = shard.groups().iter().map(|group| JudgedGroup {
+            name: &group.name,
+            stage: group.stage,
+            steps: group.steps.iter().map(&judged).collect(),
+        });
+        Self { shard, groups: groups.collect() }
+    }
+
+    /// The planned shard.
+    pub fn shard(&self) -> &'p S {
+        self.shard
+    }
+
+    /// Its steps, in groups.
+    pub fn groups(&self) -> &[JudgedGroup<'p, S::Action>] {
+        &self.groups
+    }
+
+    /// All steps, in order.
+    pub fn steps(&self) -> impl Iterator<Item = &JudgedStep<'p, S::Action>> {
+        self.groups.iter().flat_map(|group| &group.steps)
+    }
+
+    /// All steps, in order.
+    pub(super) fn steps_mut(&mut self) -> impl Iterator<Item = &mut JudgedStep<'p, S::Action>> {
+        self.groups.iter_mut().flat_map(|group| &mut group.steps)
+    }
+
+    /// The changes of all steps that are not held.
+    pub(super) fn permitted_changes(&self) -> impl Iterator<Item = &'p Change> {
+        self.steps().filter_map(JudgedStep::permitted).flat_map(|step| &step.changes)
+    }
+
+    /// Holds the steps that follow a held step in its group, because they depend on it.
+    pub(super) fn hold_successors(&mut self) {
+        for group in &mut self.groups {
+            let mut before = None;
+            for step in &mut group.steps {
+                match &step.refusal {
+                    Some(refusal) => before = Some(refusal.for_successor()),
+                    None => step.refusal.clone_from(&before),
+                }
+            }
+        }
+    }
+}
+
+/// A group of judged steps.
+#[derive(Debug)]
+pub struct JudgedGroup<'p, A> {
+    name: &'p str,
+    stage: PlanStage,
+    pub(super) steps: Vec<JudgedStep<'p, A>>,
+}
+
+impl<'p, A> JudgedGroup<'p, A> {
+    /// The subject of the group, for messages.
+    pub fn name(&self) -> &'p str {
+        self.name
+    }
+
+    /// The stage in which it runs.
+    pub fn stage(&self) -> PlanStage {
+        self.stage
+    }
+
+    /// Its steps, in order.
+    pub fn steps(&self) -> &[JudgedStep<'p, A>] {
+        &self.steps
+    }
+}
+
+/// A planned step, with the refusal if it is held.
+#[derive(Debug)]
+pub struct JudgedStep<'p, A> {
+    step: &'p Step<A>,
+    refusal: Option<Refusal>,
+}
+
+impl<'p, A> JudgedStep<'p, A> {
+    /// The step, unless it is held: only a permitted step may be applied.
+    pub fn permitted(&self) -> Option<&'p Step<A>> {
+        self.refusal.is_none().then_some(self.step)
+    }
+
+    /// The reason why it is held.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        self.refusal.as_ref()
+    }
+
+    /// Its changes.
+    pub fn changes(&self) -> &'p [Change] {
+        &self.step.changes
+    }
+
+    /// Holds the step. The first refusal stays.
+    pub(super) fn hold(&mut self, refusal: Refusal) {
+        self.refusal.get_or_insert(refusal);
+    }
+}

@@ -1,0 +1,191 @@
+//! The input of a run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use qontract_access::Mode;
+use tokio::sync::watch;
+
+use crate::audit::{Audit, NoAudit};
+use crate::data::BundleReader;
+use crate::guard::{Budgets, Date, Ledger, MemoryLedger, ProtectedKinds};
+use crate::meta::{Flag, IntegrationLimits};
+use crate::options::Options;
+use crate::reconcile_loop::ShutdownSignal;
+use crate::slot::Slot;
+
+/// Timeout and concurrency limits of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct RunLimits {
+    /// Timeout of one phase of one shard; of the whole run in the function form.
+    pub phase_timeout: Duration,
+    /// Timeout of applying one step.
+    pub step_timeout: Duration,
+    /// Time that a step in progress needs to end after a shutdown request, if that is longer than usual.
+    pub shutdown_timeout: Duration,
+    /// Maximum number of shards that are processed concurrently.
+    pub max_shards: usize,
+    /// Maximum number of groups that are applied concurrently, per stage of one shard.
+    pub max_groups: usize,
+}
+
+impl Default for RunLimits {
+    fn default() -> Self {
+        let timeout = Duration::from_mins(10);
+        Self {
+            phase_timeout: timeout,
+            step_timeout: timeout,
+            shutdown_timeout: Duration::ZERO,
+            max_shards: 10,
+            max_groups: 8,
+        }
+    }
+}
+
+/// Whether changes that create an object show all of its fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bodies {
+    /// No.
+    #[default]
+    Hidden,
+    /// Yes.
+    Shown,
+}
+
+/// The input of a run.
+#[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent options that callers set by name")]
+pub struct RunRequest {
+    /// The name of the run.
+    pub run: String,
+    /// Whether the run may write to targets.
+    pub mode: Mode,
+    /// The data to reconcile.
+    pub head: Arc<dyn BundleReader>,
+    /// The data before a proposed change, if two bundles are compared.
+    pub base: Option<Arc<dyn BundleReader>>,
+    /// The integration's flags.
+    pub options: Options,
+    /// The shard slot of this process.
+    pub slot: Slot,
+    /// Whether to run only shards that the change affects.
+    pub only_affected: bool,
+    /// Whether to run the integration even if the change does not affect it.
+    pub include_unaffected: bool,
+    /// Whether a flag that selects a nonexistent shard is an error instead of a warning.
+    pub strict_selectors: bool,
+    /// Whether to enforce the allow-list of schemas.
+    pub validate_schemas: bool,
+    /// Whether to contact target addresses that are new or changed in head.
+    pub trust_head: bool,
+    /// Whether changes that create an object show all of its fields.
+    pub bodies: Bodies,
+    /// Kinds whose removal always needs an approval.
+    pub protected: ProtectedKinds,
+    /// The removal budgets.
+    pub budgets: Budgets,
+    /// The ledger in which removals are reserved.
+    pub ledger: Arc<dyn Ledger>,
+    /// The start time of the run.
+    pub now: Timestamp,
+    /// The date of the run, for approvals and for declarations that expire.
+    pub today: Date,
+    /// Timeout and concurrency limits.
+    pub limits: RunLimits,
+    /// Waits for rollouts, at most for this time; without it, rollouts are only reported.
+    pub await_rollouts: Option<Duration>,
+    /// Changes when newer data is available, which ends waiting: the next run continues with that data.
+    pub newer_data: Option<watch::Receiver<u64>>,
+    /// The shutdown signal. Once requested, reads end immediately and no further step starts; steps in
+    /// progress are finished, or abandoned when the shutdown is forced.
+    pub shutdown: ShutdownSignal,
+    /// Receives every write as it happens.
+    pub audit: Arc<dyn Audit>,
+}
+
+impl RunLimits {
+    /// Limits the number of concurrent shards, and the concurrent groups of one shard to the same number.
+    #[must_use]
+    pub fn with_concurrency(self, shards: usize) -> Self {
+        let shards = shards.max(1);
+        Self { max_shards: shards, max_groups: self.max_groups.min(shards), ..self }
+    }
+}
+
+impl RunLimits {
+    /// These limits, with those that the integration sets for itself. The number of concurrent shards is only
+    /// ever lowered.
+    #[must_use]
+    pub fn for_integration(self, own: &IntegrationLimits) -> Self {
+        let IntegrationLimits { phase_timeout, step_timeout, max_shards, shutdown_timeout } = *own;
+        let limits = Self {
+            phase_timeout: phase_timeout.unwrap_or(self.phase_timeout),
+            step_timeout: step_timeout.unwrap_or(self.step_timeout),
+            shutdown_timeout: shutdown_timeout.unwrap_or(self.shutdown_timeout),
+            ..self
+        };
+        match max_shards {
+            Some(width) if width < limits.max_shards => limits.with_concurrency(width),
+            Some(_) | None => limits,
+        }
+    }
+}
+
+impl RunRequest {
+    /// Sets the integration's options, and the shard concurrency if an option names it.
+    pub fn set_options(&mut self, options: Options, flags: &[Flag]) {
+        if let Some(concurrency) = options.concurrency(flags) {
+            self.limits = self.limits.with_concurrency(concurrency);
+        }
+        self.options = options;
+    }
+
+    /// A run on `head`, with defaults for all other fields. Protected kinds have no default, so that no
+    /// caller can forget them.
+    pub fn new(
+        run: impl Into<String>,
+        mode: Mode,
+        head: Arc<dyn BundleReader>,
+        today: Date,
+        protected: ProtectedKinds,
+    ) -> Self {
+        Self {
+            run: run.into(),
+            mode,
+            head,
+            base: None,
+            options: Options::default(),
+            slot: Slot::default(),
+            only_affected: true,
+            include_unaffected: false,
+            strict_selectors: false,
+            validate_schemas: true,
+            trust_head: false,
+            bodies: Bodies::default(),
+            protected,
+            budgets: Budgets::default(),
+            ledger: Arc::new(MemoryLedger::default()),
+            now: today.to_zoned(TimeZone::UTC).map_or(Timestamp::UNIX_EPOCH, |start| start.timestamp()),
+            today,
+            limits: RunLimits::default(),
+            await_rollouts: None,
+            newer_data: None,
+            shutdown: ShutdownSignal::never(),
+            audit: Arc::new(NoAudit),
+        }
+    }
+
+    /// The time of the run this long after its start. It follows the monotonic clock, so that a step of the
+    /// system clock does not affect a run.
+    pub(crate) fn time_after(&self, elapsed: Duration) -> Timestamp {
+        self.now.checked_add(elapsed).unwrap_or(self.now)
+    }
+
+    /// Whether this is a dry run of a proposed change, in which addresses and secrets that only head names
+    /// are not used.
+    pub(crate) fn distrusts_head(&self) -> bool {
+        self.mode == Mode::DryRun && self.base.is_some() && !self.trust_head
+    }
+}
