@@ -1,6 +1,7 @@
 //! The operator's configuration, `config.toml`: the keys of qontract-reconcile, and additional ones.
 
 pub mod environment;
+mod foreign;
 pub mod keys;
 mod location;
 pub mod ownership;
@@ -23,6 +24,7 @@ use qontract_runtime::process::Program;
 use serde::Deserialize;
 
 pub use environment::variable;
+pub use foreign::ForeignTable;
 pub use location::{ConfigLocation, IgnoreReason, IgnoredFile};
 pub use read::ConfigError;
 pub use usage::UsageError;
@@ -39,6 +41,9 @@ pub struct Config {
     /// Process integrations, by name.
     #[serde(default)]
     pub integrations: BTreeMap<String, ProgramTable>,
+    /// Existing commands that are run as integrations, by name.
+    #[serde(default)]
+    pub foreign: BTreeMap<String, ForeignTable>,
     /// Limits on removals without approval.
     #[serde(default)]
     pub guards: GuardsTable,
@@ -417,5 +422,6 @@ impl Config {
         for path in paths.chain(self.sandbox.iter_mut().map(|sandbox| &mut sandbox.directory)) {
             *path = folder.join(&*path);
         }
+        self.foreign.values_mut().for_each(|command| command.resolve(folder));
     }
 }

@@ -9,7 +9,7 @@ use qontract_report::text::{self, PlanDetail};
 use qontract_report::{
     ChangeAction, DisabledShards, FieldAction, IntegrationReport, Location, PlanReport, ReportStatus,
     ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo, RunMode, Totals,
-    UnaffectedIntegration,
+    UnaffectedIntegration, UncheckedIntegration,
 };
 use qontract_runtime::record::{BundleRecord, ChangeRecord, LocatedText, RecordedState};
 use qontract_runtime::{ChangeKind, DiffEntry, FieldChange, RunEnd, RunRecord, SkipKind, StepResult};
@@ -58,9 +58,18 @@ pub fn add(report: &mut PlanReport, record: &RunRecord) {
     if record.ended == RunEnd::EarlyExit {
         let reason = record.decisions.first().map(|one| one.text.clone()).unwrap_or_default();
         report.add_unaffected(UnaffectedIntegration { integration: record.integration.clone(), reason });
-    } else {
-        report.add(integration(record));
+        return;
     }
+    if record.ended == RunEnd::NotKnown {
+        report.unchecked.push(UncheckedIntegration {
+            integration: record.integration.clone(),
+            reason: format!(
+                "plan not known: the command ended with exit code 0; `qontract runs show {}` shows its output",
+                record.run
+            ),
+        });
+    }
+    report.add(integration(record));
 }
 
 /// The report of one integration.
@@ -93,6 +102,10 @@ pub fn integration(record: &RunRecord) -> IntegrationReport {
             notes.push(orphan_note(key, record));
         }
         notes.extend(shard.notes.iter().cloned());
+        notes.extend(shard.hints.iter().map(|hint| match hint.places.first() {
+            Some(place) => format!("{} ({place})", hint.text),
+            None => hint.text.clone(),
+        }));
     }
     let errors = distinct_errors(record);
     notes.extend(record.warnings.iter().map(|warning| format!("warning: {warning}")));
@@ -148,6 +161,7 @@ pub fn unstarted(name: &str, error: &anyhow::Error) -> IntegrationReport {
 fn status(record: &RunRecord, totals: &Totals) -> ReportStatus {
     match record.ended {
         RunEnd::Waiting => return ReportStatus::Waiting,
+        RunEnd::NotKnown => return ReportStatus::NotKnown,
         RunEnd::Degraded if record.mode == Mode::Real || totals.changes() == 0 => {
             return ReportStatus::Degraded;
         }

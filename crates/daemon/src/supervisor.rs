@@ -243,10 +243,13 @@ impl Supervisor {
             remaining = again;
         }
         let records: Vec<RunRecord> = std::mem::take(&mut *planned.lock()).into_values().collect();
-        let has_changes = |record: &RunRecord| record.shards.values().any(|shard| !shard.changes.is_empty());
-        let exit = match worst.is_success() && records.iter().any(has_changes) {
-            true => Exit::Changes,
-            false => Exit::Run(worst),
+        let has_changes = |record: &RunRecord| {
+            record.ended == RunEnd::NotKnown || record.shards.values().any(|shard| !shard.changes.is_empty())
+        };
+        let exit = if worst.is_success() && records.iter().any(has_changes) {
+            Exit::Changes
+        } else {
+            Exit::Run(worst)
         };
         Ok((exit, Some(records)))
     }

@@ -37,6 +37,7 @@ pub struct Targets {
     promtool: Promtool,
     /// The sandbox directory, if there is one.
     sandbox: Option<PathBuf>,
+    mode: Mode,
     /// Log for the stderr of process integrations.
     stderr_log: Option<Arc<dyn StderrLog>>,
 }
@@ -76,7 +77,7 @@ impl Targets {
         let sandbox =
             folder.map(std::path::absolute).transpose().context("the working directory does not exist")?;
         let lookups = Arc::new(external_lookups(config, secrets, mode)?);
-        Ok(Self { kubernetes, lookups, promtool, sandbox, stderr_log: None })
+        Ok(Self { kubernetes, lookups, promtool, sandbox, mode, stderr_log: None })
     }
 
     /// Logs the stderr of process integrations to this log.
@@ -91,6 +92,16 @@ impl Targets {
         Program { sandbox: self.sandbox.clone(), stderr_log: self.stderr_log.clone(), ..program }
     }
 
+    /// Whether runs may change the targets.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Log for the output of programs.
+    pub fn program_log(&self) -> Option<Arc<dyn StderrLog>> {
+        self.stderr_log.clone()
+    }
+
     /// Whether the target is a sandbox.
     pub fn is_sandbox(&self) -> bool {
         self.sandbox.is_some()
@@ -100,7 +111,14 @@ impl Targets {
     pub fn of(kubernetes: Arc<dyn Kubernetes>, promtool: Promtool, repo: &Path) -> anyhow::Result<Self> {
         let secrets = Arc::new(ConfigSecrets::new(sandbox_secrets(Path::new("nowhere"), Some(repo))?));
         let lookups = Arc::new(ExternalLookups::secrets(secrets));
-        Ok(Self { kubernetes: Some(kubernetes), lookups, promtool, sandbox: None, stderr_log: None })
+        Ok(Self {
+            kubernetes: Some(kubernetes),
+            lookups,
+            promtool,
+            sandbox: None,
+            mode: Mode::DryRun,
+            stderr_log: None,
+        })
     }
 
     /// Targets of commands that only read data: every use is an error.
@@ -109,7 +127,14 @@ impl Targets {
         let (secrets, promtool) =
             (Arc::new(ConfigSecrets::new(toml::Table::new())), Promtool::new(Err(unused)));
         let lookups = Arc::new(ExternalLookups::secrets(secrets));
-        Self { kubernetes: Some(Arc::new(NoClusters)), lookups, promtool, sandbox: None, stderr_log: None }
+        Self {
+            kubernetes: Some(Arc::new(NoClusters)),
+            lookups,
+            promtool,
+            sandbox: None,
+            mode: Mode::DryRun,
+            stderr_log: None,
+        }
     }
 
     /// The program that checks Prometheus rules. If it is missing, its use fails.

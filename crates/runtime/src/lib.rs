@@ -14,6 +14,7 @@ mod declared_cache;
 pub mod definition;
 mod fault;
 mod field_diff;
+pub mod foreign;
 mod function;
 pub mod guard;
 mod integration;
@@ -65,11 +66,12 @@ pub use integration::Integration;
 pub use key::{CALLER_DIMENSION, Scope, ShardKey};
 pub use options::{Options, UnmatchedSelector};
 pub use outcome::{
-    Decision, NextRun, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipKind, SkipReason,
+    Decision, NextRun, PinnedBundle, PlanKnowledge, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipKind,
+    SkipReason,
 };
 pub use plan::{
-    Change, ChangeKind, Degradation, FieldLoss, HeldPlanChange, Hold, ObjectKey, Plan, PlanStage, Rollout,
-    RolloutProgress, Step, StepGroup, StepResult, Wait,
+    Change, ChangeKind, Degradation, FieldLoss, HeldPlanChange, Hold, ObjectKey, Plan, PlanHint, PlanStage,
+    Rollout, RolloutProgress, Step, StepGroup, StepResult, Wait,
 };
 pub use record::{LineResolvers, RunRecord, RunTiming};
 pub use round_cache::RoundCache;

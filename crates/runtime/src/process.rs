@@ -37,6 +37,9 @@ use flags::flag_name_error;
 use phase::ProgramPhase;
 use response_memory::MemoryReservation;
 
+pub(crate) use exchange::{CancelOnDrop, Cancellation};
+pub(crate) use program::is_secret_name;
+
 pub use declaration::{LocatedShard, ProgramDeclaration, ProgramShard, ShardFault};
 pub use flags::is_reserved;
 pub use program::{Program, SANDBOX_VARIABLE, StderrLog};

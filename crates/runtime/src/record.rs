@@ -183,6 +183,12 @@ pub struct ShardRecord {
     /// Objects that do not work as declared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub degraded: Vec<LocatedText>,
+    /// Remarks about the data.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<LocatedText>,
+    /// The last lines of the output of a foreign command, redacted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub output: Vec<String>,
     /// Notes; none of them is a failure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -371,6 +377,7 @@ impl ShardRecord {
             places: place.iter().map(line).collect(),
         };
         let waits = shard.waits.iter().map(|wait| located(&wait.text, &wait.place));
+        let hints = shard.hints.iter().map(|hint| located(&hint.text, &hint.place));
         let degraded = shard.degraded.iter().map(|degraded| located(&degraded.text, &degraded.place));
         let rollouts =
             shard.rollouts.iter().map(|Rollout { object, progress: _, text, place }| RolloutRecord {
@@ -391,6 +398,8 @@ impl ShardRecord {
             waits: waits.collect(),
             rollouts: rollouts.collect(),
             degraded: degraded.collect(),
+            hints: hints.collect(),
+            output: shard.output.clone(),
             notes: shard.notes.clone(),
             not_planned: shard.not_planned,
             faults: shard.faults.iter().map(|fault| fault_record(fault, lines.faults)).collect(),

@@ -172,6 +172,9 @@ async fn execute(
             shard.faults.extend(ran.err().filter(|fault| !fault.is_interrupted));
             outcome.shards.insert(ShardKey::default(), shard);
         }
+        IntegrationForm::Foreign(foreign) => {
+            outcome.shards.insert(ShardKey::default(), foreign.run(request).await);
+        }
     }
     approvals::report_approvals(&guard, request, outcome);
     Ok(())

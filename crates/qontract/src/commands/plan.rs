@@ -140,12 +140,21 @@ pub fn run(arguments: &PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
     Ok(stopper.interruption().map_or_else(|| exit(&report), Exit::Signal))
 }
 
+/// Whether the changes of an integration are not known.
+fn has_unknown(report: &PlanReport) -> bool {
+    report.integrations.iter().any(|one| one.status == ReportStatus::NotKnown)
+}
+
 /// The exit code of a dry run with this report.
 pub fn exit(report: &PlanReport) -> Exit {
     match report.status {
-        ReportStatus::Changes => Exit::Changes,
+        ReportStatus::Changes | ReportStatus::NotKnown => Exit::Changes,
         // The status of another integration hides that there are changes.
-        ReportStatus::Degraded | ReportStatus::Waiting if report.totals.changes() > 0 => Exit::Changes,
+        ReportStatus::Degraded | ReportStatus::Waiting
+            if report.totals.changes() > 0 || has_unknown(report) =>
+        {
+            Exit::Changes
+        }
         ReportStatus::Unchanged | ReportStatus::Degraded | ReportStatus::Waiting => Exit::Ok,
         ReportStatus::Held | ReportStatus::Failed | ReportStatus::Invalid => Exit::Failure,
     }

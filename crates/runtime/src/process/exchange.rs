@@ -57,7 +57,7 @@ impl Drop for CancelOnDrop {
 }
 
 impl Cancellation {
-    fn is_cancelled(&self) -> bool {
+    pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }

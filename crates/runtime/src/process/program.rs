@@ -121,7 +121,7 @@ impl Program {
 }
 
 /// Whether the name of a variable suggests a secret.
-pub(super) fn is_secret_name(name: &str) -> bool {
+pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_uppercase();
     SECRET_NAMES.iter().any(|part| name.contains(part))
 }

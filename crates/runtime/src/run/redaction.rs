@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::fault::Fault;
 use crate::field_diff::{DiffEntry, FieldDiff};
 use crate::key::Scope;
-use crate::plan::{Change, Degradation, HeldPlanChange, ObjectKey, Plan, Rollout, Wait};
+use crate::plan::{Change, Degradation, HeldPlanChange, ObjectKey, Plan, PlanHint, Rollout, Wait};
 use crate::truncation;
 
 /// Redacts the reports of one shard.
@@ -154,6 +154,12 @@ impl ShardRedactor {
     pub fn rollout(&self, rollout: Rollout) -> Rollout {
         let Rollout { object, progress, text, place } = rollout;
         Rollout { object: self.object(object), progress, text: self.text(text), place }
+    }
+
+    /// Redacts a remark.
+    pub fn hint(&self, hint: PlanHint) -> PlanHint {
+        let PlanHint { text, place } = hint;
+        PlanHint { text: self.text(text), place }
     }
 
     /// Redacts a degradation.
