@@ -158,8 +158,10 @@ mod tests {
 
     /// A shell that runs a script, and the stdout that it shares with everything it starts.
     fn shell(script: &str) -> (ProcessGroup, ChildStdout) {
-        let mut group =
-            ProcessGroup::start(Command::new("sh").args(["-c", script]).stdout(Stdio::piped())).unwrap();
+        // In a background job of a shell, `SIGINT` is ignored, and a shell does not trap it.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT", "sh", "-c", script]).stdout(Stdio::piped());
+        let mut group = ProcessGroup::start(&mut command).unwrap();
         let stdout = group.take_pipes().1.unwrap();
         (group, stdout)
     }

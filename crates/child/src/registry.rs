@@ -341,14 +341,15 @@ mod tests {
     const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
     fn sleeper() -> Command {
-        let mut command = Command::new("sleep");
-        command.arg("600");
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT", "sleep", "600"]);
         command
     }
 
     fn shell(script: &str) -> Command {
-        let mut command = Command::new("sh");
-        command.args(["-c", script]).stdout(Stdio::piped());
+        // In a background job of a shell, `SIGINT` is ignored, and a shell does not trap it.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT", "sh", "-c", script]).stdout(Stdio::piped());
         command
     }
 

@@ -200,6 +200,8 @@ async fn an_exit_code_is_a_failure_with_the_end_of_the_output() {
 #[tokio::test]
 async fn a_command_that_takes_too_long_is_interrupted() {
     let mut fixture = Fixture::new("trap 'echo > $OUT/saved; exit' INT; echo; while :; do sleep 0.01; done");
+    // In a background job of a shell, `SIGINT` is ignored, and a shell does not trap it.
+    fixture.command.command.splice(0..0, ["env", "--default-signal=INT"].map(str::to_owned));
     fixture.command.deadline = Duration::from_secs(1);
     let outcome = fixture.run().await;
     assert_eq!(outcome.ended, RunEnd::Transient);

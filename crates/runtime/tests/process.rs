@@ -403,7 +403,9 @@ async fn a_program_saves_its_state_when_it_is_interrupted_at_its_deadline() {
         apply) trap 'echo saved > $OUT/state; exit' INT; while :; do sleep 0.01; done ;;
         esac"
     ));
-    let program = Program { deadline: Duration::from_secs(2), shutdown: Some(AMPLE), ..stage.program() };
+    let mut program = Program { deadline: Duration::from_secs(2), shutdown: Some(AMPLE), ..stage.program() };
+    // In a background job of a shell, `SIGINT` is ignored, and a shell does not trap it.
+    program.command.splice(0..0, ["env", "--default-signal=INT"].map(str::to_owned));
     let process = ProcessIntegration::describe("try", program).expect("it describes itself");
     let limits = process.meta().limits;
     assert!(limits.shutdown_timeout.is_some_and(|timeout| timeout > AMPLE), "{limits:?}");
