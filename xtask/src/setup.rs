@@ -21,7 +21,7 @@ pub use kubernetes::{Kubernetes, binaries as kubernetes_binaries};
 pub use npm::{APOLLO, GRAPHQL_JS};
 pub use promtool::Promtool;
 pub use provision::Provision;
-pub use python::Python;
+pub use python::{PEER, PYTHON};
 pub use rusty_vault::RustyVault;
 
 use crate::console;
@@ -30,8 +30,8 @@ use anyhow::{Context as _, Result};
 use std::fs::{self, File, TryLockError};
 
 /// The tools that `cargo xtask test` needs.
-pub const FOR_TESTS: [&dyn Provision; 8] =
-    [&Python, &NEXTEST, &Promtool, &Chromium, &RustyVault, &GRAPHQL_JS, &Kubernetes, &DENY];
+pub const FOR_TESTS: [&dyn Provision; 9] =
+    [&PYTHON, &PEER, &NEXTEST, &Promtool, &Chromium, &RustyVault, &GRAPHQL_JS, &Kubernetes, &DENY];
 
 /// The tools that `cargo xtask dist` needs.
 pub const FOR_RELEASES: [&dyn Provision; 2] = [&cargo_tool::AUDITABLE, &cargo_tool::AUDITABLE2CDX];

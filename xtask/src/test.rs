@@ -81,11 +81,11 @@ fn select_steps(arguments: &TestArgs) -> Vec<TestStep> {
 fn required_provisions(steps: &[TestStep], arguments: &TestArgs) -> Vec<&'static dyn Provision> {
     let mut needed: Vec<&'static dyn Provision> = Vec::new();
     if steps.contains(&TestStep::Tests) || steps.contains(&TestStep::Doctests) {
-        needed.extend([&setup::Python as &dyn Provision, &setup::NEXTEST]);
+        needed.extend([&setup::PYTHON as &dyn Provision, &setup::NEXTEST]);
     }
     if steps.contains(&TestStep::Tests) {
         needed.extend([&setup::Promtool as &dyn Provision, &setup::Chromium]);
-        needed.extend([&setup::RustyVault as &dyn Provision, &setup::GRAPHQL_JS]);
+        needed.extend([&setup::RustyVault as &dyn Provision, &setup::GRAPHQL_JS, &setup::PEER]);
     }
     if steps.contains(&TestStep::Tests) && !arguments.without_kube {
         needed.push(&setup::Kubernetes);

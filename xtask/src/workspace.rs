@@ -44,6 +44,7 @@ impl Workspace {
         let line = self.cache.cargo(words).folder(&self.root);
         let line = line
             .env("QONTRACT_PYTHON", self.cache.python())
+            .env("QONTRACT_PEER_PYTHON", self.cache.peer_python())
             .env("QONTRACT_RVAULT", self.cache.rusty_vault())
             .env("QONTRACT_PROMTOOL", self.cache.promtool())
             .env("QONTRACT_CHROMIUM", self.cache.chromium())
@@ -71,6 +72,11 @@ impl ToolCache {
     /// The Python interpreter with the packages of the reference implementations.
     pub fn python(&self) -> PathBuf {
         self.path("python/bin/python")
+    }
+
+    /// The Python interpreter with qontract-reconcile.
+    pub fn peer_python(&self) -> PathBuf {
+        self.path("peer/bin/python")
     }
 
     /// The `RustyVault` server, which stands in for Vault.

@@ -8,7 +8,7 @@
 
 use reqwest::{Method, Url};
 
-use crate::guard::origin;
+use crate::call::origin;
 use crate::request::Request;
 
 /// The header that names the action in the JSON protocol.

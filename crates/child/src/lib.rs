@@ -16,19 +16,20 @@ use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitSta
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 #[cfg(target_os = "linux")]
 use rustix::process::{Resource, Rlimit, prlimit};
 
 pub use pipe::DeadlineReader;
 pub use registry::{
-    GRACE_PERIOD, Purpose, adopt_orphans, enable_watchdog, is_stopping, retire_watchdog, shut_down, stop,
+    GRACE_PERIOD, GroupSettings, Purpose, adopt_orphans, enable_watchdog, is_stopping, retire_watchdog,
+    shut_down, stop,
 };
 pub use watchdog::{WATCHDOG_ARGUMENT, watch};
 
 use orphans::SweepScope;
-use registry::CHILDREN;
+use registry::{CHILDREN, EndSignal};
 
 /// Interval between two checks whether a child has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
@@ -40,18 +41,19 @@ pub struct ProcessGroup {
     /// The exit status; `None` until the child is reaped. Until then no other process can get its id or that
     /// of its group.
     status: Option<ExitStatus>,
+    grace: Duration,
 }
 
 impl ProcessGroup {
     /// Starts a program that only reads ([`Purpose::Read`]) as the first process of a new group.
     pub fn start(command: &mut Command) -> io::Result<Self> {
-        Self::start_for(command, Purpose::Read)
+        Self::start_for(command, Purpose::Read.into())
     }
 
     /// Starts a program as the first process of a new group. Fails with [`io::ErrorKind::Interrupted`] during
     /// a shutdown ([`stop`]).
-    pub fn start_for(command: &mut Command, purpose: Purpose) -> io::Result<Self> {
-        Ok(Self { child: CHILDREN.start(command, purpose)?, status: None })
+    pub fn start_for(command: &mut Command, settings: GroupSettings) -> io::Result<Self> {
+        Ok(Self { child: CHILDREN.start(command, settings)?, status: None, grace: settings.grace })
     }
 
     /// Takes stdin, stdout and stderr: those that are pipes and have not been taken yet.
@@ -103,19 +105,29 @@ impl ProcessGroup {
         Ok(())
     }
 
-    /// Sends `SIGTERM` to the group, waits for up to `grace`, and kills the remaining processes (`SIGKILL`).
-    pub fn terminate(mut self, grace: Duration) -> io::Result<()> {
-        if self.status.is_none() {
-            let _ = kill_process_group(self.pid(), Signal::TERM);
-            self.wait_until(Instant::now() + grace)?;
+    /// Ends the group within its grace period: `SIGINT`, after half of the time `SIGTERM`, and at the end
+    /// `SIGKILL`.
+    pub fn terminate(self) -> io::Result<()> {
+        let grace = self.grace;
+        self.terminate_within(grace)
+    }
+
+    /// Ends the group as [`Self::terminate`] does, with another grace period.
+    pub fn terminate_within(mut self, grace: Duration) -> io::Result<()> {
+        let began = Instant::now();
+        for (signal, until) in [(EndSignal::Interrupt, grace / 2), (EndSignal::Terminate, grace)] {
+            if self.status.is_none() {
+                signal.send(self.pid());
+                self.wait_until(began + until)?;
+            }
         }
+        // Dropping kills the group.
         Ok(())
     }
 
     /// Kills the rest of the group, reaps the child, and then ends orphans that have left the group.
     fn kill_and_reap(&mut self) -> io::Result<()> {
-        // The group may have ended already.
-        let _ = kill_process_group(self.pid(), Signal::KILL);
+        EndSignal::Kill.send(self.pid());
         let status = loop {
             match CHILDREN.reap(&mut self.child)? {
                 Some(status) => break status,
@@ -151,8 +163,10 @@ mod tests {
 
     /// A shell that runs a script, and the stdout that it shares with everything it starts.
     fn shell(script: &str) -> (ProcessGroup, ChildStdout) {
-        let mut group =
-            ProcessGroup::start(Command::new("sh").args(["-c", script]).stdout(Stdio::piped())).unwrap();
+        // In a background job of a shell, `SIGINT` is ignored, and a shell does not trap it.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT", "sh", "-c", script]).stdout(Stdio::piped());
+        let mut group = ProcessGroup::start(&mut command).unwrap();
         let stdout = group.take_pipes().1.unwrap();
         (group, stdout)
     }
@@ -213,18 +227,27 @@ mod tests {
         assert!(!status.success(), "{status}");
     }
 
-    #[test]
-    fn a_group_gets_sigterm_before_sigkill() {
-        let (group, mut stdout) = shell("trap 'echo asked; exit' TERM; echo; while :; do sleep 0.01; done");
+    /// What a script prints after its first byte, until its group has ended.
+    fn printed_at_its_end(script: &str, end: impl FnOnce(ProcessGroup) -> std::io::Result<()>) -> String {
+        let (group, mut stdout) = shell(script);
         stdout.read_exact(&mut [0]).unwrap();
-        group.terminate(Duration::from_mins(1)).unwrap();
+        end(group).unwrap();
         let mut text = String::new();
         stdout.read_to_string(&mut text).unwrap();
-        assert_eq!(text, "asked\n");
-        let (group, mut stdout) = shell("trap '' TERM; sleep 600 & echo; wait");
-        stdout.read_exact(&mut [0]).unwrap();
-        group.terminate(Duration::from_millis(20)).unwrap();
-        all_are_gone(stdout);
+        text
+    }
+
+    #[test]
+    fn a_group_is_asked_to_end_before_it_is_killed() {
+        let endless = "echo; while :; do sleep 0.01; done";
+        let saving = format!("trap 'echo saved; exit' INT; {endless}");
+        let long = Duration::from_mins(1);
+        assert_eq!(printed_at_its_end(&saving, |group| group.terminate_within(long)), "saved\n");
+        let old = format!("trap '' INT; trap 'echo ended; exit' TERM; {endless}");
+        assert_eq!(printed_at_its_end(&old, ProcessGroup::terminate), "ended\n", "`SIGTERM` follows");
+        let deaf = "trap '' INT TERM; sleep 600 & echo; wait";
+        let short = Duration::from_millis(20);
+        assert_eq!(printed_at_its_end(deaf, |group| group.terminate_within(short)), "");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::POLL_INTERVAL;
 use crate::orphans::{Adoption, RunningGroup, SweepFilter, SweepResult, SweepScope};
 use crate::watchdog::Watchdog;
 
-/// Time between `SIGTERM` and `SIGKILL` for a group.
+/// Time that a group has to end after `SIGINT`, unless it was started with another one.
 pub const GRACE_PERIOD: Duration = Duration::from_secs(2);
 
 /// Time that a sweep waits for killed orphans to end.
@@ -30,8 +30,63 @@ const SWEEP_TIMEOUT: Duration = Duration::from_secs(1);
 pub enum Purpose {
     /// The child only reads: a shutdown ends it at once.
     Read,
+    /// The child may change something, and ends in good order when it gets `SIGINT`: a shutdown sends it at
+    /// once, and the child has its grace period to end.
+    InterruptibleWrite,
     /// The child changes something: a shutdown lets it finish, unless the shutdown is forced.
     Write,
+}
+
+/// How a group ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupSettings {
+    /// Decides when a shutdown ends it.
+    pub purpose: Purpose,
+    /// Time between `SIGINT` and `SIGKILL`.
+    pub grace: Duration,
+}
+
+impl From<Purpose> for GroupSettings {
+    fn from(purpose: Purpose) -> Self {
+        Self { purpose, grace: GRACE_PERIOD }
+    }
+}
+
+/// The signals that end a group, in the order in which they are sent.
+///
+/// `SIGTERM` is for programs that do not handle `SIGINT`, such as the background processes of a shell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EndSignal {
+    /// `SIGINT`, at once.
+    Interrupt,
+    /// `SIGTERM`, after half of the grace period.
+    Terminate,
+    /// `SIGKILL`, at the end of the grace period.
+    Kill,
+}
+
+impl EndSignal {
+    /// The last signal that is due after this time.
+    pub fn after(elapsed: Duration, grace: Duration) -> Self {
+        if elapsed >= grace {
+            Self::Kill
+        } else if elapsed >= grace / 2 {
+            Self::Terminate
+        } else {
+            Self::Interrupt
+        }
+    }
+
+    /// Sends the signal to a group.
+    pub fn send(self, group: Pid) {
+        let signal = match self {
+            Self::Interrupt => Signal::INT,
+            Self::Terminate => Signal::TERM,
+            Self::Kill => Signal::KILL,
+        };
+        // A group whose processes have all ended needs no signal.
+        let _ = kill_process_group(group, signal);
+    }
 }
 
 /// The children of this process.
@@ -55,7 +110,9 @@ struct ChildRegistry {
 }
 
 struct GroupEntry {
-    purpose: Purpose,
+    settings: GroupSettings,
+    /// The last signal that a shutdown sent.
+    sent: Option<EndSignal>,
     /// The start time of the first process, in clock ticks since boot; 0 if it is unknown.
     started: u64,
 }
@@ -63,15 +120,29 @@ struct GroupEntry {
 impl ChildRegistry {
     /// The groups whose purpose is at most `purpose`.
     fn up_to(&self, purpose: Purpose) -> Vec<Pid> {
-        let chosen = self.groups.iter().filter(|(_, entry)| entry.purpose <= purpose);
+        let chosen = self.groups.iter().filter(|(_, entry)| entry.settings.purpose <= purpose);
         chosen.filter_map(|(group, _)| Pid::from_raw(*group)).collect()
     }
 
-    fn signal(&self, purpose: Purpose, signal: Signal) {
-        for group in self.up_to(purpose) {
-            // A group whose processes have all ended needs no signal.
-            let _ = kill_process_group(group, signal);
+    /// Sends the groups up to this purpose the signals that are due after `elapsed`. Returns whether a group
+    /// is left that has not ended and has not been killed.
+    fn send_due(&mut self, purpose: Purpose, elapsed: Duration, max_grace: Duration) -> bool {
+        let mut is_pending = false;
+        for (id, entry) in self.groups.iter_mut().filter(|(_, entry)| entry.settings.purpose <= purpose) {
+            let Some(group) = Pid::from_raw(*id) else { continue };
+            // The rest of a group whose first process has ended is killed.
+            let due = if has_ended(group) {
+                EndSignal::Kill
+            } else {
+                EndSignal::after(elapsed, entry.settings.grace.min(max_grace))
+            };
+            if entry.sent < Some(due) {
+                entry.sent = Some(due);
+                due.send(group);
+            }
+            is_pending |= due < EndSignal::Kill;
         }
+        is_pending
     }
 
     /// Kills and reaps the current orphans.
@@ -112,22 +183,23 @@ impl Children {
     ///
     /// The lock is held from the check to the registration: a shutdown ends this group or prevents it, and a
     /// sweep never takes it for an orphan.
-    pub(crate) fn start(&self, command: &mut Command, purpose: Purpose) -> io::Result<Child> {
+    pub(crate) fn start(&self, command: &mut Command, settings: GroupSettings) -> io::Result<Child> {
         let mut registry = self.lock();
-        if is_stopped(registry.stopping, purpose) {
+        if is_stopped(registry.stopping, settings.purpose) {
             return Err(io::Error::new(io::ErrorKind::Interrupted, "shutting down"));
         }
         if registry.adopts_orphans && registry.adoption.is_none() {
             registry.adoption = Adoption::begin();
         }
-        let groups = registry.up_to(Purpose::Write);
+        let groups = registry.groups.iter();
+        let groups = groups.map(|(id, entry)| (*id, entry.settings.grace)).collect();
         // The watchdog starts before the first child.
         registry.watchdog.ensure(&groups);
         let child = command.process_group(0).spawn()?;
         let group = Pid::from_child(&child);
         let started = registry.adoption.as_ref().map_or(0, |_| Adoption::start_time(group));
-        registry.groups.insert(group.as_raw_nonzero().get(), GroupEntry { purpose, started });
-        registry.watchdog.add(group);
+        registry.groups.insert(group.as_raw_nonzero().get(), GroupEntry { settings, sent: None, started });
+        registry.watchdog.add(group, settings.grace);
         Ok(child)
     }
 
@@ -149,18 +221,18 @@ impl Children {
         is_stopped(self.lock().stopping, purpose)
     }
 
-    pub(crate) fn stop(&self, purpose: Purpose, grace: Duration) {
-        let deadline = Instant::now() + grace;
+    /// Ends all groups up to a purpose, each within its grace period or `max_grace`, whichever is shorter.
+    pub(crate) fn stop(&self, purpose: Purpose, max_grace: Duration) {
+        let began = Instant::now();
         {
             let Some(mut registry) = self.lock_within(GRACE_PERIOD) else { return };
             registry.stopping = registry.stopping.max(Some(purpose));
-            registry.signal(purpose, Signal::TERM);
+            registry.send_due(purpose, Duration::ZERO, max_grace);
         }
         // From here on there are no new groups of this purpose.
-        while !self.have_ended(purpose) && Instant::now() < deadline {
+        while self.lock().send_due(purpose, began.elapsed(), max_grace) {
             thread::sleep(POLL_INTERVAL);
         }
-        self.lock().signal(purpose, Signal::KILL);
     }
 
     fn have_ended(&self, purpose: Purpose) -> bool {
@@ -229,16 +301,17 @@ pub fn is_stopping(purpose: Purpose) -> bool {
     CHILDREN.is_stopping(purpose)
 }
 
-/// Ends all groups whose purpose is at most `purpose`, and prevents new ones: sends `SIGTERM`, waits up to
-/// [`GRACE_PERIOD`], and kills the rest.
+/// Ends all groups whose purpose is at most `purpose`, and prevents new ones: sends `SIGINT`, after half of
+/// the group's grace period `SIGTERM`, and at its end `SIGKILL`.
 ///
-/// Stopping [`Purpose::Write`] stops [`Purpose::Read`] as well. Blocks until all are killed; their owners
-/// reap them.
+/// Stopping [`Purpose::Write`] stops the others as well. Blocks until all have ended or are killed; their
+/// owners reap them.
 pub fn stop(purpose: Purpose) {
-    CHILDREN.stop(purpose, GRACE_PERIOD);
+    CHILDREN.stop(purpose, Duration::MAX);
 }
 
-/// Ends every child before this process exits: all groups, and processes that have left their group.
+/// Ends every child before this process exits: all groups, within [`GRACE_PERIOD`], and processes that have
+/// left their group.
 pub fn shut_down() {
     CHILDREN.shut_down(GRACE_PERIOD);
 }
@@ -256,11 +329,11 @@ fn has_ended(group: Pid) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Children, GroupEntry, Purpose, has_ended, is_stopped};
+    use super::{Children, EndSignal, GroupEntry, GroupSettings, Purpose, has_ended, is_stopped};
     use rustix::process::Pid;
-    use std::io;
+    use std::io::{self, Read as _};
     use std::os::unix::process::CommandExt as _;
-    use std::process::{Child, Command};
+    use std::process::{Child, Command, ExitStatus, Stdio};
     use std::sync::mpsc;
     use std::thread;
     use std::time::{Duration, Instant};
@@ -268,18 +341,36 @@ mod tests {
     const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
     fn sleeper() -> Command {
-        let mut command = Command::new("sleep");
-        command.arg("600");
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT", "sleep", "600"]);
         command
     }
 
-    /// Waits until a child has ended, and reaps it.
+    fn shell(script: &str) -> Command {
+        // In a background job of a shell, `SIGINT` is ignored, and a shell does not trap it.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT", "sh", "-c", script]).stdout(Stdio::piped());
+        command
+    }
+
+    /// A child that has printed its first byte.
+    fn started(children: &Children, command: &mut Command, settings: GroupSettings) -> Child {
+        let mut child = children.start(command, settings).unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        child
+    }
+
+    /// Waits until a child has ended, and reaps it; the signal that ended it.
     fn reap(children: &Children, child: &mut Child) -> Option<i32> {
         use std::os::unix::process::ExitStatusExt as _;
+        reap_status(children, child).signal()
+    }
+
+    fn reap_status(children: &Children, child: &mut Child) -> ExitStatus {
         let deadline = Instant::now() + TEST_TIMEOUT;
         loop {
             if let Some(status) = children.reap(child).unwrap() {
-                return status.signal();
+                return status;
             }
             assert!(Instant::now() < deadline, "the child has not ended");
             thread::yield_now();
@@ -288,26 +379,59 @@ mod tests {
 
     #[test]
     fn a_shutdown_stops_readers_first() {
-        let check = |stopping, expect: [bool; 2]| {
-            assert_eq!([Purpose::Read, Purpose::Write].map(|one| is_stopped(stopping, one)), expect);
+        let all = [Purpose::Read, Purpose::InterruptibleWrite, Purpose::Write];
+        let check = |stopping, expect: [bool; 3]| {
+            assert_eq!(all.map(|one| is_stopped(stopping, one)), expect);
         };
-        check(None, [false, false]);
-        check(Some(Purpose::Read), [true, false]);
-        check(Some(Purpose::Write), [true, true]);
+        check(None, [false, false, false]);
+        check(Some(Purpose::Read), [true, false, false]);
+        check(Some(Purpose::InterruptibleWrite), [true, true, false]);
+        check(Some(Purpose::Write), [true, true, true]);
+    }
+
+    #[test]
+    fn signals_become_stronger_during_the_grace_period() {
+        let grace = Duration::from_secs(10);
+        let check = |seconds, expect| {
+            assert_eq!(EndSignal::after(Duration::from_secs(seconds), grace), expect, "{seconds} s");
+        };
+        check(0, EndSignal::Interrupt);
+        check(4, EndSignal::Interrupt);
+        check(5, EndSignal::Terminate);
+        check(9, EndSignal::Terminate);
+        check(10, EndSignal::Kill);
+        assert_eq!(EndSignal::after(Duration::ZERO, Duration::ZERO), EndSignal::Kill);
+    }
+
+    #[test]
+    fn each_group_has_its_own_grace_period() {
+        let children = Children::new();
+        let settings = |grace| GroupSettings { purpose: Purpose::InterruptibleWrite, grace };
+        let mut deaf = shell("trap '' INT TERM; echo; sleep 600");
+        let mut saving = shell("trap 'exit 7' INT; echo; while :; do sleep 0.01; done");
+        let mut deaf = started(&children, &mut deaf, settings(Duration::from_millis(20)));
+        let mut saving = started(&children, &mut saving, settings(TEST_TIMEOUT));
+        let mut writer = children.start(&mut sleeper(), Purpose::Write.into()).unwrap();
+        children.stop(Purpose::InterruptibleWrite, Duration::MAX);
+        assert_eq!(reap(&children, &mut deaf), Some(9));
+        assert_eq!(reap_status(&children, &mut saving).code(), Some(7));
+        assert!(children.reap(&mut writer).unwrap().is_none());
+        children.stop(Purpose::Write, Duration::ZERO);
+        assert_eq!(reap(&children, &mut writer), Some(9), "the last stop limits the grace period");
     }
 
     #[test]
     fn a_command_is_not_even_started_once_a_shutdown_ends_its_purpose() {
         let children = Children::new();
         children.stop(Purpose::Read, TEST_TIMEOUT);
-        let error = children.start(&mut Command::new("/does/not/exist"), Purpose::Read).unwrap_err();
+        let error = children.start(&mut Command::new("/does/not/exist"), Purpose::Read.into()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::Interrupted);
-        let mut writer = children.start(&mut sleeper(), Purpose::Write).unwrap();
+        let mut writer = children.start(&mut sleeper(), Purpose::Write.into()).unwrap();
         children.stop(Purpose::Read, TEST_TIMEOUT);
         assert!(children.reap(&mut writer).unwrap().is_none(), "a stop of readers spares writers");
         children.stop(Purpose::Write, TEST_TIMEOUT);
-        assert_eq!(reap(&children, &mut writer), Some(15));
-        let error = children.start(&mut Command::new("/does/not/exist"), Purpose::Write).unwrap_err();
+        assert_eq!(reap(&children, &mut writer), Some(2));
+        let error = children.start(&mut Command::new("/does/not/exist"), Purpose::Write.into()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::Interrupted);
     }
 
@@ -326,10 +450,12 @@ mod tests {
             let mut child = sleeper().process_group(0).spawn().unwrap();
             assert!(!stopping.is_finished(), "a shutdown waits for a start in progress");
             let group = Pid::from_child(&child).as_raw_nonzero().get();
-            registry.groups.insert(group, GroupEntry { purpose: Purpose::Read, started: 0 });
+            registry
+                .groups
+                .insert(group, GroupEntry { settings: Purpose::Read.into(), sent: None, started: 0 });
             drop(registry);
             stopping.join().unwrap();
-            assert_eq!(reap(&children, &mut child), Some(15));
+            assert_eq!(reap(&children, &mut child), Some(2));
         });
     }
 
@@ -345,7 +471,7 @@ mod tests {
     #[test]
     fn a_group_is_registered_until_it_is_reaped() {
         let children = Children::new();
-        let mut child = children.start(&mut Command::new("true"), Purpose::Read).unwrap();
+        let mut child = children.start(&mut Command::new("true"), Purpose::Read.into()).unwrap();
         let group = Pid::from_child(&child);
         while !has_ended(group) {
             thread::yield_now();

@@ -1,10 +1,10 @@
 //! Watchdog: a helper process that outlives this one and ends its process groups if it is killed.
 //!
 //! This process holds the write end of a pipe to the watchdog, which the kernel closes however this process
-//! ends. Until then it writes a line for each group that it starts (`+ID`) and for each that has ended
-//! (`-ID`). See `docs/adr/0030-graceful-shutdown-and-child-processes.md`.
+//! ends. Until then it writes a line for each group that it starts (`+ID GRACE`, the grace
+//! period in milliseconds) and for each that has ended (`-ID`). See `docs/adr/0030-graceful-shutdown-and-child-processes.md`.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -13,10 +13,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use rustix::process::{Pid, test_kill_process_group};
 
 use crate::POLL_INTERVAL;
-use crate::registry::GRACE_PERIOD;
+use crate::registry::EndSignal;
 
 /// The only argument of the watchdog process.
 pub const WATCHDOG_ARGUMENT: &str = "__watch-children";
@@ -55,20 +55,20 @@ impl Watchdog {
     /// Starts the watchdog if none is running, and registers `groups`, the running groups.
     ///
     /// A failure to start it is ignored: without a watchdog, children still end in every regular exit.
-    pub fn ensure(&mut self, groups: &[Pid]) {
+    pub fn ensure(&mut self, groups: &BTreeMap<i32, Duration>) {
         let is_running = self.process.as_mut().is_some_and(|process| matches!(process.try_wait(), Ok(None)));
         if !self.is_enabled || is_running {
             return;
         }
         self.process = start().ok();
-        for group in groups {
-            self.add(*group);
+        for (group, grace) in groups {
+            self.write(&added(*group, *grace));
         }
     }
 
     /// Registers a group that was started.
-    pub fn add(&mut self, group: Pid) {
-        self.write(&format!("+{}\n", group.as_raw_nonzero()));
+    pub fn add(&mut self, group: Pid, grace: Duration) {
+        self.write(&added(group.as_raw_nonzero().get(), grace));
     }
 
     /// Removes a group that has ended.
@@ -89,6 +89,11 @@ impl Watchdog {
     }
 }
 
+/// The line for a group that was started.
+fn added(group: i32, grace: Duration) -> String {
+    format!("+{group} {}\n", grace.as_millis())
+}
+
 fn start() -> io::Result<Child> {
     // The running executable, even if its file was replaced.
     let own = PathBuf::from("/proc/self/exe");
@@ -106,41 +111,40 @@ fn start() -> io::Result<Child> {
 /// Main function of the watchdog process: reads until its input ends, then ends the groups that are still
 /// registered.
 pub fn watch(input: impl Read) {
-    watch_with(input, GRACE_PERIOD);
+    end_groups(running_groups(input));
 }
 
-fn watch_with(input: impl Read, grace: Duration) {
-    let groups: Vec<Pid> = running_groups(input).into_iter().filter_map(Pid::from_raw).collect();
-    end_groups(&groups, grace);
-}
-
-/// Sends `SIGTERM` to groups, waits until all have ended or `grace` has passed, and kills the rest.
-fn end_groups(groups: &[Pid], grace: Duration) {
-    let signal = |signal| {
-        for group in groups {
-            // A group that has already ended needs no signal.
-            let _ = kill_process_group(*group, signal);
-        }
-    };
-    signal(Signal::TERM);
-    let deadline = Instant::now() + grace;
-    let has_ended = |group: &Pid| test_kill_process_group(*group).is_err();
-    while !groups.iter().all(has_ended) && Instant::now() < deadline {
+/// Ends groups, each within its grace period.
+fn end_groups(mut groups: BTreeMap<i32, Duration>) {
+    let began = Instant::now();
+    let mut sent: BTreeMap<i32, EndSignal> = BTreeMap::new();
+    while !groups.is_empty() {
+        groups.retain(|id, grace| {
+            let group = Pid::from_raw(*id).filter(|group| test_kill_process_group(*group).is_ok());
+            let Some(group) = group else { return false };
+            let due = EndSignal::after(began.elapsed(), *grace);
+            if sent.insert(*id, due) < Some(due) {
+                due.send(group);
+            }
+            due < EndSignal::Kill
+        });
         thread::sleep(POLL_INTERVAL);
     }
-    signal(Signal::KILL);
 }
 
-/// The groups that were started and have not ended when the input ends.
-fn running_groups(input: impl Read) -> BTreeSet<i32> {
-    let mut groups = BTreeSet::new();
+/// The groups that were started and have not ended when the input ends, with their grace periods.
+fn running_groups(input: impl Read) -> BTreeMap<i32, Duration> {
+    let mut groups = BTreeMap::new();
     for line in BufReader::new(input).lines().map_while(Result::ok) {
         // 0 and 1 would be our own group and every process.
         let id = |text: &str| text.parse::<i32>().ok().filter(|id| *id > 1);
-        if let Some(id) = line.strip_prefix('+').and_then(id) {
-            groups.insert(id);
-        } else if let Some(id) = line.strip_prefix('-').and_then(id) {
-            groups.remove(&id);
+        if let Some(started) = line.strip_prefix('+')
+            && let Some((group, grace)) = started.split_once(' ')
+            && let (Some(group), Ok(grace)) = (id(group), grace.parse())
+        {
+            groups.insert(group, Duration::from_millis(grace));
+        } else if let Some(group) = line.strip_prefix('-').and_then(id) {
+            groups.remove(&group);
         }
     }
     groups
@@ -148,35 +152,38 @@ fn running_groups(input: impl Read) -> BTreeSet<i32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{running_groups, watch_with};
+    use super::{running_groups, watch};
     use crate::{ProcessGroup, Purpose};
     use std::io::Read as _;
     use std::process::{Command, Stdio};
-    use std::time::Duration;
 
     #[test]
     fn groups_that_have_not_ended_are_listed() {
-        let check = |lines: &str, expect: &[i32]| {
-            assert_eq!(running_groups(lines.as_bytes()).into_iter().collect::<Vec<_>>(), expect, "{lines}");
+        let check = |lines: &str, expect: &str| {
+            let groups = running_groups(lines.as_bytes()).into_iter();
+            let groups: Vec<String> = groups.map(|(group, grace)| format!("{group} {grace:?}")).collect();
+            assert_eq!(groups.join(", "), expect, "{lines}");
         };
-        check("", &[]);
-        check("+7\n+9\n-7\n", &[9]);
-        check("+7\n-7\n+7\n", &[7]);
-        check("-7\n+2\n", &[2]);
-        check("+1\n+0\n+-5\n+x\n7\n+99999999999\n", &[]);
+        check("", "");
+        check("+7 2000\n+9 60000\n-7\n", "9 60s");
+        check("+7 5\n-7\n+7 6\n", "7 6ms");
+        check("-7\n+2 0\n", "2 0ns");
+        check("+1 5\n+0 5\n+-5 5\n+x 5\n7 5\n+8\n+8 x\n+99999999999 5\n", "");
     }
 
     #[test]
-    fn a_group_that_ignores_sigterm_is_killed_at_the_end_of_the_input() {
-        let script = "trap '' TERM; sleep 600 & echo; wait";
+    fn a_group_that_ignores_signals_is_killed_at_the_end_of_its_grace_period() {
+        let script = "trap '' INT TERM; sleep 600 & echo; wait";
         let mut command = Command::new("sh");
-        let mut group =
-            ProcessGroup::start_for(command.args(["-c", script]).stdout(Stdio::piped()), Purpose::Write)
-                .unwrap();
+        let mut group = ProcessGroup::start_for(
+            command.args(["-c", script]).stdout(Stdio::piped()),
+            Purpose::Write.into(),
+        )
+        .unwrap();
         let mut stdout = group.take_pipes().1.unwrap();
         stdout.read_exact(&mut [0]).unwrap();
-        let line = format!("+{}\n", group.pid().as_raw_nonzero());
-        watch_with(line.as_bytes(), Duration::from_millis(20));
+        let line = format!("+{} 20\n", group.pid().as_raw_nonzero());
+        watch(line.as_bytes());
         stdout.read_to_end(&mut Vec::new()).unwrap();
     }
 }

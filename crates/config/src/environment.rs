@@ -1,12 +1,34 @@
 //! Table of all environment variables. Help texts and the reference page are generated from it.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use crate::keys::{KEYS, Key};
+use crate::usage::UsageError;
 
 /// The value of an environment variable; `None` if it is unset or empty.
 pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// The variable that sets the time after which a run without progress is cancelled.
+pub const STALL_VARIABLE: &str = "QONTRACT_STALL_SECONDS";
+
+/// Minimum value of [`STALL_VARIABLE`]: a heartbeat comes every second.
+const MIN_STALL_SECONDS: u64 = 2;
+
+/// The time after which a run without progress is cancelled, if [`STALL_VARIABLE`] is set.
+pub fn stall_timeout() -> Result<Option<Duration>, UsageError> {
+    parse_stall_timeout(variable(STALL_VARIABLE).as_deref())
+}
+
+fn parse_stall_timeout(seconds: Option<&str>) -> Result<Option<Duration>, UsageError> {
+    let Some(text) = seconds else { return Ok(None) };
+    match text.parse() {
+        Ok(seconds) if seconds >= MIN_STALL_SECONDS => Ok(Some(Duration::from_secs(seconds))),
+        Ok(_) => Err(UsageError(format!("`{STALL_VARIABLE}` is less than {MIN_STALL_SECONDS}: `{text}`"))),
+        Err(_) => Err(UsageError(format!("`{STALL_VARIABLE}` is not a number of seconds: `{text}`"))),
+    }
 }
 
 /// The programs that read a variable.
@@ -98,7 +120,14 @@ pub const VARIABLES: &[Variable] = &[
         "QONTRACT_SHUTDOWN_SECONDS",
         "number of seconds",
         "20",
-        "maximum time that a shutdown waits for steps in progress",
+        "maximum time that a shutdown waits for steps in progress; without it, integrations that need longer get their own time",
+    ),
+    Variable::new(
+        ReadBy::Qontract,
+        STALL_VARIABLE,
+        "number of seconds",
+        "720",
+        "time without progress after which the run of a loop is cancelled; at least 2",
     ),
     Variable::new(
         ReadBy::Qontract,
@@ -435,6 +464,15 @@ mod tests {
         );
         assert!(!text.contains("LOAD_METHOD"));
         assert!(help(ReadBy::Server).contains("LOAD_METHOD"));
+    }
+
+    #[test]
+    fn the_stall_timeout_is_at_least_two_seconds() {
+        assert_eq!(parse_stall_timeout(None).ok().flatten(), None);
+        assert_eq!(parse_stall_timeout(Some("2")).ok().flatten(), Some(Duration::from_secs(2)));
+        for wrong in ["1", "0", "-5", "soon"] {
+            assert!(parse_stall_timeout(Some(wrong)).is_err(), "{wrong}");
+        }
     }
 
     #[test]

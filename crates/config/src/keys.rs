@@ -217,6 +217,55 @@ pub const KEYS: &[Key] = &[
         "time limit for each response of the program",
     ),
     key(
+        "integrations.*.shutdown_seconds",
+        KeyType::Number,
+        "none",
+        "time that the program needs to end when it gets `SIGINT` while it applies a step; without it, a shutdown lets it finish the step",
+    ),
+    key(
+        "foreign.*.command",
+        KeyType::Texts,
+        "",
+        "existing command that is run as an integration, such as the `run-integration` of qontract-reconcile, and its arguments",
+    ),
+    key(
+        "foreign.*.config",
+        KeyType::Text,
+        "none",
+        "configuration file of the command; it gets a copy with the address of the data",
+    ),
+    key(
+        "foreign.*.arguments",
+        KeyType::Texts,
+        "none",
+        "arguments that `run-integration` passes on to the integration",
+    ),
+    key(
+        "foreign.*.environment",
+        KeyType::Texts,
+        "none",
+        "environment variables that are passed to the command",
+    ),
+    key(
+        "foreign.*.secret_environment",
+        KeyType::Texts,
+        "none",
+        "environment variables that are passed to the command; their values are redacted in its output",
+    ),
+    key(
+        "foreign.*.real_runs",
+        KeyType::Boolean,
+        "false",
+        "whether real runs are allowed; without it, every run is a dry run",
+    ),
+    key("foreign.*.deadline_seconds", KeyType::Number, "1800", "time limit of a run of the command"),
+    key(
+        "foreign.*.shutdown_seconds",
+        KeyType::Number,
+        "60",
+        "time that the command needs to end when it gets `SIGINT`",
+    ),
+    key(
         "guards.shard_removals",
         KeyType::Number,
         "10",
@@ -349,6 +398,7 @@ mod tests {
                 "promtool",
                 "templates",
                 "integrations",
+                "foreign",
                 "guards"
             ]
         );

@@ -1,6 +1,7 @@
 //! The operator's configuration, `config.toml`: the keys of qontract-reconcile, and additional ones.
 
 pub mod environment;
+mod foreign;
 pub mod keys;
 mod located;
 mod location;
@@ -25,6 +26,7 @@ use qontract_runtime::process::Program;
 use serde::Deserialize;
 
 pub use environment::variable;
+pub use foreign::ForeignTable;
 pub use located::LocatedConfig;
 pub use location::{ConfigLocation, IgnoreReason, IgnoredFile};
 pub use read::ConfigError;
@@ -43,6 +45,9 @@ pub struct Config {
     /// Process integrations, by name.
     #[serde(default)]
     pub integrations: BTreeMap<String, ProgramTable>,
+    /// Existing commands that are run as integrations, by name.
+    #[serde(default)]
+    pub foreign: BTreeMap<String, ForeignTable>,
     /// Limits on removals without approval.
     #[serde(default)]
     pub guards: GuardsTable,
@@ -274,6 +279,8 @@ pub struct ProgramTable {
     /// Time limit of one response.
     #[serde(default = "default_deadline_seconds")]
     pub deadline_seconds: u64,
+    /// Time that the program needs to end when it gets `SIGINT` while it applies a step.
+    pub shutdown_seconds: Option<u64>,
 }
 
 fn default_deadline_seconds() -> u64 {
@@ -292,6 +299,7 @@ impl ProgramTable {
             secret_environment: values(&self.secret_environment),
             write_environment: values(&self.write_environment),
             deadline: Duration::from_secs(self.deadline_seconds),
+            shutdown: self.shutdown_seconds.map(Duration::from_secs),
             ..Program::default()
         }
     }
@@ -441,5 +449,6 @@ impl Config {
         for path in paths.chain(self.sandbox.iter_mut().map(|sandbox| &mut sandbox.directory)) {
             *path = folder.join(&*path);
         }
+        self.foreign.values_mut().for_each(|command| command.resolve(folder));
     }
 }

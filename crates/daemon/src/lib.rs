@@ -8,6 +8,7 @@ pub mod announcement;
 pub mod audit;
 pub mod clusters;
 pub mod config_check;
+pub mod data_endpoint;
 pub mod data_server;
 pub mod data_validity;
 pub mod debug_log;

@@ -9,7 +9,7 @@ use qontract_report::text::{self, PlanDetail};
 use qontract_report::{
     ChangeAction, DisabledShards, FieldAction, IntegrationReport, Location, PlanReport, ReportStatus,
     ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo, RunMode, Totals,
-    UnaffectedIntegration,
+    UnaffectedIntegration, UncheckedIntegration,
 };
 use qontract_runtime::record::{BundleRecord, ChangeRecord, LocatedText, RecordedState};
 use qontract_runtime::{
@@ -62,9 +62,18 @@ pub fn add(report: &mut PlanReport, record: &RunRecord) {
     if record.ended == RunEnd::EarlyExit {
         let reason = record.decisions.first().map(|one| one.text.clone()).unwrap_or_default();
         report.add_unaffected(UnaffectedIntegration { integration: record.integration.clone(), reason });
-    } else {
-        report.add(integration(record));
+        return;
     }
+    if record.ended == RunEnd::NotKnown {
+        report.unchecked.push(UncheckedIntegration {
+            integration: record.integration.clone(),
+            reason: format!(
+                "plan not known: the command ended with exit code 0; `qontract runs show {}` shows its output",
+                record.run
+            ),
+        });
+    }
+    report.add(integration(record));
 }
 
 /// The report of one integration.
@@ -97,6 +106,10 @@ pub fn integration(record: &RunRecord) -> IntegrationReport {
             notes.push(orphan_note(key, record));
         }
         notes.extend(shard.notes.iter().cloned());
+        notes.extend(shard.hints.iter().map(|hint| match hint.places.first() {
+            Some(place) => format!("{} ({place})", hint.text),
+            None => hint.text.clone(),
+        }));
     }
     fold_unvalidated(&mut notes);
     let errors = distinct_errors(record);
@@ -169,6 +182,7 @@ pub fn unstarted(name: &str, error: &anyhow::Error) -> IntegrationReport {
 fn status(record: &RunRecord, totals: &Totals) -> ReportStatus {
     match record.ended {
         RunEnd::Waiting => return ReportStatus::Waiting,
+        RunEnd::NotKnown => return ReportStatus::NotKnown,
         RunEnd::Degraded if record.mode == Mode::Real || totals.changes() == 0 => {
             return ReportStatus::Degraded;
         }
@@ -196,12 +210,21 @@ fn status(record: &RunRecord, totals: &Totals) -> ReportStatus {
     }
 }
 
+/// Whether the changes of an integration are not known.
+fn has_unknown(report: &PlanReport) -> bool {
+    report.integrations.iter().any(|one| one.status == ReportStatus::NotKnown)
+}
+
 /// The exit code of a dry run with this report.
 pub fn exit(report: &PlanReport) -> Exit {
     match report.status {
-        ReportStatus::Changes => Exit::Changes,
+        ReportStatus::Changes | ReportStatus::NotKnown => Exit::Changes,
         // The status of another integration hides that there are changes.
-        ReportStatus::Degraded | ReportStatus::Waiting if report.totals.changes() > 0 => Exit::Changes,
+        ReportStatus::Degraded | ReportStatus::Waiting
+            if report.totals.changes() > 0 || has_unknown(report) =>
+        {
+            Exit::Changes
+        }
         ReportStatus::Unchanged | ReportStatus::Degraded | ReportStatus::Waiting => Exit::Ok,
         ReportStatus::Held | ReportStatus::Failed | ReportStatus::Invalid => Exit::Failure,
     }

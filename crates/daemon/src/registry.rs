@@ -5,13 +5,16 @@ use std::fmt;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use qontract_config::{Config, UsageError};
+use qontract_access::Mode;
+use qontract_config::{Config, ForeignTable, UsageError};
 use qontract_diagnostics::MessageSink;
 use qontract_diagnostics::suggest::did_you_mean;
 use qontract_objects::{ManagedObjects, ObjectIntegration, ObjectProgram};
+use qontract_runtime::foreign::ForeignIntegration;
 use qontract_runtime::process::ProcessIntegration;
 use qontract_runtime::{Fault, Function, Integration, IntegrationMeta, StagedIntegration};
 
+use crate::data_endpoint::LoopbackEndpoint;
 use crate::targets::Targets;
 
 /// An integration that is compiled in.
@@ -61,19 +64,28 @@ pub struct Registry {
     entries: &'static [IntegrationEntry],
 }
 
-/// The program of a process integration would change its real target system, although a sandbox is
-/// configured.
+/// The program of an integration would use its real target system, although a sandbox is configured.
 #[derive(Debug)]
-pub struct SandboxUnsupported(String);
+pub enum SandboxUnsupported {
+    /// The program of a process integration, by its name.
+    Program(String),
+    /// The command of a foreign integration, by its name.
+    Command(String),
+}
 
 impl fmt::Display for SandboxUnsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(name) = self;
-        write!(
-            f,
-            "the program of `{name}` does not support a sandbox: it would change its real target system; \
-             a program that works on the directory `$QONTRACT_SANDBOX` responds to `describe` with `\"sandbox\": true`"
-        )
+        match self {
+            Self::Program(name) => write!(
+                f,
+                "the program of `{name}` does not support a sandbox: it would change its real target system; \
+                 a program that works on the directory `$QONTRACT_SANDBOX` responds to `describe` with `\"sandbox\": true`"
+            ),
+            Self::Command(name) => write!(
+                f,
+                "the command of `{name}` does not support a sandbox: it would use its real target systems"
+            ),
+        }
     }
 }
 
@@ -83,6 +95,32 @@ impl std::error::Error for SandboxUnsupported {}
 pub fn describe_missing(fault: &Fault) -> String {
     let hint = fault.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
     format!("{}{hint}", fault.text)
+}
+
+/// Whether an integration is registered in the configuration.
+fn is_configured(name: &str, config: &Config) -> bool {
+    config.integrations.contains_key(name) || config.foreign.contains_key(name)
+}
+
+/// Creates a foreign integration, whose real runs have to be allowed.
+fn foreign(
+    name: &str,
+    table: &ForeignTable,
+    config: &Config,
+    targets: &Targets,
+) -> anyhow::Result<Integration> {
+    if targets.is_sandbox() {
+        return Err(SandboxUnsupported::Command(name.to_owned()).into());
+    }
+    if targets.mode() == Mode::Real && !table.real_runs {
+        return Err(UsageError(format!(
+            "real runs of the command of `{name}` are not allowed: pass `--dry-run`, or set `foreign.{name}.real_runs`"
+        ))
+        .into());
+    }
+    let endpoint = LoopbackEndpoint { config: table.config.clone(), server: config.graphql.clone() };
+    let command = table.command(name, targets.program_log());
+    Ok(Integration::foreign(ForeignIntegration::new(command, Arc::new(endpoint))))
 }
 
 impl Registry {
@@ -98,7 +136,7 @@ impl Registry {
 
     /// Whether an integration is compiled in or configured.
     pub fn has(self, name: &str, config: &Config) -> bool {
-        config.integrations.contains_key(name) || self.metas().any(|meta| meta.name == name)
+        is_configured(name, config) || self.metas().any(|meta| meta.name == name)
     }
 
     /// Whether other integrations depend on the objects of an integration, so that it runs first.
@@ -109,7 +147,8 @@ impl Registry {
     /// The error for an integration that is neither compiled in nor configured.
     pub fn unknown(self, name: &str, config: &Config) -> anyhow::Error {
         let names: Vec<String> = self.metas().map(|meta| meta.name).collect();
-        let names = names.iter().chain(config.integrations.keys()).map(String::as_str);
+        let names =
+            names.iter().chain(config.integrations.keys()).chain(config.foreign.keys()).map(String::as_str);
         let list = || "`qontract integrations` lists them".to_owned();
         let hint = did_you_mean(name, names).unwrap_or_else(list);
         UsageError(format!("no such integration: `{name}`; {hint}")).into()
@@ -117,11 +156,15 @@ impl Registry {
 
     /// Creates the integration with a name.
     pub fn integration(self, name: &str, config: &Config, targets: &Targets) -> anyhow::Result<Integration> {
+        if config.integrations.contains_key(name) && config.foreign.contains_key(name) {
+            let text = format!("`{name}` is in both `[integrations]` and `[foreign]`");
+            return Err(UsageError(text).into());
+        }
         if let Some(program) = config.integrations.get(name) {
             let process = ProcessIntegration::describe(name, targets.program(program.program()))
                 .with_context(|| format!("cannot start integration `{name}`"))?;
             if targets.is_sandbox() && !process.supports_sandbox() {
-                return Err(SandboxUnsupported(name.to_owned()).into());
+                return Err(SandboxUnsupported::Program(name.to_owned()).into());
             }
             if process.declares_objects() {
                 let (kubernetes, lookups) = (targets.kubernetes()?, targets.lookups());
@@ -130,6 +173,9 @@ impl Registry {
                 return Ok(Integration::staged(objects));
             }
             return Ok(Integration::process(process));
+        }
+        if let Some(table) = config.foreign.get(name) {
+            return foreign(name, table, config, targets);
         }
         match self.entries.iter().find(|entry| (entry.meta)().name == name) {
             Some(entry) => (entry.create)(targets),
@@ -146,14 +192,14 @@ impl Registry {
         messages: &dyn MessageSink,
     ) -> anyhow::Result<Vec<Integration>> {
         let mut names: Vec<String> = self.metas().map(|meta| meta.name).collect();
-        names.extend(config.integrations.keys().cloned());
+        names.extend(config.integrations.keys().chain(config.foreign.keys()).cloned());
         names.sort();
         names.dedup();
         let mut integrations = Vec::new();
         for name in &names {
             match self.integration(name, config, targets) {
                 Ok(integration) => integrations.push(integration),
-                Err(error) if config.integrations.contains_key(name) => {
+                Err(error) if is_configured(name, config) => {
                     messages.note(&format!("warning: {error:#}"));
                 }
                 Err(error) => return Err(error),

@@ -11,7 +11,7 @@ use qontract_bundle::Layout;
 use qontract_config::Config;
 use qontract_diagnostics::MessageSink;
 use qontract_runtime::reconcile_loop::{
-    Isolation, Limiter, LoopContext, LoopExit, LoopSettings, Schedule, ShutdownSignal, WatchdogLimits,
+    Isolation, Limiter, LoopContext, LoopExit, LoopSettings, Schedule, ShutdownSignal,
 };
 use qontract_runtime::{Bodies, Integration, Options};
 use qontract_telemetry::log::{Level, Log, LogLine};
@@ -34,7 +34,7 @@ use crate::reporter::LoopReporter;
 use crate::run_settings::RunSettings;
 use crate::run_store::RunStore;
 use crate::runner::Runner;
-use crate::signals;
+use crate::signals::{self, ShutdownTimeout};
 use crate::source::{DataSource, PollResult, ServerSource, WatchedRepo};
 use crate::targets::{SandboxLocation, Targets};
 
@@ -142,8 +142,11 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     if options.once && matches!(polled, PollResult::Invalid | PollResult::StillInvalid) {
         return Ok(Exit::Failure);
     }
-    let limits = WatchdogLimits { heartbeat_interval: Duration::from_secs(1), ..WatchdogLimits::default() };
-    let limits = limits.for_integration(integration.meta());
+    let timeout = ShutdownTimeout::configured()?;
+    let limits = timeout.watchdog_limits(signals::watchdog_limits()?, integration.meta());
+    if let Some(warning) = timeout.warning(integration.meta()) {
+        options.log.write(&LogLine::new(Level::Warning, warning));
+    }
     let sandbox = config.sandbox_folder(input.sandbox.folder);
     let settings = RunSettings {
         options: input.options.clone(),

@@ -51,6 +51,9 @@ pub fn messages(record: &RunRecord, level: Level, file_name: FileName<'_>) -> St
             for note in &shard.notes {
                 text.push_str(&format!("note: {}\n", sanitize(note)));
             }
+            for hint in &shard.hints {
+                text.push_str(&message("note", hint, file_name));
+            }
         }
         let has_notes = record.shards.values().any(|shard| !shard.notes.is_empty());
         if record.ended == RunEnd::Ok && record.is_quiet() && !has_notes {
@@ -142,6 +145,9 @@ pub fn explain(record: &RunRecord) -> String {
         text.push_str(&shard_line(key, shard));
         for note in &shard.notes {
             text.push_str(&format!("note: {}\n", sanitize(note)));
+        }
+        for line in &shard.output {
+            text.push_str(&format!("output: {}\n", sanitize(line)));
         }
     }
     for (cause, old) in &record.renamed {

@@ -9,9 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use qontract_child::Purpose;
+use qontract_config::environment::stall_timeout;
 use qontract_config::variable;
 use qontract_diagnostics::pluralize;
-use qontract_runtime::reconcile_loop::{ShutdownTrigger, TerminationSignal};
+use qontract_runtime::IntegrationMeta;
+use qontract_runtime::reconcile_loop::{ShutdownTrigger, TerminationSignal, WatchdogLimits};
 use qontract_telemetry::log::{Level, Log, LogLine};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
@@ -48,7 +50,7 @@ pub fn listen(
     reporters: impl Fn() -> Vec<Arc<LoopReporter>> + Send + 'static,
     log: Arc<Log>,
 ) -> anyhow::Result<()> {
-    let timeout = timeout(variable(TIMEOUT_VARIABLE).as_deref())?;
+    let timeout = ShutdownTimeout::configured()?;
     // Registered before any work starts: an unhandled signal ends the process at once.
     let termination = TerminationSignals::listen()?;
     let signals = Signals { termination, dump: signal(SignalKind::user_defined1())? };
@@ -56,13 +58,56 @@ pub fn listen(
     Ok(())
 }
 
-/// The timeout that a variable sets.
-fn timeout(seconds: Option<&str>) -> Result<Duration, UsageError> {
-    let Some(seconds) = seconds else { return Ok(DEFAULT_TIMEOUT) };
-    let seconds = seconds
-        .parse()
-        .map_err(|_| UsageError(format!("`{TIMEOUT_VARIABLE}` is not a number of seconds: `{seconds}`")))?;
-    Ok(Duration::from_secs(seconds))
+/// Time limit of steps in progress during a shutdown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShutdownTimeout {
+    /// The operator has set it.
+    Fixed(Duration),
+    /// The default, or the time that the integrations of these steps need, whichever is longer.
+    ByIntegration,
+}
+
+impl ShutdownTimeout {
+    /// The timeout that the environment sets.
+    pub fn configured() -> Result<Self, UsageError> {
+        Self::parse(variable(TIMEOUT_VARIABLE).as_deref())
+    }
+
+    fn parse(seconds: Option<&str>) -> Result<Self, UsageError> {
+        let Some(seconds) = seconds else { return Ok(Self::ByIntegration) };
+        let seconds = seconds.parse().map_err(|_| {
+            UsageError(format!("`{TIMEOUT_VARIABLE}` is not a number of seconds: `{seconds}`"))
+        })?;
+        Ok(Self::Fixed(Duration::from_secs(seconds)))
+    }
+
+    /// The timeout if a step in progress needs `longest`.
+    fn of_steps(self, longest: Duration) -> Duration {
+        match self {
+            Self::Fixed(timeout) => timeout,
+            Self::ByIntegration => DEFAULT_TIMEOUT.max(longest),
+        }
+    }
+
+    /// The watchdog limits of an integration, raised so that the watchdog does not end a shutdown early.
+    pub fn watchdog_limits(self, limits: WatchdogLimits, meta: &IntegrationMeta) -> WatchdogLimits {
+        let own = meta.limits.shutdown_timeout.unwrap_or_default();
+        limits.for_integration(meta).for_shutdown(self.of_steps(own))
+    }
+
+    /// The warning if an integration needs more time than the operator allows.
+    pub fn warning(self, meta: &IntegrationMeta) -> Option<String> {
+        let needed = meta.limits.shutdown_timeout?;
+        let Self::Fixed(allowed) = self else { return None };
+        (needed > allowed).then(|| {
+            let (needed, allowed) = (needed.as_secs(), allowed.as_secs());
+            format!(
+                "a shutdown waits {allowed} s for steps in progress, but a step of `{}` may need {needed} s; \
+                 raise `{TIMEOUT_VARIABLE}`",
+                meta.name
+            )
+        })
+    }
 }
 
 /// The exit code of a loop: a shutdown that abandoned a step is not a success.
@@ -77,6 +122,13 @@ pub fn exit_of_loop(stopper: &ShutdownTrigger, otherwise: Exit) -> Exit {
 pub fn shutdown_signal() -> std::io::Result<impl Future<Output = TerminationSignal>> {
     let mut signals = TerminationSignals::listen()?;
     Ok(async move { signals.recv().await })
+}
+
+/// The watchdog limits of loops, before those of their integrations.
+pub fn watchdog_limits() -> Result<WatchdogLimits, UsageError> {
+    let limits = WatchdogLimits { heartbeat_interval: Duration::from_secs(1), ..WatchdogLimits::default() };
+    let stall_timeout = stall_timeout()?.unwrap_or(limits.stall_timeout);
+    Ok(WatchdogLimits { stall_timeout, ..limits })
 }
 
 struct Signals {
@@ -128,7 +180,7 @@ fn ignores_hangup(status: &str) -> bool {
 /// The settings of a shutdown.
 struct Shutdown {
     stopper: ShutdownTrigger,
-    timeout: Duration,
+    timeout: ShutdownTimeout,
     log: Arc<Log>,
 }
 
@@ -147,8 +199,10 @@ async fn handle(mut signals: Signals, shutdown: Shutdown, reporters: impl Fn() -
         }
     };
     stopper.request_by(by);
-    tokio::task::spawn_blocking(|| qontract_child::stop(Purpose::Read));
-    write_with_timeout(&log, LogLine::new(Level::Info, shutdown_line(stopper.steps().len()))).await;
+    tokio::task::spawn_blocking(|| qontract_child::stop(Purpose::InterruptibleWrite));
+    let timeout = timeout.of_steps(stopper.longest_shutdown_timeout());
+    let line = shutdown_line(stopper.steps().len(), timeout);
+    write_with_timeout(&log, LogLine::new(Level::Info, line)).await;
     let why = tokio::select! {
         _ = signals.termination.recv() => Some("forced shutdown".to_owned()),
         () = tokio::time::sleep(timeout) => Some(format!("shutdown timed out after {} s", timeout.as_secs())),
@@ -186,14 +240,14 @@ async fn wait_until_idle(stopper: &ShutdownTrigger) {
 }
 
 /// The log line at the start of a shutdown.
-fn shutdown_line(steps: usize) -> String {
-    match steps {
-        0 => "shutting down; no step in progress".to_owned(),
-        _ => format!(
-            "shutting down; waiting for {} in progress (Ctrl-C again to force)",
-            pluralize(steps, "step")
-        ),
+fn shutdown_line(steps: usize, timeout: Duration) -> String {
+    if steps == 0 {
+        return "shutting down; no step in progress".to_owned();
     }
+    let is_long = timeout > DEFAULT_TIMEOUT;
+    let limit = if is_long { format!(" for up to {} s", timeout.as_secs()) } else { String::new() };
+    let steps = pluralize(steps, "step");
+    format!("shutting down; waiting{limit} for {steps} in progress (Ctrl-C again to force)")
 }
 
 /// The log line of a forced shutdown. The run itself names the steps that it abandons.
@@ -232,11 +286,12 @@ fn activity_lines(status: &LoopStatus) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::{
-        DEFAULT_TIMEOUT, IDLE_TIMEOUT, MAX_NAMED_STEPS, exit_of_loop, exiting_line, forced_line,
-        shutdown_line, timeout, wait_until_idle,
+        DEFAULT_TIMEOUT, IDLE_TIMEOUT, MAX_NAMED_STEPS, ShutdownTimeout, exit_of_loop, exiting_line,
+        forced_line, shutdown_line, wait_until_idle,
     };
     use crate::exit::Exit;
-    use qontract_runtime::reconcile_loop::{ShutdownSignal, TerminationSignal};
+    use qontract_runtime::reconcile_loop::{ShutdownSignal, TerminationSignal, WatchdogLimits};
+    use qontract_runtime::{IntegrationLimits, IntegrationMeta};
     use std::time::Duration;
 
     #[test]
@@ -250,11 +305,14 @@ mod tests {
 
     #[test]
     fn log_lines_count_the_steps_in_progress() {
-        assert_eq!(shutdown_line(0), "shutting down; no step in progress");
-        let check =
-            |steps, expect: &str| assert!(shutdown_line(steps).contains(expect), "{}", shutdown_line(steps));
-        check(1, "waiting for 1 step in progress (Ctrl-C again to force)");
-        check(2, "waiting for 2 steps in progress");
+        assert_eq!(shutdown_line(0, DEFAULT_TIMEOUT), "shutting down; no step in progress");
+        let check = |steps, seconds, expect: &str| {
+            let line = shutdown_line(steps, Duration::from_secs(seconds));
+            assert_eq!(line, format!("shutting down; waiting {expect} in progress (Ctrl-C again to force)"));
+        };
+        check(1, 20, "for 1 step");
+        check(2, 0, "for 2 steps");
+        check(1, 62, "for up to 62 s for 1 step");
         let steps = |count: usize| (0..count).map(|step| step.to_string()).collect::<Vec<_>>();
         assert_eq!(forced_line("forced shutdown", 0), "forced shutdown; no step in progress");
         assert_eq!(forced_line("forced shutdown", 1), "forced shutdown; abandoning 1 step in progress");
@@ -287,10 +345,38 @@ mod tests {
 
     #[test]
     fn the_timeout_is_a_number_of_seconds() {
-        assert_eq!(timeout(None).unwrap(), DEFAULT_TIMEOUT);
-        assert_eq!(timeout(Some("0")).unwrap(), Duration::ZERO);
-        assert_eq!(timeout(Some("55")).unwrap(), Duration::from_secs(55));
-        assert!(timeout(Some("soon")).is_err());
+        let check = |text, longest, expect| {
+            let timeout = ShutdownTimeout::parse(text).unwrap();
+            assert_eq!(
+                timeout.of_steps(Duration::from_secs(longest)),
+                Duration::from_secs(expect),
+                "{text:?}"
+            );
+        };
+        check(None, 0, DEFAULT_TIMEOUT.as_secs());
+        check(None, 62, 62);
+        check(Some("0"), 62, 0);
+        check(Some("55"), 0, 55);
+        assert!(ShutdownTimeout::parse(Some("soon")).is_err());
+    }
+
+    #[test]
+    fn an_integration_that_needs_more_time_than_allowed_causes_a_warning() {
+        let needed = IntegrationLimits {
+            shutdown_timeout: Some(Duration::from_mins(1)),
+            ..IntegrationLimits::default()
+        };
+        let meta = IntegrationMeta::new("deploy", "").limits(needed);
+        let fixed = |seconds| ShutdownTimeout::Fixed(Duration::from_secs(seconds));
+        assert_eq!(ShutdownTimeout::ByIntegration.warning(&meta), None);
+        assert_eq!(fixed(60).warning(&meta), None);
+        let warning = fixed(59).warning(&meta).unwrap();
+        assert!(warning.contains("waits 59 s") && warning.contains("`deploy` may need 60 s"), "{warning}");
+        let limits = |timeout: ShutdownTimeout| {
+            timeout.watchdog_limits(WatchdogLimits::default(), &meta).shutdown_timeout
+        };
+        assert!(limits(fixed(600)) > Duration::from_mins(10), "the watchdog does not end it earlier");
+        assert!(limits(ShutdownTimeout::ByIntegration) > Duration::from_mins(1));
     }
 
     #[test]

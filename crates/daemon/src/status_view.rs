@@ -59,6 +59,7 @@ fn state(status: &LoopStatus) -> LoopState {
         RunEnd::Transient => LoopState::Retrying,
         RunEnd::Waiting => LoopState::Waiting,
         RunEnd::Degraded => LoopState::Degraded,
+        RunEnd::NotKnown => LoopState::NotKnown,
         RunEnd::Held
         | RunEnd::Failed
         | RunEnd::Usage
@@ -124,5 +125,6 @@ mod tests {
         check(Some(RunEnd::Forbidden), 0, false, LoopState::Failed);
         check(Some(RunEnd::Waiting), 0, false, LoopState::Waiting);
         check(Some(RunEnd::Degraded), 0, false, LoopState::Degraded);
+        check(Some(RunEnd::NotKnown), 0, false, LoopState::NotKnown);
     }
 }

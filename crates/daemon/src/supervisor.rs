@@ -16,7 +16,7 @@ use qontract_config::Config;
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::reconcile_loop::{
     Isolation, Limiter, LoopContext, LoopExit, LoopSettings, Schedule, ShutdownSignal, ShutdownTrigger,
-    TerminationSignal, WatchdogLimits,
+    TerminationSignal,
 };
 use qontract_runtime::{Bodies, Fault, IntegrationMeta, RunEnd, RunRecord, definition};
 use qontract_telemetry::log::{Level, Log, LogLine};
@@ -31,6 +31,7 @@ use crate::reporter::LoopReporter;
 use crate::run_settings::RunSettings;
 use crate::run_store::RunStore;
 use crate::runner::{RunObserver, Runner};
+use crate::signals::{self, ShutdownTimeout};
 use crate::source::DataSource;
 use crate::targets::Targets;
 use planned_records::{PlannedRecords, RecordCollector};
@@ -45,8 +46,8 @@ const GROUNDWORK_TIMEOUT: Duration = Duration::from_secs(30);
 /// Interval between two checks whether these integrations have run.
 const GROUNDWORK_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Time limit for loops to end at a shutdown.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(40);
+/// Time for loops to end once the watchdog has forced their shutdown.
+const SHUTDOWN_MARGIN: Duration = Duration::from_secs(15);
 
 /// Integrations that cannot run on this machine, with the reasons.
 pub type UncheckedIntegrations = Arc<Mutex<BTreeMap<String, String>>>;
@@ -218,17 +219,15 @@ impl Supervisor {
         })
     }
 
-    fn new_loop(&self, once: bool, meta: &IntegrationMeta) -> LoopSettings {
-        let limits =
-            WatchdogLimits { heartbeat_interval: Duration::from_secs(1), ..WatchdogLimits::default() };
-        let limits = limits.for_integration(meta);
+    fn new_loop(&self, once: bool, meta: &IntegrationMeta) -> anyhow::Result<LoopSettings> {
+        let limits = ShutdownTimeout::configured()?.watchdog_limits(signals::watchdog_limits()?, meta);
         let schedule = Schedule {
             interval: self.every,
             initial_backoff: Duration::from_secs(1).min(self.every),
             jitter: 0.1,
         };
         let (isolation, limiter) = (self.isolation, self.limiter.clone());
-        LoopSettings { schedule, limits, isolation, limiter, once }
+        Ok(LoopSettings { schedule, limits, isolation, limiter, once })
     }
 
     /// Runs each integration once; succeeds if all runs succeed. Runs with transient failures are repeated,
@@ -260,7 +259,9 @@ impl Supervisor {
             remaining = again;
         }
         let records: Vec<RunRecord> = std::mem::take(&mut *planned.lock()).into_values().collect();
-        let has_changes = |record: &RunRecord| record.shards.values().any(|shard| !shard.changes.is_empty());
+        let has_changes = |record: &RunRecord| {
+            record.ended == RunEnd::NotKnown || record.shards.values().any(|shard| !shard.changes.is_empty())
+        };
         let has_changed = worst.is_success() && records.iter().any(has_changes);
         let exit = if has_changed { Exit::Changes } else { Exit::Run(worst) };
         Ok((exit, Some(records)))
@@ -295,7 +296,7 @@ impl Supervisor {
                     continue;
                 }
             };
-            let once = self.new_loop(true, runner.integration.meta());
+            let once = self.new_loop(true, runner.integration.meta())?;
             let (data, stop) = (self.source.subscribe(), stop.clone());
             let task = tokio::spawn(async move {
                 let context =
@@ -375,7 +376,11 @@ impl Supervisor {
         }
         let by = stop.interruption().unwrap_or(TerminationSignal::Terminate);
         let (mut stoppers, mut tasks) = (Vec::new(), Vec::new());
-        for RunningLoop { stopper, task } in running.into_values().chain(ending.into_values()) {
+        let mut timeout = Duration::ZERO;
+        for RunningLoop { stopper, task, shutdown_timeout } in
+            running.into_values().chain(ending.into_values())
+        {
+            timeout = timeout.max(shutdown_timeout + SHUTDOWN_MARGIN);
             stopper.request_by(by);
             stoppers.push(stopper);
             tasks.push(task);
@@ -389,7 +394,7 @@ impl Supervisor {
             _ = futures_util::future::join_all(tasks) => {}
             () = force => {}
             // A loop that does not end in time is ended by the exit of the process.
-            () = tokio::time::sleep(SHUTDOWN_TIMEOUT) => {}
+            () = tokio::time::sleep(timeout) => {}
         }
         Ok(Exit::Ok)
     }
@@ -413,12 +418,13 @@ impl Supervisor {
         reporters.add(name, Arc::clone(&reporter));
         let (stopper, stop) = stop.derive();
         let (reconcile_loop, feed, log) = (
-            self.new_loop(false, runner.integration.meta()),
+            self.new_loop(false, runner.integration.meta())?,
             Arc::clone(&self.source),
             Arc::clone(&self.log),
         );
         let (name, fatal, registry) = (name.to_owned(), Arc::clone(fatal), Arc::clone(reporters));
         let integrations = self.integrations;
+        let shutdown_timeout = reconcile_loop.limits.shutdown_timeout;
         let task = tokio::spawn(async move {
             if let Some(before) = before {
                 // Two loops of one integration never run concurrently.
@@ -446,7 +452,7 @@ impl Supervisor {
                 fatal.notify_one();
             }
         });
-        Ok(RunningLoop { stopper, task })
+        Ok(RunningLoop { stopper, task, shutdown_timeout })
     }
 }
 
@@ -463,6 +469,8 @@ struct LoopScope<'a> {
 struct RunningLoop {
     stopper: ShutdownTrigger,
     task: JoinHandle<()>,
+    /// Time for its run to end after a shutdown request.
+    shutdown_timeout: Duration,
 }
 
 #[cfg(test)]

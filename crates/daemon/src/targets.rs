@@ -43,6 +43,7 @@ pub struct Targets {
     promtool: Promtool,
     /// The sandbox directory, if there is one.
     sandbox: Option<PathBuf>,
+    mode: Mode,
     /// Log for the stderr of process integrations.
     stderr_log: Option<Arc<dyn StderrLog>>,
 }
@@ -110,7 +111,7 @@ impl Targets {
         let sandbox =
             folder.map(std::path::absolute).transpose().context("the working directory does not exist")?;
         let lookups = Arc::new(external_lookups(config, Arc::clone(&secrets) as _, modes.lookups)?);
-        Ok(Self { kubernetes, secrets, stores, lookups, promtool, sandbox, stderr_log: None })
+        Ok(Self { kubernetes, secrets, stores, lookups, promtool, sandbox, mode: modes.kubernetes, stderr_log: None })
     }
 
     /// Logs the stderr of process integrations to this log.
@@ -123,6 +124,16 @@ impl Targets {
     /// The program of a process integration, set up for these targets.
     pub fn program(&self, program: Program) -> Program {
         Program { sandbox: self.sandbox.clone(), stderr_log: self.stderr_log.clone(), ..program }
+    }
+
+    /// Whether runs may change the targets.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Log for the output of programs.
+    pub fn program_log(&self) -> Option<Arc<dyn StderrLog>> {
+        self.stderr_log.clone()
     }
 
     /// Whether the target is a sandbox.
@@ -141,6 +152,7 @@ impl Targets {
             lookups,
             promtool,
             sandbox: None,
+            mode: Mode::DryRun,
             stderr_log: None,
         }
     }
@@ -156,6 +168,7 @@ impl Targets {
             stores: BlobStores::unused(),
             promtool: Promtool::new(Err(unused)),
             sandbox: None,
+            mode: Mode::DryRun,
             stderr_log: None,
         }
     }

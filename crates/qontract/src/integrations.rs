@@ -10,6 +10,7 @@ use qontract_daemon::registry::{IntegrationEntry as Entry, Registry};
 use qontract_daemon::targets::Targets;
 use qontract_integration_openshift_namespace_labels as openshift_namespace_labels;
 use qontract_integration_prometheus_rules_tester as prometheus_rules_tester;
+use qontract_runtime::foreign::ForeignIntegration;
 use qontract_runtime::process::ProcessIntegration;
 use qontract_runtime::{Integration, IntegrationMeta};
 
@@ -98,6 +99,10 @@ fn metas(config: &Config, selected: Option<&str>) -> Vec<IntegrationMeta> {
             // Not needed, or an error that is reported when the integration is created.
             _ => IntegrationMeta::new(name.clone(), "A process integration"),
         });
+    }
+    for (name, registered) in &config.foreign {
+        metas.retain(|meta| meta.name != *name);
+        metas.push(ForeignIntegration::meta_of(name, &registered.command));
     }
     metas.sort_by(|a, b| a.name.cmp(&b.name));
     metas

@@ -185,6 +185,8 @@ pub enum ReportStatus {
     Unchanged,
     /// One or more changes, none of them held.
     Changes,
+    /// Nothing failed, but the changes are not known: a foreign command does not report them.
+    NotKnown,
     /// Nothing failed, but an object does not work as declared.
     Degraded,
     /// Nothing failed, but an operation in the target is still in progress after a real run.

@@ -69,13 +69,23 @@ pub enum LoopState {
     Waiting,
     /// The loop has not run yet.
     Starting,
+    /// The command of a foreign integration succeeded; its changes are not known.
+    NotKnown,
     /// The last run succeeded.
     Ok,
 }
 
 impl LoopState {
-    const ALL: [Self; 7] =
-        [Self::Failed, Self::Held, Self::Degraded, Self::Retrying, Self::Waiting, Self::Starting, Self::Ok];
+    const ALL: [Self; 8] = [
+        Self::Failed,
+        Self::Held,
+        Self::Degraded,
+        Self::Retrying,
+        Self::Waiting,
+        Self::Starting,
+        Self::NotKnown,
+        Self::Ok,
+    ];
 
     fn as_str(self) -> &'static str {
         match self {
@@ -85,6 +95,7 @@ impl LoopState {
             Self::Retrying => "retrying",
             Self::Waiting => "waiting",
             Self::Starting => "starting",
+            Self::NotKnown => "not known",
             Self::Ok => "ok",
         }
     }
@@ -93,7 +104,7 @@ impl LoopState {
         match self {
             Self::Failed => LineStyle::Red,
             Self::Held | Self::Degraded | Self::Retrying | Self::Waiting => LineStyle::Yellow,
-            Self::Starting => LineStyle::Dim,
+            Self::Starting | Self::NotKnown => LineStyle::Dim,
             Self::Ok => LineStyle::Green,
         }
     }
@@ -296,7 +307,11 @@ fn totals(view: &StatusView, width: usize) -> StatusLine {
     for state in LoopState::ALL.into_iter().rev() {
         let rank = match state {
             LoopState::Failed | LoopState::Held | LoopState::Degraded => 0,
-            LoopState::Retrying | LoopState::Waiting | LoopState::Starting | LoopState::Ok => 1,
+            LoopState::Retrying
+            | LoopState::Waiting
+            | LoopState::Starting
+            | LoopState::NotKnown
+            | LoopState::Ok => 1,
         };
         if count(state) > 0 {
             parts.push(RankedPart::new(

@@ -13,6 +13,7 @@ use tokio::sync::RwLock;
 use crate::audit::{StepAttempt, WriteRecord};
 use crate::contract::WriteContext;
 use crate::data::Data;
+use crate::deadline::with_deadline;
 use crate::fault::Fault;
 use crate::guard::{JudgedShard, Proposal, RemovalGuard, ShardFacts, ShardPlans};
 use crate::key::ShardKey;
@@ -20,7 +21,7 @@ use crate::meta::IntegrationMeta;
 use crate::options::Options;
 use crate::plan::{Change, HeldPlanChange, Plan, set_result};
 use crate::reservation::Reservations;
-use crate::run_request::RunRequest;
+use crate::run_request::{RunLimits, RunRequest};
 use crate::state::DeclaredState;
 use crate::step_effect::{result_of, until_forced};
 
@@ -147,6 +148,7 @@ pub struct FunctionContext<'r> {
     guard: &'r RemovalGuard,
     reservations: Reservations<'r>,
     request: &'r RunRequest,
+    limits: RunLimits,
     report: Mutex<FunctionReport>,
     /// Locked for reading while a change is applied.
     acting: RwLock<()>,
@@ -161,8 +163,25 @@ impl<'r> FunctionContext<'r> {
         guard: &'r RemovalGuard,
     ) -> Self {
         let reservations = Reservations::new(guard, request, permits);
-        let (options, report, acting) = (&request.options, Mutex::default(), RwLock::default());
-        Self { data, base, now: request.now, options, permits, guard, reservations, request, report, acting }
+        Self {
+            data,
+            base,
+            now: request.now,
+            options: &request.options,
+            permits,
+            guard,
+            reservations,
+            request,
+            limits: request.limits,
+            report: Mutex::default(),
+            acting: RwLock::default(),
+        }
+    }
+
+    /// Sets the limits of the integration.
+    #[must_use]
+    pub(crate) fn with_limits(self, limits: RunLimits) -> Self {
+        Self { limits, ..self }
     }
 
     /// The verdict of the guards on a change. In a real run, a removal that is not held is reserved in the ledger.
@@ -272,15 +291,15 @@ impl<'r> FunctionContext<'r> {
         let Some(permit) = &self.permits.write else { return Ok(()) };
         let _acting = self.acting.read().await;
         let RunRequest { run, audit, shutdown: stop, .. } = self.request;
-        let Some(step) = stop.begin_step(&change.to_string()) else { return Err(interrupted()) };
+        let Some(step) = stop.begin_long_step(&change.to_string(), self.limits.shutdown_timeout) else {
+            return Err(interrupted());
+        };
         let shard = ShardKey::default();
         let attempt = StepAttempt { shard: &shard, changes: std::slice::from_ref(&change) };
         audit.begin(&attempt);
-        let done = until_forced(
-            stop,
-            effect(&WriteContext { permit, read: &self.permits.read, run, now: self.now }),
-        )
-        .await;
+        let write = WriteContext { permit, read: &self.permits.read, run, now: self.now };
+        let done = until_forced(stop, effect(&write));
+        let done = with_deadline(self.limits.step_timeout, "apply", done).await;
         let failed = done.as_ref().err();
         audit.record_write(&WriteRecord { run, shard: &shard, changes: attempt.changes, fault: failed });
         audit.end(&attempt);

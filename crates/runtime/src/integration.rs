@@ -7,6 +7,7 @@ use crate::contract::StagedIntegration;
 use crate::data::Data;
 use crate::declared_cache::{DeclaredStateCache, SharedDeclaredState};
 use crate::fault::{Fault, panic_fault};
+use crate::foreign::ForeignIntegration;
 use crate::function::{DynFunction, Function};
 use crate::key::ShardKey;
 use crate::meta::IntegrationMeta;
@@ -28,6 +29,8 @@ pub enum IntegrationForm {
     Staged(Box<dyn DynIntegration>),
     /// One function; see [`Function`].
     Function(Box<dyn DynFunction>),
+    /// An existing command; see [`foreign`](crate::foreign).
+    Foreign(Box<ForeignIntegration>),
 }
 
 impl Integration {
@@ -50,6 +53,11 @@ impl Integration {
         Self::new(IntegrationForm::Staged(Box::new(process)))
     }
 
+    /// An integration of the foreign form.
+    pub fn foreign(foreign: ForeignIntegration) -> Self {
+        Self::new(IntegrationForm::Foreign(Box::new(foreign)))
+    }
+
     /// The form.
     pub(crate) fn form(&self) -> &IntegrationForm {
         &self.form
@@ -59,7 +67,9 @@ impl Integration {
     pub(crate) fn addresses(&self, declared: &dyn AnyDeclaredState, key: &ShardKey) -> Vec<TargetAddress> {
         match &self.form {
             IntegrationForm::Staged(integration) => integration.addresses(declared, key),
-            IntegrationForm::Function(_) => TargetAddress::of_shard(declared, key),
+            IntegrationForm::Function(_) | IntegrationForm::Foreign(_) => {
+                TargetAddress::of_shard(declared, key)
+            }
         }
     }
 
@@ -68,13 +78,14 @@ impl Integration {
         match &self.form {
             IntegrationForm::Staged(integration) => integration.meta(),
             IntegrationForm::Function(integration) => integration.meta(),
+            IntegrationForm::Foreign(integration) => integration.meta(),
         }
     }
 
     /// Checks the prerequisites of the integration on this machine; see [`Function::ready`].
     pub fn ready(&self) -> Result<(), Fault> {
         match &self.form {
-            IntegrationForm::Staged(_) => Ok(()),
+            IntegrationForm::Staged(_) | IntegrationForm::Foreign(_) => Ok(()),
             IntegrationForm::Function(integration) => integration.ready(),
         }
     }
@@ -91,6 +102,7 @@ impl Integration {
                 let state = integration.state(data, options)?;
                 Ok(state.map(|state| Arc::new(state) as Arc<dyn AnyDeclaredState>))
             }
+            IntegrationForm::Foreign(_) => Ok(None),
         };
         let entry = self.declared_cache.entry(data, options);
         let (result, log) = entry.result.get_or_init(|| {

@@ -9,10 +9,12 @@ pub mod allow_list;
 pub mod audit;
 mod contract;
 mod data;
+mod deadline;
 mod declared_cache;
 pub mod definition;
 mod fault;
 mod field_diff;
+pub mod foreign;
 mod function;
 pub mod guard;
 mod integration;
@@ -65,12 +67,12 @@ pub use integration::Integration;
 pub use key::{CALLER_DIMENSION, Scope, ShardKey};
 pub use options::{Options, UnmatchedSelector};
 pub use outcome::{
-    ApprovalForm, Decision, NextRun, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipKind,
-    SkipReason,
+    ApprovalForm, Decision, NextRun, PinnedBundle, PlanKnowledge, RunEnd, RunOutcome, ShardOutcome,
+    ShardState, SkipKind, SkipReason,
 };
 pub use plan::{
-    Change, ChangeKind, Degradation, FieldLoss, HeldPlanChange, Hold, ObjectKey, Plan, PlanDigest, PlanStage,
-    Rollout, RolloutProgress, Step, StepGroup, StepResult, Wait,
+    Change, ChangeKind, Degradation, FieldLoss, HeldPlanChange, Hold, ObjectKey, Plan, PlanDigest, PlanHint,
+    PlanStage, Rollout, RolloutProgress, Step, StepGroup, StepResult, Wait,
 };
 pub use record::{LineResolvers, RunRecord, RunTiming};
 pub use round_cache::RoundCache;

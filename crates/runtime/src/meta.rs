@@ -165,6 +165,8 @@ pub enum Resolution {
 /// Limits that an integration sets for its own runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IntegrationLimits {
+    /// Timeout of one phase of one shard; of the whole run in the function form.
+    pub phase_timeout: Option<Duration>,
     /// Timeout of applying one step.
     pub step_timeout: Option<Duration>,
     /// Maximum number of shards that are processed concurrently. A flag may lower it, never raise it.

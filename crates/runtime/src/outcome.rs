@@ -12,7 +12,7 @@ use crate::data::QueryLog;
 use crate::fault::Fault;
 use crate::key::ShardKey;
 use crate::options::Options;
-use crate::plan::{Change, Degradation, HeldPlanChange, PlanDigest, Rollout, StepResult, Wait};
+use crate::plan::{Change, Degradation, HeldPlanChange, PlanDigest, PlanHint, Rollout, StepResult, Wait};
 use crate::slot::Slot;
 use crate::source_location::SourceLocation;
 use crate::termination::TerminationSignal;
@@ -54,6 +54,10 @@ pub enum RunEnd {
     /// The target matches the data, but an object does not work as declared.
     #[serde(rename = "degraded")]
     Degraded,
+    /// The command of a foreign integration succeeded. It does not report its changes, so this is never shown
+    /// as an empty plan.
+    #[serde(rename = "plan not known")]
+    NotKnown,
     /// A step or a phase failed.
     #[serde(rename = "failed")]
     Failed,
@@ -78,7 +82,7 @@ impl RunEnd {
     /// The exit code.
     pub fn code(self) -> u8 {
         match self {
-            RunEnd::Ok | RunEnd::EarlyExit | RunEnd::Degraded => 0,
+            RunEnd::Ok | RunEnd::EarlyExit | RunEnd::Degraded | RunEnd::NotKnown => 0,
             RunEnd::Held | RunEnd::Failed => 1,
             RunEnd::Usage => 2,
             RunEnd::NotDefined => 4,
@@ -116,7 +120,7 @@ impl RunEnd {
 
     fn severity(self) -> Severity {
         match self {
-            RunEnd::Ok | RunEnd::EarlyExit | RunEnd::Degraded => Severity::Success,
+            RunEnd::Ok | RunEnd::EarlyExit | RunEnd::Degraded | RunEnd::NotKnown => Severity::Success,
             RunEnd::Transient | RunEnd::Waiting => Severity::Temporary,
             RunEnd::Held
             | RunEnd::Failed
@@ -135,6 +139,7 @@ impl RunEnd {
             RunEnd::Held => "held",
             RunEnd::Waiting => "waiting",
             RunEnd::Degraded => "degraded",
+            RunEnd::NotKnown => "plan not known",
             RunEnd::Failed => "failed",
             RunEnd::Usage => "usage error",
             RunEnd::NotDefined => "not defined",
@@ -148,7 +153,9 @@ impl RunEnd {
     pub fn next_run(self) -> NextRun {
         match self {
             // A held run needs new data, which wakes the loop anyway.
-            RunEnd::Ok | RunEnd::EarlyExit | RunEnd::Held | RunEnd::Degraded => NextRun::OnSchedule,
+            RunEnd::Ok | RunEnd::EarlyExit | RunEnd::Held | RunEnd::Degraded | RunEnd::NotKnown => {
+                NextRun::OnSchedule
+            }
             RunEnd::Waiting => NextRun::Soon,
             RunEnd::Failed
             | RunEnd::Usage
@@ -180,6 +187,16 @@ pub enum NextRun {
     Soon,
     /// After a back-off that grows with each failure.
     AfterBackoff,
+}
+
+/// Whether the changes of a shard are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PlanKnowledge {
+    /// They are those of the outcome.
+    #[default]
+    Known,
+    /// A foreign command made or planned them, and reports none.
+    NotKnown,
 }
 
 /// Whether a shard ran.
@@ -297,6 +314,12 @@ pub struct ShardOutcome {
     pub rollouts: Vec<Rollout>,
     /// Objects that do not work as declared.
     pub degraded: Vec<Degradation>,
+    /// Remarks about the data, of the last round.
+    pub hints: Vec<PlanHint>,
+    /// Whether these are all of its changes.
+    pub plan: PlanKnowledge,
+    /// The last lines of the output of a foreign command, redacted.
+    pub output: Vec<String>,
     /// Notes; none of them is a failure.
     pub notes: Vec<String>,
     /// Number of objects that were not planned in the last round, because an input of theirs is not approved
@@ -328,6 +351,9 @@ impl ShardOutcome {
             waits: Vec::new(),
             rollouts: Vec::new(),
             degraded: Vec::new(),
+            hints: Vec::new(),
+            plan: PlanKnowledge::Known,
+            output: Vec::new(),
             notes: Vec::new(),
             not_planned: 0,
             faults: Vec::new(),
@@ -419,6 +445,7 @@ impl RunOutcome {
         // A dry run reports operations in progress, but nothing that it did depends on them.
         let waits = self.mode == Mode::Real && self.shards.values().any(|shard| !shard.waits.is_empty());
         let degraded = self.shards.values().any(|shard| !shard.degraded.is_empty());
+        let is_known = self.shards.values().all(|shard| shard.plan == PlanKnowledge::Known);
         let failed = self.all_faults().next().is_some();
         let transient = self.all_faults().all(Fault::is_transient);
         self.ended = match self.ended {
@@ -428,6 +455,7 @@ impl RunOutcome {
             RunEnd::Ok | RunEnd::EarlyExit if held => RunEnd::Held,
             RunEnd::Ok | RunEnd::EarlyExit if waits => RunEnd::Waiting,
             RunEnd::Ok | RunEnd::EarlyExit if degraded => RunEnd::Degraded,
+            RunEnd::Ok | RunEnd::EarlyExit if !is_known => RunEnd::NotKnown,
             other => other,
         };
         let is_interruptible = match self.ended {
@@ -435,6 +463,7 @@ impl RunOutcome {
             | RunEnd::Held
             | RunEnd::Waiting
             | RunEnd::Degraded
+            | RunEnd::NotKnown
             | RunEnd::Failed
             | RunEnd::Transient => true,
             RunEnd::EarlyExit
@@ -451,6 +480,10 @@ impl RunOutcome {
             } else {
                 "interrupted; the next run plans again and applies the rest"
             };
+            self.warnings.push(text.to_owned());
+        }
+        if self.ended == RunEnd::NotKnown {
+            let text = "plan not known: the command does not report its changes, and no guard applies to them; its output is in the record of the run";
             self.warnings.push(text.to_owned());
         }
         self.close_results();
@@ -534,6 +567,7 @@ mod tests {
             (RunEnd::Held, 1, NextRun::OnSchedule),
             (RunEnd::Waiting, 75, NextRun::Soon),
             (RunEnd::Degraded, 0, NextRun::OnSchedule),
+            (RunEnd::NotKnown, 0, NextRun::OnSchedule),
             (RunEnd::Failed, 1, NextRun::AfterBackoff),
             (RunEnd::Usage, 2, NextRun::AfterBackoff),
             (RunEnd::NotDefined, 4, NextRun::AfterBackoff),

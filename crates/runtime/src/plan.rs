@@ -349,6 +349,15 @@ impl fmt::Display for Rollout {
     }
 }
 
+/// A remark about the data that is no failure, such as an entry that has no effect any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanHint {
+    /// The remark.
+    pub text: String,
+    /// The source location.
+    pub place: Option<SourceLocation>,
+}
+
 /// An object that works, but not as declared, although no step failed: a rollout that the target gave up, an
 /// old image that stays in use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -431,6 +440,8 @@ pub struct Plan<A> {
     pub rollouts: Vec<Rollout>,
     /// Objects that do not work as declared.
     pub degraded: Vec<Degradation>,
+    /// Remarks about the data.
+    pub hints: Vec<PlanHint>,
     /// Changes that the integration itself holds.
     pub held: Vec<HeldPlanChange>,
     /// Faults of single objects; the rest of the plan does not depend on them.
@@ -448,6 +459,7 @@ impl<A> Default for Plan<A> {
             waits: Vec::new(),
             rollouts: Vec::new(),
             degraded: Vec::new(),
+            hints: Vec::new(),
             held: Vec::new(),
             faults: Vec::new(),
             refused: BTreeSet::new(),
@@ -495,7 +507,7 @@ impl<A> Plan<A> {
 
     /// Converts the actions of the plan.
     pub fn map<B>(self, with: impl Fn(A) -> B) -> Plan<B> {
-        let Self { groups, waits, rollouts, degraded, held, faults, approval, refused } = self;
+        let Self { groups, waits, rollouts, degraded, hints, held, faults, approval, refused } = self;
         let step = |step: Step<A>| Step { changes: step.changes, action: with(step.action) };
         let group = |StepGroup { name, stage, steps }: StepGroup<A>| StepGroup {
             name,
@@ -503,7 +515,7 @@ impl<A> Plan<A> {
             steps: steps.into_iter().map(&step).collect(),
         };
         let groups = groups.into_iter().map(group).collect();
-        Plan { groups, waits, rollouts, degraded, held, faults, approval, refused }
+        Plan { groups, waits, rollouts, degraded, hints, held, faults, approval, refused }
     }
 }
 

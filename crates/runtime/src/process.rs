@@ -15,7 +15,6 @@ mod wire;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -41,6 +40,9 @@ use flags::flag_name_error;
 use phase::ProgramPhase;
 use response_memory::MemoryReservation;
 
+pub(crate) use exchange::{CancelOnDrop, Cancellation};
+pub(crate) use program::is_secret_name;
+
 pub use declaration::{LocatedShard, ProgramDeclaration, ProgramShard, ShardFault};
 pub use flags::is_reserved;
 pub use program::{Program, SANDBOX_VARIABLE, StderrLog};
@@ -48,9 +50,6 @@ pub use wire::{ResultPointer, ShownTexts};
 
 /// Maximum length of the name of a target in messages.
 const MAX_LABEL_CHARS: usize = 200;
-
-/// Time that the runner waits beyond the deadline of a program, so that the error names the program.
-const DEADLINE_MARGIN: Duration = Duration::from_secs(30);
 
 /// An integration of the process form.
 pub struct ProcessIntegration {
@@ -83,8 +82,7 @@ impl ProcessIntegration {
         }
         let mut meta = IntegrationMeta::new(response.name, response.about);
         meta.patience = response.patience.map_or(meta.patience, Patience::from);
-        // The program itself enforces its deadline, and says so in its error.
-        meta.limits.step_timeout = Some(client.program().deadline + DEADLINE_MARGIN);
+        meta.limits = client.program().limits();
         meta.queries = response
             .queries
             .into_iter()

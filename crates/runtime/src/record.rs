@@ -198,6 +198,12 @@ pub struct ShardRecord {
     /// Objects that do not work as declared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub degraded: Vec<LocatedText>,
+    /// Remarks about the data.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<LocatedText>,
+    /// The last lines of the output of a foreign command, redacted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub output: Vec<String>,
     /// Notes; none of them is a failure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -402,6 +408,7 @@ impl ShardRecord {
             places: place.iter().map(line).collect(),
         };
         let waits = shard.waits.iter().map(|wait| located(&wait.text, &wait.place));
+        let hints = shard.hints.iter().map(|hint| located(&hint.text, &hint.place));
         let degraded = shard.degraded.iter().map(|degraded| located(&degraded.text, &degraded.place));
         let rollouts =
             shard.rollouts.iter().map(|Rollout { object, progress: _, text, place }| RolloutRecord {
@@ -424,6 +431,8 @@ impl ShardRecord {
             waits: waits.collect(),
             rollouts: rollouts.collect(),
             degraded: degraded.collect(),
+            hints: hints.collect(),
+            output: shard.output.clone(),
             notes: shard.notes.clone(),
             not_planned: shard.not_planned,
             faults: shard.faults.iter().map(|fault| fault_record(fault, lines.faults)).collect(),

@@ -5,7 +5,6 @@
 
 mod apply;
 mod approvals;
-mod deadline;
 mod early_exit;
 mod planned_shard;
 mod preflight;
@@ -25,6 +24,7 @@ use qontract_access::{Permits, WriteBounds};
 use tokio::time::Instant;
 
 use crate::data::{BundleReader, Data, QueryLog};
+use crate::deadline::with_deadline;
 use crate::fault::Fault;
 use crate::function::FunctionContext;
 use crate::integration::{Integration, IntegrationForm};
@@ -137,6 +137,7 @@ async fn execute(
     outcome: &mut RunOutcome,
 ) -> Result<(), Fault> {
     let started = Instant::now();
+    let limits = request.limits.for_integration(&integration.meta().limits);
     let base = request.base.as_ref().map(|base| data.of_bundle(Arc::clone(base)));
     let Some(work) = selection::select_shards(integration, request, data, outcome)? else { return Ok(()) };
     let guard = approvals::removal_guard(integration, request, &work)?;
@@ -144,7 +145,7 @@ async fn execute(
         IntegrationForm::Staged(staged) => {
             let rounds = round::RoundRunner {
                 started,
-                limits: request.limits.for_integration(&integration.meta().limits),
+                limits,
                 base: base.as_ref(),
                 integration: &**staged,
                 request,
@@ -160,11 +161,11 @@ async fn execute(
             outcome.decisions.push(Decision { text, places: Vec::new() });
         }
         IntegrationForm::Function(function) => {
-            let cx = FunctionContext::new(data, base.as_ref(), request, permits, &guard);
+            let cx = FunctionContext::new(data, base.as_ref(), request, permits, &guard).with_limits(limits);
             let ran = match function.ready() {
                 Ok(()) => tokio::select! {
                     biased;
-                    ran = deadline::with_deadline(request.limits.phase_timeout, "run", function.run(&cx)) => ran,
+                    ran = with_deadline(limits.phase_timeout, "run", function.run(&cx)) => ran,
                     () = cx.interrupted() => Ok(()),
                 },
                 Err(fault) => Err(fault),
@@ -178,6 +179,9 @@ async fn execute(
             // The faults already contain a change that was abandoned because of a shutdown.
             shard.faults.extend(ran.err().filter(|fault| !fault.is_interrupted));
             outcome.shards.insert(ShardKey::default(), shard);
+        }
+        IntegrationForm::Foreign(foreign) => {
+            outcome.shards.insert(ShardKey::default(), foreign.run(request).await);
         }
     }
     approvals::report_approvals(&guard, integration, request, outcome);

@@ -19,10 +19,12 @@ use crate::slot::Slot;
 /// Timeout and concurrency limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunLimits {
-    /// Timeout of one phase of one shard.
+    /// Timeout of one phase of one shard; of the whole run in the function form.
     pub phase_timeout: Duration,
     /// Timeout of applying one step.
     pub step_timeout: Duration,
+    /// Time that a step in progress needs to end after a shutdown request, if that is longer than usual.
+    pub shutdown_timeout: Duration,
     /// Maximum number of shards that are processed concurrently.
     pub max_shards: usize,
     /// Maximum number of groups that are applied concurrently, per stage of one shard.
@@ -32,7 +34,13 @@ pub struct RunLimits {
 impl Default for RunLimits {
     fn default() -> Self {
         let timeout = Duration::from_mins(10);
-        Self { phase_timeout: timeout, step_timeout: timeout, max_shards: 10, max_groups: 8 }
+        Self {
+            phase_timeout: timeout,
+            step_timeout: timeout,
+            shutdown_timeout: Duration::ZERO,
+            max_shards: 10,
+            max_groups: 8,
+        }
     }
 }
 
@@ -113,8 +121,13 @@ impl RunLimits {
     /// ever lowered.
     #[must_use]
     pub fn for_integration(self, own: &IntegrationLimits) -> Self {
-        let IntegrationLimits { step_timeout, max_shards, shutdown_timeout: _ } = *own;
-        let limits = Self { step_timeout: step_timeout.unwrap_or(self.step_timeout), ..self };
+        let IntegrationLimits { phase_timeout, step_timeout, max_shards, shutdown_timeout } = *own;
+        let limits = Self {
+            phase_timeout: phase_timeout.unwrap_or(self.phase_timeout),
+            step_timeout: step_timeout.unwrap_or(self.step_timeout),
+            shutdown_timeout: shutdown_timeout.unwrap_or(self.shutdown_timeout),
+            ..self
+        };
         match max_shards {
             Some(width) if width < limits.max_shards => limits.with_concurrency(width),
             Some(_) | None => limits,

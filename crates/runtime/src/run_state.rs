@@ -17,6 +17,9 @@ pub enum RunState {
     Degraded,
     /// No failure, but a guard holds a removal until it is approved.
     Held,
+    /// The command of a foreign integration succeeded; its changes are not known.
+    #[serde(rename = "plan not known")]
+    NotKnown,
     /// A step or a phase failed.
     Failed,
     /// The run was stopped before its end.
@@ -30,6 +33,7 @@ impl RunState {
             RunState::Ok => "ok",
             RunState::Waiting => "waiting",
             RunState::Degraded => "degraded",
+            RunState::NotKnown => "plan not known",
             RunState::Held => "held",
             RunState::Failed => "failed",
             RunState::Interrupted => "interrupted",
@@ -49,6 +53,7 @@ impl RunRecord {
             RunEnd::Ok | RunEnd::EarlyExit => RunState::Ok,
             RunEnd::Waiting => RunState::Waiting,
             RunEnd::Degraded => RunState::Degraded,
+            RunEnd::NotKnown => RunState::NotKnown,
             RunEnd::Held => RunState::Held,
             RunEnd::Failed if self.version < 2 && self.approval.is_some() && !has_faults => RunState::Held,
             RunEnd::Failed | RunEnd::Usage | RunEnd::NotDefined | RunEnd::Forbidden | RunEnd::Transient => {

@@ -36,6 +36,16 @@ impl Slot {
         if index < count { Ok(Self { index, count }) } else { Err(InvalidSlot { index, count }) }
     }
 
+    /// The index, counted from 0.
+    pub fn index(self) -> u32 {
+        self.index
+    }
+
+    /// Number of slots.
+    pub fn count(self) -> u32 {
+        self.count
+    }
+
     /// Whether `value` belongs to this slot.
     pub fn contains(self, value: &str) -> bool {
         slot_of(value, self.count) == self.index

@@ -435,6 +435,41 @@ async fn a_cancelled_run_terminates_its_program() {
 }
 
 #[tokio::test]
+async fn a_program_saves_its_state_when_it_is_interrupted_at_its_deadline() {
+    let stage = ProgramFixture::new(&format!(
+        r"case $1 in
+        plan) {ONE_STEP}; exit ;;
+        apply) trap 'echo saved > $OUT/state; exit' INT; while :; do sleep 0.01; done ;;
+        esac"
+    ));
+    let mut program = Program { deadline: Duration::from_secs(2), shutdown: Some(AMPLE), ..stage.program() };
+    // In a background job of a shell, `SIGINT` is ignored, and a shell does not trap it.
+    program.command.splice(0..0, ["env", "--default-signal=INT"].map(str::to_owned));
+    let process = ProcessIntegration::describe("try", program).expect("it describes itself");
+    let limits = process.meta().limits;
+    assert!(limits.shutdown_timeout.is_some_and(|timeout| timeout > AMPLE), "{limits:?}");
+    assert!(limits.step_timeout.is_some_and(|timeout| timeout > AMPLE), "{limits:?}");
+    let request = RunRequest {
+        validate_schemas: false,
+        ..RunRequest::new("r1", Mode::Real, data(&["a"]), TODAY, ProtectedKinds::default())
+    };
+    let outcome = run(&Integration::process(process), &request).await;
+    check(outcome.all_faults().next().expect("it is late"), Responsible::Remote, "took longer than 2 s");
+    assert_eq!(stage.wrote("state").as_deref(), Some("saved\n"));
+}
+
+#[test]
+fn a_program_that_may_take_long_to_plan_has_the_time() {
+    let limits = |minutes| {
+        let stage = ProgramFixture::new("");
+        let program = Program { deadline: Duration::from_mins(minutes), ..stage.program() };
+        ProcessIntegration::describe("try", program).expect("it describes itself").meta().limits
+    };
+    assert_eq!(limits(5).phase_timeout, None, "the default of a phase is longer");
+    assert!(limits(15).phase_timeout.is_some_and(|timeout| timeout > Duration::from_mins(15)));
+}
+
+#[tokio::test]
 async fn a_phase_that_times_out_terminates_its_program() {
     let stage = ProgramFixture::new(r"if [ $1 = plan ]; then echo $$ > $OUT/pid; sleep 1000; fi");
     let mut request = RunRequest::new("r1", Mode::DryRun, data(&["a"]), TODAY, ProtectedKinds::default());

@@ -446,6 +446,16 @@ fn shards_are_processed_concurrently_up_to_a_limit() {
 }
 
 #[test]
+fn an_integration_limits_the_number_of_concurrent_shards() {
+    let mut play = Fixture::real(&["a: x", "b: x", "c: x", "d: x", "e: x"], &[]);
+    let mut integration = ShelvesIntegration::new(Arc::clone(&play.world));
+    integration.about.limits.max_shards = Some(2);
+    play.integration = Integration::staged(integration);
+    assert_eq!(keys(&play.run()).len(), 5);
+    assert_eq!(play.world.lock().unwrap().reading.1, 2);
+}
+
+#[test]
 fn a_permanent_failure_outweighs_transient_ones() {
     let play = Fixture::real(&["a: +secret", "b:"], &["b: one two"]);
     play.world.lock().unwrap().faults = Faults { no_secret: 100, ..Faults::default() };

@@ -1,5 +1,5 @@
-//! A Python environment with the reference implementations that tests compare with (YAML, JSON Schema,
-//! templates), with real Vault and GraphQL clients, and with an S3 server.
+//! Python environments: one with the reference implementations that tests compare with (YAML, JSON Schema,
+//! templates), with real Vault and GraphQL clients, and with an S3 server; and one with qontract-reconcile.
 
 use super::Provision;
 use crate::command::CommandLine;
@@ -25,34 +25,47 @@ const REQUIREMENTS: [&str; 11] = [
     "boto3==1.44.0",
 ];
 
-/// The Python environment at [`ToolCache::python`].
+/// qontract-reconcile, which requires other versions of the same packages. It needs Python 3.11.
+const PEER_REQUIREMENTS: [&str; 1] = ["qontract-reconcile==0.10.1"];
+
+/// A Python environment in the cache directory.
 #[derive(Debug)]
-pub struct Python;
+pub struct Python {
+    /// The name, and the directory.
+    name: &'static str,
+    requirements: &'static [&'static str],
+}
+
+/// The Python environment at [`ToolCache::python`].
+pub const PYTHON: Python = Python { name: "python", requirements: &REQUIREMENTS };
+
+/// The Python environment at [`ToolCache::peer_python`].
+pub const PEER: Python = Python { name: "peer", requirements: &PEER_REQUIREMENTS };
 
 impl Provision for Python {
     fn name(&self) -> &'static str {
-        "python"
+        self.name
     }
 
     fn version(&self) -> String {
-        REQUIREMENTS.join(" ")
+        self.requirements.join(" ")
     }
 
     fn is_present(&self, cache: &ToolCache, stamped: bool) -> bool {
         // the interpreter is a link to the system interpreter, which may have been removed
-        stamped && cache.python().exists()
+        stamped && cache.path(self.name).join("bin/python").exists()
     }
 
     /// Installs into a directory unique to this process, then renames it: children of a killed run may still
     /// write to theirs. The interpreter finds its packages relative to itself, so it can be moved.
     fn install(&self, cache: &ToolCache) -> Result<()> {
-        let folder = cache.path("python");
-        let fresh = cache.path(&format!("python-{}.new", std::process::id()));
+        let folder = cache.path(self.name);
+        let fresh = cache.path(&format!("{}-{}.new", self.name, std::process::id()));
         remove(&fresh)?;
         CommandLine::new("python3 -m venv").args([&fresh]).run()?;
         CommandLine::program(&fresh.join("bin/python"))
             .args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"])
-            .args(REQUIREMENTS)
+            .args(self.requirements.iter().copied())
             .run()?;
         remove(&folder)?;
         fs::rename(&fresh, &folder).with_context(|| format!("cannot create {}", folder.display()))

@@ -1,5 +1,5 @@
 //! Checks the programs of `[integrations.*]`: each can be started, responds to `describe`, and is defined in
-//! the data.
+//! the data. Checks the commands of `[foreign.*]`: each exists, with its configuration.
 //!
 //! Only `describe` runs, which reads and changes nothing.
 
@@ -10,7 +10,7 @@ use std::thread;
 use qontract_runtime::Fault;
 use qontract_runtime::process::ProcessIntegration;
 
-use qontract_config::{Config, ProgramTable};
+use qontract_config::{Config, ForeignTable, ProgramTable};
 
 use super::report::CheckReport;
 
@@ -25,6 +25,9 @@ pub fn check(config: &Config, defined: Option<&[String]>, report: &mut CheckRepo
             .collect();
         started.into_iter().map(|(name, check)| (name, check.join())).collect::<Vec<_>>()
     });
+    for (name, registered) in &config.foreign {
+        report.extend(check_command(name, registered));
+    }
     for (name, checked) in checks {
         let title = title(name);
         match checked {
@@ -46,6 +49,28 @@ pub fn check(config: &Config, defined: Option<&[String]>, report: &mut CheckRepo
 
 fn title(name: &str) -> String {
     format!("integration {name}")
+}
+
+/// Checks the command of a foreign integration, without starting it.
+fn check_command(name: &str, registered: &ForeignTable) -> CheckReport {
+    let (mut report, title) = (CheckReport::default(), title(name));
+    let key = format!("foreign.{name}");
+    let Some(executable) = registered.command.first() else {
+        report.failed(&title, format!("`{key}.command` is empty"), "name the command and its arguments");
+        return report;
+    };
+    let hint = format!("correct `{key}.command`; a relative path is relative to the working directory");
+    match find(executable, std::env::var_os("PATH").as_deref()) {
+        Ok(_) => report.ok(&title, format!("`{}` exists", registered.command.join(" "))),
+        Err(why) => report.failed(&title, format!("`{executable}`: {why}"), &hint),
+    }
+    if let Some(config) = &registered.config
+        && let Err(error) = std::fs::File::open(config)
+    {
+        let text = format!("`{}` cannot be read: {error}", config.display());
+        report.failed(&title, text, &format!("correct `{key}.config`"));
+    }
+    report
 }
 
 /// Checks one program.

@@ -10,8 +10,8 @@ use qontract_inventory::{
     body_differences, decide, rollout_status,
 };
 use qontract_runtime::{
-    Change, ChangeKind, CurrentState, DesiredItem, DesiredState, DiffEntry, Fault, Observed, Plan, PlanStage,
-    Rollout, RolloutProgress, Scope, Wait,
+    Change, ChangeKind, CurrentState, DesiredItem, DesiredState, DiffEntry, Fault, ObjectKey, Observed, Plan,
+    PlanHint, PlanStage, Rollout, RolloutProgress, Scope, Wait,
 };
 
 use super::apply::{ObjectAction, ObjectPut};
@@ -221,7 +221,12 @@ fn plan_deletion(
     want: &DesiredItem<DesiredObject>,
     seen: Option<&LiveObject>,
 ) {
-    let Some(seen) = seen else { return };
+    let Some(seen) = seen else {
+        let ObjectKey { kind, name, .. } = &want.object;
+        let text = format!("{kind} `{name}` does not exist: its entry with `delete: true` can be removed");
+        plan.hints.push(PlanHint { text, place: want.place.clone() });
+        return;
+    };
     match decide(
         &seen.managed_scope.owner,
         &seen.managed_scope.callers,
@@ -258,7 +263,7 @@ fn plan_undeclared(plan: &mut Plan<ObjectAction>, scope: &Scope, seen: &LiveObje
     match decide(&seen.managed_scope.owner, &seen.managed_scope.callers, intent, Some(&seen.live)) {
         Verdict::Remove => {
             let (kind, name) = (&seen.address.kind, seen.address.name.clone());
-            let key = qontract_runtime::ObjectKey { scope: scope.clone(), kind: kind.to_string(), name };
+            let key = ObjectKey { scope: scope.clone(), kind: kind.to_string(), name };
             remove(plan, Change::new(ChangeKind::Remove, key, format!("remove {}", kind.name)), seen);
         }
         Verdict::Wait(text) => plan.waits.push(Wait { text, place: None }),

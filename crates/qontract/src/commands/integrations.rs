@@ -47,16 +47,26 @@ fn list(output: Option<IntegrationsFormat>, config: &Config, printer: &Printer) 
             }
         }
         IntegrationsFormat::Json => {
-            let list: Vec<Value> =
-                metas.iter().map(|meta| object(meta, config.integrations.contains_key(&meta.name))).collect();
+            let list: Vec<Value> = metas.iter().map(|meta| object(meta, form(&meta.name, config))).collect();
             printer.json(format!("{:#}\n", Value::Array(list)).as_bytes())?;
         }
     }
     Ok(Exit::Ok)
 }
 
+/// How an integration is made.
+fn form(name: &str, config: &Config) -> &'static str {
+    if config.integrations.contains_key(name) {
+        "process"
+    } else if config.foreign.contains_key(name) {
+        "foreign"
+    } else {
+        "built-in"
+    }
+}
+
 /// An integration as a JSON object.
-fn object(meta: &IntegrationMeta, is_program: bool) -> Value {
+fn object(meta: &IntegrationMeta, form: &str) -> Value {
     let flags: Vec<Value> = meta
         .flags
         .iter()
@@ -71,7 +81,7 @@ fn object(meta: &IntegrationMeta, is_program: bool) -> Value {
     json!({
         "name": meta.name,
         "description": meta.description,
-        "form": if is_program { "process" } else { "built-in" },
+        "form": form,
         "flags": flags,
     })
 }

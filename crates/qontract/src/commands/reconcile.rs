@@ -110,7 +110,9 @@ pub fn run(
     // The process ends now: does not wait for blocked threads, handles signals, and lets the release of a
     // lease finish.
     std::mem::forget(runtime);
-    let has_changes = record.shards.values().any(|shard| !shard.changes.is_empty());
+    // A command that does not report its changes may have some.
+    let has_changes =
+        outcome.ended == RunEnd::NotKnown || record.shards.values().any(|shard| !shard.changes.is_empty());
     Ok(match outcome.ended {
         // What the run changed cannot be looked up afterwards.
         ended if ended.is_success() && mode == Mode::Real && storage == RecordStorage::Failed => {

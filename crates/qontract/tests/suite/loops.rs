@@ -359,3 +359,83 @@ fn a_shutdown_during_a_step_finishes_it_and_starts_no_other() {
     assert_eq!(running.child.wait().unwrap().code(), Some(0));
     assert_eq!(scratch.read("done"), "done\n", "the first step is done, and the second was not begun");
 }
+
+/// The address of the health listener of a loop that logs JSON.
+fn listener(running: &mut Running) -> String {
+    let printed = running.json("listening on")["message"].as_str().unwrap().to_owned();
+    printed.strip_prefix("listening on http://").unwrap().trim_end_matches('/').to_owned()
+}
+
+/// A program whose only step takes as long as a file `hold` exists, and whose plan is empty afterwards.
+const SLOW_PROGRAM: &str = r#"
+case $1 in
+describe) echo '{"name": "service-dependencies", "description": "slow", "sandbox": true}' ;;
+declare) echo '{"shards": [{"key": [["app", "a"]], "state": 1}]}' ;;
+plan)
+    if [ -e done ]; then echo '{"scopes": [{"scope": [["app", "a"]], "count": 1}]}'; exit; fi
+    echo '{"scopes": [{"scope": [["app", "a"]]}], "groups": [{"steps": [{"action": 1, "changes": [
+        {"kind": "add", "thing": {"scope": [["app", "a"]], "kind": "card", "name": "one"}, "what": "write card"}]}]}]}' ;;
+apply) echo > applying; while [ -e hold ]; do sleep 0.02; done; echo > done; echo '{}' ;;
+esac
+"#;
+
+#[test]
+fn an_honest_step_is_alive_for_longer_than_the_stall_timeout() {
+    let scratch = stage();
+    scratch.write("program.sh", SLOW_PROGRAM);
+    scratch.write("hold", "");
+    let program = "[integrations.service-dependencies]\ncommand = [\"sh\", \"program.sh\"]\n";
+    scratch.write("config.toml", format!("{}{program}", scratch.read("config.toml")));
+    let words = "reconcile service-dependencies --every 1h --data repo --config config.toml --runs runs";
+    let mut command = qontract(&scratch);
+    command.args(words.split(' ')).args(["--listen", "127.0.0.1:0", "--log-format", "json"]);
+    let mut running = Running::of(command.env("QONTRACT_STALL_SECONDS", "2"));
+    let address = listener(&mut running);
+    qontract_testkit::eventually("the step is applied", || {
+        scratch.path().join("applying").exists().then_some(())
+    });
+    let began = std::time::Instant::now();
+    qontract_testkit::eventually("the stall timeout passes twice", || {
+        (began.elapsed() > std::time::Duration::from_secs(4)).then_some(())
+    });
+    assert!(get(&address, "/healthz").starts_with("HTTP/1.1 200"));
+    scratch.remove("hold");
+    running.until("write card `one`");
+    let metrics = get(&address, "/metrics");
+    let is_zero = |line: &str| line.starts_with("qontract_reconcile_stuck_total{") && line.ends_with(" 0");
+    assert!(metrics.lines().any(is_zero), "{metrics}");
+    running.signal(Signal::TERM);
+    assert!(running.wait().success());
+    let again = qontract(&scratch)
+        .args("reconcile service-dependencies --data repo --config config.toml --runs runs".split(' '))
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&again.stdout).into_owned() + &String::from_utf8_lossy(&again.stderr);
+    assert!(again.status.success() && text.contains("nothing to change"), "{text}");
+}
+
+#[test]
+fn a_blocked_thread_is_found_within_the_stall_timeout() {
+    let scratch = stage();
+    // Reading a pipe without a writer blocks the thread, as an unresponsive file system does.
+    let pipe = scratch.path().join("sandbox/clusters/cliffs-stage/_cluster/Namespace/blocked.yaml");
+    std::fs::create_dir_all(pipe.parent().unwrap()).unwrap();
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let words = "reconcile openshift-namespaces --every 1s --data repo --config config.toml --runs runs";
+    let mut command = qontract(&scratch);
+    command.args(words.split(' ')).args(["--listen", "127.0.0.1:0", "--log-format", "json"]);
+    let mut running = Running::of(command.env("QONTRACT_STALL_SECONDS", "2"));
+    let address = listener(&mut running);
+    let line = running.until("no progress");
+    assert!(line.contains("observe"), "{line}");
+    assert!(get(&address, "/healthz").starts_with("HTTP/1.1 200"), "the watchdog is alive");
+    std::fs::remove_file(&pipe).unwrap();
+    running.until("create Namespace `catalog-stage`");
+    assert!(scratch.path().join(FILE).exists());
+    running.signal(Signal::TERM);
+    running.wait();
+    let words = "reconcile openshift-namespaces --data repo --config config.toml --runs runs";
+    let again = qontract(&scratch).args(words.split(' ')).output().unwrap();
+    let text = String::from_utf8_lossy(&again.stdout).into_owned() + &String::from_utf8_lossy(&again.stderr);
+    assert!(again.status.success() && text.contains("nothing to change"), "{text}");
+}

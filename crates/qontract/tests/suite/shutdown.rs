@@ -162,6 +162,59 @@ fn a_step_that_ends_in_time_is_finished() {
     assert!(scratch.read("runs/trail.jsonl").contains(STEP));
 }
 
+/// A program with its own time to end: its step hangs until it is interrupted, and then completes and reports
+/// its state. A file `deaf` makes it ignore signals.
+fn stage_interruptible(shutdown_seconds: u32, files: &[&str]) -> Scratch {
+    let scratch = stage(files);
+    let program = PROGRAM.replace(
+        "apply) hang hold; echo done > world;",
+        "apply) [ -e hold ] && trap 'echo done > world; rm hold' INT; hang hold; echo done > world;",
+    );
+    scratch.write("program.sh", program);
+    let config = scratch.read("config.toml");
+    scratch.write("config.toml", format!("{config}shutdown_seconds = {shutdown_seconds}\n"));
+    scratch
+}
+
+#[test]
+fn a_program_that_ends_when_it_is_interrupted_finishes_its_step() {
+    let scratch = stage_interruptible(600, &["hold"]);
+    let mut command = qontract(&scratch, RECONCILE, "0");
+    let mut running = Running::of(command.env_remove("QONTRACT_SHUTDOWN_SECONDS"));
+    pids(&scratch);
+    running.signal(Signal::TERM);
+    running.until("shutting down; waiting for up to 602 s for 1 step in progress");
+    assert_eq!(running.child.wait().unwrap().code(), Some(143));
+    assert_eq!(scratch.read("world"), "done\n");
+    assert!(scratch.read("runs/trail.jsonl").contains(STEP));
+    let shown = qontract(&scratch, &format!("{RECONCILE} --dry-run"), "0").output().unwrap();
+    assert_eq!((shown.status.code(), shown.stdout.as_slice()), (Some(0), &b""[..]), "nothing is left to do");
+}
+
+#[test]
+fn a_program_that_ignores_signals_is_killed_at_the_end_of_its_time() {
+    let scratch = stage_interruptible(1, &["hold", "deaf"]);
+    let mut command = qontract(&scratch, RECONCILE, "0");
+    let mut running = Running::of(command.env_remove("QONTRACT_SHUTDOWN_SECONDS"));
+    let pids = pids(&scratch);
+    running.signal(Signal::TERM);
+    assert_eq!(running.child.wait().unwrap().code(), Some(143));
+    assert_gone(&pids);
+    assert_recorded(&scratch, 143);
+    assert_converges(&scratch);
+}
+
+#[test]
+fn a_loop_warns_if_a_shutdown_has_less_time_than_its_integration_needs() {
+    let scratch = stage_interruptible(50, &[]);
+    let mut running = Running::of(&mut qontract(&scratch, &format!("{RECONCILE} --every 1h"), "40"));
+    running.until(
+        "a shutdown waits 40 s for steps in progress, but a step of `service-dependencies` may need 52 s",
+    );
+    running.signal(Signal::TERM);
+    assert_eq!(running.child.wait().unwrap().code(), Some(0));
+}
+
 #[test]
 fn a_loop_that_abandons_a_step_exits_with_an_error() {
     let scratch = stage(&["hold"]);

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use qontract_access::Access;
-use qontract_child::{GRACE_PERIOD, ProcessGroup, Purpose};
+use qontract_child::{GRACE_PERIOD, GroupSettings, ProcessGroup, Purpose};
 use serde_json::Value;
 
 use super::phase::ProgramPhase;
@@ -57,7 +57,7 @@ impl Drop for CancelOnDrop {
 }
 
 impl Cancellation {
-    fn is_cancelled(&self) -> bool {
+    pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -78,8 +78,9 @@ pub struct ProgramRequest<'a> {
 /// Runs a program for one request; the response is its stdout.
 pub fn exchange(program: &Program, program_request: ProgramRequest<'_>) -> Result<ResponseBytes, Fault> {
     let ProgramRequest { phase, request, cancellation, memory } = program_request;
-    let purpose = purpose_of(phase);
-    let mut child = start(program, phase)?;
+    let settings = group_settings(program, phase);
+    let purpose = settings.purpose;
+    let mut child = start(program, phase, settings)?;
     let text = request.to_string();
     let (done, finished) = mpsc::channel();
     let (stdin, stdout, stderr) = child.take_pipes();
@@ -106,10 +107,11 @@ pub fn exchange(program: &Program, program_request: ProgramRequest<'_>) -> Resul
         (response, wait_for_exit(&mut child, || left().is_zero() || cancellation.is_cancelled()))
     else {
         // The result is no longer needed. If terminating fails, the watchdog ends the run.
-        let _ = child.terminate(GRACE_PERIOD);
         if cancellation.is_cancelled() {
+            let _ = child.terminate_within(GRACE_PERIOD);
             return Err(Fault::internal(format!("{of} was cancelled")));
         }
+        let _ = child.terminate();
         let within = program.deadline.as_secs();
         return Err(Fault::remote(format!("{of} took longer than {within} s")));
     };
@@ -155,15 +157,16 @@ pub fn first_line(text: &str) -> String {
     }
 }
 
-/// The purpose of the process of a phase, which decides when a shutdown ends it.
-fn purpose_of(phase: ProgramPhase) -> Purpose {
-    match phase.access() {
-        None | Some(Access::Read) => Purpose::Read,
-        Some(Access::Write) => Purpose::Write,
+/// How the process group of a phase ends.
+fn group_settings(program: &Program, phase: ProgramPhase) -> GroupSettings {
+    match (phase.access(), program.shutdown) {
+        (None | Some(Access::Read), _) => Purpose::Read.into(),
+        (Some(Access::Write), None) => Purpose::Write.into(),
+        (Some(Access::Write), Some(grace)) => GroupSettings { purpose: Purpose::InterruptibleWrite, grace },
     }
 }
 
-fn start(program: &Program, phase: ProgramPhase) -> Result<ProcessGroup, Fault> {
+fn start(program: &Program, phase: ProgramPhase, settings: GroupSettings) -> Result<ProcessGroup, Fault> {
     let mut words = program.command.iter();
     let Some(executable) = words.next() else {
         return Err(Fault::operator(format!("the integration `{}` has no `command`", program.integration)));
@@ -186,7 +189,7 @@ fn start(program: &Program, phase: ProgramPhase) -> Result<ProcessGroup, Fault> 
         }
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    ProcessGroup::start_for(&mut command, purpose_of(phase)).map_err(|error| {
+    ProcessGroup::start_for(&mut command, settings).map_err(|error| {
         let of = program.describe_phase(phase);
         match error.kind() {
             io::ErrorKind::Interrupted => Fault::interrupted(format!("{of} was not started: shutting down")),

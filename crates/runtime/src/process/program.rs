@@ -10,9 +10,17 @@ use qontract_redaction::Redactor;
 use serde_json::Value;
 
 use super::phase::ProgramPhase;
+use crate::meta::IntegrationLimits;
+use crate::run_request::RunLimits;
 
 /// Minimum length of the secret values that are redacted.
 const MIN_SECRET_BYTES: usize = 4;
+
+/// Time that the runner waits beyond the deadline of a program, so that the error names the program.
+const DEADLINE_MARGIN: Duration = Duration::from_secs(30);
+
+/// Time that the runner waits after the end of the grace period of a program.
+const SHUTDOWN_MARGIN: Duration = Duration::from_secs(2);
 
 /// The environment variable that passes the sandbox directory to programs that support it.
 pub const SANDBOX_VARIABLE: &str = "QONTRACT_SANDBOX";
@@ -35,6 +43,9 @@ pub struct Program {
     pub write_environment: BTreeMap<String, String>,
     /// Timeout of one request.
     pub deadline: Duration,
+    /// Time that the program needs to end when it gets `SIGINT` while it applies a step. Without it, a
+    /// shutdown lets it finish the step, and interrupts it only if the shutdown is forced.
+    pub shutdown: Option<Duration>,
     /// The sandbox directory that replaces its target system. With a sandbox, no secrets or credentials are
     /// passed.
     pub sandbox: Option<PathBuf>,
@@ -51,6 +62,7 @@ impl Default for Program {
             secret_environment: BTreeMap::new(),
             write_environment: BTreeMap::new(),
             deadline: Duration::from_mins(1),
+            shutdown: None,
             sandbox: None,
             stderr_log: None,
         }
@@ -84,6 +96,19 @@ impl Program {
         }
     }
 
+    /// The limits of its runs. They exceed those that the client of the program enforces, so that the error
+    /// names the program.
+    pub(super) fn limits(&self) -> IntegrationLimits {
+        let grace = self.shutdown.unwrap_or_default();
+        let request = self.deadline + grace + DEADLINE_MARGIN;
+        IntegrationLimits {
+            phase_timeout: Some(request).filter(|timeout| *timeout > RunLimits::default().phase_timeout),
+            step_timeout: Some(request),
+            shutdown_timeout: self.shutdown.map(|grace| grace + SHUTDOWN_MARGIN),
+            max_shards: None,
+        }
+    }
+
     /// Redacts lines that contain a secret that is passed to the program.
     pub(super) fn redacted(&self, text: &str, phase: ProgramPhase, request: &Value) -> String {
         self.redactor_for(phase, request).lines(text).into_owned()
@@ -96,7 +121,7 @@ impl Program {
 }
 
 /// Whether the name of a variable suggests a secret.
-pub(super) fn is_secret_name(name: &str) -> bool {
+pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_uppercase();
     SECRET_NAMES.iter().any(|part| name.contains(part))
 }

@@ -451,6 +451,7 @@ impl PlanResponse {
             waits: self.waits.iter().map(wait).collect(),
             rollouts: Vec::new(),
             degraded: self.degraded.iter().map(degradation).collect(),
+            hints: Vec::new(),
             held: Vec::new(),
             faults: self.faults.iter().map(|wire_fault| wire_fault.fault(self.place.clone())).collect(),
             refused: BTreeSet::new(),

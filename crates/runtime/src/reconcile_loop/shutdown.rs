@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
@@ -82,8 +83,14 @@ impl SharedShutdown {
 #[derive(Debug, Default)]
 struct StepRegistry {
     next: u64,
-    in_progress: BTreeMap<u64, String>,
+    in_progress: BTreeMap<u64, StepEntry>,
     abandoned: Vec<String>,
+}
+
+#[derive(Debug)]
+struct StepEntry {
+    what: String,
+    shutdown_timeout: Duration,
 }
 
 /// Both sides of a shutdown.
@@ -122,7 +129,13 @@ impl ShutdownTrigger {
 
     /// The steps in progress, in the order in which they started.
     pub fn steps(&self) -> Vec<String> {
-        self.0.steps().in_progress.values().cloned().collect()
+        self.0.steps().in_progress.values().map(|step| step.what.clone()).collect()
+    }
+
+    /// The longest time that a step in progress needs to end, if one needs more than usual.
+    pub fn longest_shutdown_timeout(&self) -> Duration {
+        let steps = self.0.steps();
+        steps.in_progress.values().map(|step| step.shutdown_timeout).max().unwrap_or_default()
     }
 
     /// The steps that were abandoned; they may be partially applied.
@@ -182,6 +195,12 @@ impl ShutdownSignal {
     /// **Invariant:** after a shutdown is requested, [`ShutdownTrigger::steps`] contains every step in
     /// progress.
     pub fn begin_step(&self, what: &str) -> Option<StepInProgress> {
+        self.begin_long_step(what, Duration::ZERO)
+    }
+
+    /// Starts a step as [`Self::begin_step`] does. It may take up to `shutdown_timeout` to end after a
+    /// shutdown request, if that is longer than the process waits otherwise.
+    pub fn begin_long_step(&self, what: &str, shutdown_timeout: Duration) -> Option<StepInProgress> {
         let Some(shared) = self.0.clone() else {
             return Some(StepInProgress { shared: None, number: 0, is_finished: false });
         };
@@ -191,7 +210,7 @@ impl ShutdownSignal {
         }
         steps.next += 1;
         let number = steps.next;
-        steps.in_progress.insert(number, what.to_owned());
+        steps.in_progress.insert(number, StepEntry { what: what.to_owned(), shutdown_timeout });
         drop(steps);
         Some(StepInProgress { shared: Some(shared), number, is_finished: false })
     }
@@ -223,10 +242,10 @@ impl Drop for StepInProgress {
     fn drop(&mut self) {
         let Some(shared) = &self.shared else { return };
         let mut steps = shared.steps();
-        if let Some(what) = steps.in_progress.remove(&self.number)
+        if let Some(step) = steps.in_progress.remove(&self.number)
             && !self.is_finished
         {
-            steps.abandoned.push(what);
+            steps.abandoned.push(step.what);
         }
     }
 }
@@ -234,6 +253,7 @@ impl Drop for StepInProgress {
 #[cfg(test)]
 mod tests {
     use super::{ShutdownSignal, TerminationSignal};
+    use std::time::Duration;
 
     #[test]
     fn the_first_signal_names_the_reason() {
@@ -259,6 +279,18 @@ mod tests {
         drop(second);
         assert_eq!((stopper.steps(), stopper.abandoned()), (vec![], vec!["b".to_owned()]));
         drop(ShutdownSignal::never().begin_step("c").unwrap());
+    }
+
+    #[test]
+    fn the_slowest_step_in_progress_decides_how_long_a_shutdown_waits() {
+        let (stopper, stop) = ShutdownSignal::pair();
+        assert_eq!(stopper.longest_shutdown_timeout(), Duration::ZERO);
+        let slow = stop.begin_long_step("a", Duration::from_mins(5)).unwrap();
+        let usual = stop.derive().1.begin_step("b").unwrap();
+        assert_eq!(stopper.longest_shutdown_timeout(), Duration::from_mins(5));
+        slow.finish();
+        assert_eq!(stopper.longest_shutdown_timeout(), Duration::ZERO);
+        usual.finish();
     }
 
     #[test]

@@ -40,22 +40,32 @@ impl Default for WatchdogLimits {
     }
 }
 
-/// Time that a step may take beyond its own timeout before the watchdog intervenes.
+/// Time that a phase or a step may take beyond its own timeout before the watchdog intervenes.
 const STEP_MARGIN: Duration = Duration::from_mins(2);
 
+/// Time that a run has to end once the shutdown of its process is forced, before the loop forces it.
+const SHUTDOWN_MARGIN: Duration = Duration::from_secs(5);
+
 impl WatchdogLimits {
-    /// These limits, raised so that a step and a wait of the integration fit into them: a step that takes as
-    /// long as its own timeout allows is not a stall.
+    /// These limits, raised so that a phase, a step and a wait of the integration fit into them: a step that
+    /// takes as long as its own timeout allows is not a stall.
     #[must_use]
     pub fn for_integration(self, meta: &IntegrationMeta) -> Self {
-        let IntegrationLimits { step_timeout, max_shards: _, shutdown_timeout } = meta.limits;
-        let step = step_timeout.map_or(Duration::ZERO, |timeout| timeout + STEP_MARGIN);
+        let IntegrationLimits { phase_timeout, step_timeout, max_shards: _, shutdown_timeout } = meta.limits;
+        let with_margin = |timeout: Option<Duration>| timeout.map_or(Duration::ZERO, |it| it + STEP_MARGIN);
+        let (phase, step) = (with_margin(phase_timeout), with_margin(step_timeout));
         Self {
-            stall_timeout: self.stall_timeout.max(step),
-            run_timeout: self.run_timeout + step + meta.patience.total,
-            shutdown_timeout: shutdown_timeout.unwrap_or(self.shutdown_timeout),
-            ..self
+            stall_timeout: self.stall_timeout.max(step).max(phase),
+            run_timeout: self.run_timeout + phase + step + meta.patience.total,
+            ..self.for_shutdown(shutdown_timeout.unwrap_or_default())
         }
+    }
+
+    /// These limits, raised so that a shutdown that waits this long for steps in progress ends before the
+    /// loop forces it.
+    #[must_use]
+    pub fn for_shutdown(self, timeout: Duration) -> Self {
+        Self { shutdown_timeout: self.shutdown_timeout.max(timeout + SHUTDOWN_MARGIN), ..self }
     }
 }
 
@@ -104,6 +114,7 @@ mod tests {
         assert_eq!((same.stall_timeout, same.run_timeout), (limits.stall_timeout, limits.run_timeout));
         assert_eq!(same.shutdown_timeout, limits.shutdown_timeout);
         let own = IntegrationLimits {
+            phase_timeout: Some(Duration::from_mins(20)),
             step_timeout: Some(Duration::from_hours(1)),
             max_shards: None,
             shutdown_timeout: Some(Duration::from_mins(5)),
@@ -111,7 +122,8 @@ mod tests {
         let meta = meta.limits(own).patience(Duration::from_secs(5), Duration::from_mins(30));
         let raised = limits.for_integration(&meta);
         assert_eq!(raised.stall_timeout, Duration::from_mins(62));
-        assert_eq!(raised.run_timeout, Duration::from_mins(60 + 62 + 30));
-        assert_eq!(raised.shutdown_timeout, Duration::from_mins(5));
+        assert_eq!(raised.run_timeout, Duration::from_mins(60 + 22 + 62 + 30));
+        assert_eq!(raised.shutdown_timeout, Duration::from_mins(5) + SHUTDOWN_MARGIN);
+        assert_eq!(raised.for_shutdown(Duration::from_mins(1)).shutdown_timeout, raised.shutdown_timeout);
     }
 }

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 
-use super::deadline::with_deadline;
 use super::redaction::ShardRedactor;
 use crate::audit::{StepAttempt, WriteRecord};
 use crate::contract::{ApplyResult, WriteContext};
+use crate::deadline::with_deadline;
 use crate::fault::Fault;
 use crate::guard::{JudgedGroup, JudgedShard, JudgedStep, PlannedSteps};
 use crate::key::{Scope, ShardKey};
@@ -134,7 +134,7 @@ async fn apply_group(
             step.changes.iter().map(|change| redactor.change(change.clone())).collect();
         let what =
             changes.first().map_or_else(|| redactor.text(group.name().to_owned()), ToString::to_string);
-        let Some(in_progress) = request.shutdown.begin_step(&what) else {
+        let Some(in_progress) = request.shutdown.begin_long_step(&what, limits.shutdown_timeout) else {
             done.stopped = true;
             break;
         };

@@ -93,6 +93,7 @@ pub fn record_plan(shard: &mut ShardOutcome, judged: &JudgedShard<'_, PlannedSha
     shard.waits = planned.plan.waits.iter().map(|wait| redactor.wait(wait.clone())).collect();
     let degraded = planned.plan.degraded.iter();
     shard.degraded = degraded.map(|degraded| redactor.degradation(degraded.clone())).collect();
+    shard.hints = planned.plan.hints.iter().map(|hint| redactor.hint(hint.clone())).collect();
     let reported: BTreeSet<String> = shard.faults.iter().map(|fault| fault.text.clone()).collect();
     let faults = planned.faults.iter().map(|fault| redactor.fault(fault.clone()));
     shard.faults.extend(faults.filter(|fault| !reported.contains(&fault.text)));

@@ -13,7 +13,7 @@ use crate::fault::Fault;
 use crate::field_diff::{DiffEntry, FieldDiff};
 use crate::key::Scope;
 use crate::plan::{
-    Change, Degradation, DigestedNames, HeldPlanChange, ObjectKey, Plan, PlanOutline, Rollout, Wait,
+    Change, Degradation, DigestedNames, HeldPlanChange, ObjectKey, Plan, PlanHint, PlanOutline, Rollout, Wait,
 };
 use crate::truncation;
 
@@ -161,6 +161,12 @@ impl ShardRedactor {
     pub fn rollout(&self, rollout: Rollout) -> Rollout {
         let Rollout { object, progress, text, place } = rollout;
         Rollout { object: self.object(object), progress, text: self.text(text), place }
+    }
+
+    /// Redacts a remark.
+    pub fn hint(&self, hint: PlanHint) -> PlanHint {
+        let PlanHint { text, place } = hint;
+        PlanHint { text: self.text(text), place }
     }
 
     /// Redacts a degradation.

@@ -3,9 +3,9 @@
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 
-use super::deadline::with_deadline;
 use super::redaction::ShardRedactor;
 use crate::contract::{ReadContext, RehearsalResult};
+use crate::deadline::with_deadline;
 use crate::fault::Fault;
 use crate::guard::{JudgedShard, JudgedStep, PlannedSteps};
 use crate::plan::Step;

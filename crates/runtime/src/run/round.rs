@@ -16,7 +16,6 @@ use qontract_telemetry::activity;
 use tokio::time::Instant;
 
 use super::apply::{self, ApplyContext, ApplyOutcome};
-use super::deadline::with_deadline;
 use super::planned_shard::{PlannedShard, record_plan};
 use super::redaction::ShardRedactor;
 use super::rehearsal;
@@ -25,6 +24,7 @@ use super::unresolved::Unresolved;
 use super::waiting::{NextPass, WaitBudget};
 use crate::contract::{ReadContext, WriteContext};
 use crate::data::Data;
+use crate::deadline::with_deadline;
 use crate::fault::{Fault, Responsible};
 use crate::guard::{JudgedShard, ShardFacts, ShardPlans};
 use crate::key::ShardKey;
