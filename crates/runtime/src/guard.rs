@@ -453,14 +453,15 @@ impl<'a> CombinedFacts<'a> {
 /// Postpones a removal that the refused write of a desired object may replace, as
 /// applying a plan does when a write fails. It comes after the refusals that need an approval, so
 /// that a held removal stays held.
-fn postponement(facts: &ShardFacts, changes: &[Change]) -> Option<Refusal> {
-    changes.iter().filter(|change| change.kind.removes() && !facts.deletes.contains(&change.object)).find_map(
-        |change| {
-            let may_replace = |refused: &&ObjectKey| refused.may_replace(&change.object);
-            let ObjectKey { kind, name, .. } = facts.refused.iter().find(may_replace)?;
-            Some(Refusal::Blocked(format!("{kind} `{name}`, which may replace it, cannot be written")))
-        },
-    )
+fn postponement(facts: &ShardFacts, changes: &[JudgedChange<'_>]) -> Option<Refusal> {
+    let changes = changes.iter().map(|one| one.change);
+    let mut removals =
+        changes.filter(|change| change.kind.removes() && !facts.deletes.contains(&change.object));
+    removals.find_map(|change| {
+        let may_replace = |refused: &&ObjectKey| refused.may_replace(&change.object);
+        let ObjectKey { kind, name, .. } = facts.refused.iter().find(may_replace)?;
+        Some(Refusal::Blocked(format!("{kind} `{name}`, which may replace it, cannot be written")))
+    })
 }
 
 fn needs_approval(change: &Change) -> String {

@@ -313,7 +313,10 @@ mod tests {
     use qontract_bundle::diff::{Diff, renames};
     use qontract_bundle::{Bundle, Pool, load};
 
-    use super::{Cause, CauseKind, all_changes, follow_renames, overlap, relevant, without_moved_references};
+    use super::{
+        Cause, CauseKind, all_changes, follow_renames, overlap, relevant, without_mere_renames,
+        without_moved_references,
+    };
     use crate::key::ShardKey;
     use crate::source_location::SourceLocation;
     use crate::state::{Comparison, Difference, MAX_DIFFERENCES};
