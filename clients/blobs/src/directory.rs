@@ -52,7 +52,7 @@ impl Directory {
         Self { root: root.into().into(), write_lock: Arc::default(), mode: Mode::Real }
     }
 
-    /// The same store for the run of this permit: in a dry run, writes are refused, whichever permit is
+    /// This store for the run of this permit: in a dry run, writes are refused, whichever permit is
     /// passed.
     #[must_use]
     pub fn for_run(&self, permit: &ReadPermit) -> Self {

@@ -71,7 +71,7 @@ impl Sandbox {
         Self { root: root.into(), mode: Mode::Real, remaining_writes: None }
     }
 
-    /// The same sandbox for the run of this permit: in a dry run, writes are refused, whichever permit is
+    /// This sandbox for the run of this permit: in a dry run, writes are refused, whichever permit is
     /// passed.
     #[must_use]
     pub fn for_run(&self, permit: &ReadPermit) -> Self {

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_asked_to_end_before_it_is_killed() {
+    fn a_group_gets_time_to_end_before_it_is_killed() {
         let endless = "echo; while :; do sleep 0.01; done";
         let saving = format!("trap 'echo saved; exit' INT; {endless}");
         let long = Duration::from_mins(1);

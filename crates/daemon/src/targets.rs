@@ -111,7 +111,16 @@ impl Targets {
         let sandbox =
             folder.map(std::path::absolute).transpose().context("the working directory does not exist")?;
         let lookups = Arc::new(external_lookups(config, Arc::clone(&secrets) as _, modes.lookups)?);
-        Ok(Self { kubernetes, secrets, stores, lookups, promtool, sandbox, mode: modes.kubernetes, stderr_log: None })
+        Ok(Self {
+            kubernetes,
+            secrets,
+            stores,
+            lookups,
+            promtool,
+            sandbox,
+            mode: modes.kubernetes,
+            stderr_log: None,
+        })
     }
 
     /// Logs the stderr of process integrations to this log.

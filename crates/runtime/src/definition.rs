@@ -60,21 +60,25 @@ struct QueryField {
 #[derive(Deserialize)]
 struct FieldType {
     name: Option<String>,
+    #[serde(default)]
+    fields: Option<Vec<NamedField>>,
     #[serde(rename = "ofType")]
     of: Option<Box<FieldType>>,
 }
 
+#[derive(Deserialize)]
+struct NamedField {
+    name: String,
+}
+
 impl QueryField {
-    /// The name of its type, without lists.
-    fn named_type(&self) -> Option<&str> {
+    /// Its type, without lists.
+    fn named_type(&self) -> Option<&FieldType> {
         let mut one = &self.of;
-        loop {
-            match (&one.name, &one.of) {
-                (Some(name), _) => return Some(name),
-                (None, Some(of)) => one = of,
-                (None, None) => return None,
-            }
+        while one.name.is_none() {
+            one = one.of.as_deref()?;
         }
+        Some(one)
     }
 }
 
@@ -104,12 +108,10 @@ pub fn approvals(source: &dyn BundleReader) -> Result<Vec<Approval>, DataError> 
     let Some(approval) = type_of(source, "Query", "removal_approvals_v1")? else { return Ok(Vec::new()) };
     let fields = fields_of(source, &approval)?;
     let removal = fields.iter().find(|field| field.name == "removals").and_then(QueryField::named_type);
-    let of_removals = removal.map(|removal| fields_of(source, removal)).transpose()?.unwrap_or_default();
-    let optional = |fields: &[QueryField], name: &'static str| {
-        if fields.iter().any(|field| field.name == name) { name } else { "" }
-    };
-    let (path, once) = (optional(&fields, "path"), optional(&fields, "once"));
-    let plan = optional(&of_removals, "plan");
+    let of_removals = removal.and_then(|removal| removal.fields.as_deref()).unwrap_or_default();
+    let optional = |name| if fields.iter().any(|field| field.name == name) { name } else { "" };
+    let (path, once) = (optional("path"), optional("once"));
+    let plan = if of_removals.iter().any(|field| field.name == "plan") { "plan" } else { "" };
     let text = format!(
         "{{ removal_approvals_v1 {{ {path} integration expiration {once} removals {{ target kind name {plan} }} }} }}"
     );
@@ -121,12 +123,13 @@ pub fn approvals(source: &dyn BundleReader) -> Result<Vec<Approval>, DataError> 
 fn type_of(source: &dyn BundleReader, of: &str, field: &str) -> Result<Option<String>, DataError> {
     let fields = fields_of(source, of)?;
     let found = fields.iter().find(|one| one.name == field);
-    Ok(found.and_then(QueryField::named_type).map(str::to_owned))
+    Ok(found.and_then(QueryField::named_type).and_then(|of| of.name.clone()))
 }
 
-/// The fields of a type.
+/// The fields of a type, with the fields of their types, in one request.
 fn fields_of(source: &dyn BundleReader, name: &str) -> Result<Vec<QueryField>, DataError> {
-    let named = "name ofType { name ofType { name ofType { name } } }";
+    let named = "name fields { name } ofType { name fields { name } ofType { name fields { name } \
+        ofType { name fields { name } } } }";
     let name = serde_json::Value::from(name);
     let types: TypesAnswer =
         query(source, &format!("{{ __type(name: {name}) {{ fields {{ name type {{ {named} }} }} }} }}"))?;

@@ -34,6 +34,7 @@ pub use judged::{
     JudgedChange, JudgedGroup, JudgedShard, JudgedStep, PlannedSteps, Proposal, ShardFacts, ShardPlans,
 };
 pub use keys::KeyLimits;
+use ledger::RemovedObject;
 pub use ledger::{
     HeldEntry, Ledger, LedgerEntry, LedgerError, LedgerSnapshot, LedgerState, MemoryLedger, ShardCount,
     StoreResult, UsedApproval,
@@ -306,7 +307,8 @@ impl RemovalGuard {
         }
         let start = self.budgets.window_start(self.now);
         let reserved = ledger.reserved(start, |entry| level.has_entry(entry));
-        let added = open.iter().filter(|(object, which)| !reserved.contains(&(object, *which))).count();
+        let is_reserved = |object, incarnation| reserved.contains(&RemovedObject { object, incarnation });
+        let added = open.iter().filter(|(object, which)| !is_reserved(object, *which)).count();
         let allowed = self.max_removals(whole, ledger, level);
         if added == 0 || reserved.len() + added <= allowed {
             return;

@@ -349,7 +349,7 @@ impl fmt::Display for Rollout {
     }
 }
 
-/// A remark about the data that is no failure, such as an entry that has no effect any more.
+/// A remark about the data that is not a failure, such as an entry that has no effect any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanHint {
     /// The remark.
@@ -515,7 +515,7 @@ impl<A> Plan<A> {
             steps: steps.into_iter().map(&step).collect(),
         };
         let groups = groups.into_iter().map(group).collect();
-        Plan { groups, waits, rollouts, degraded, hints, held, faults, approval, refused }
+        Plan { groups, waits, rollouts, degraded, hints, held, faults, refused, approval }
     }
 }
 

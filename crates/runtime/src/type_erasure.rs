@@ -51,7 +51,14 @@ pub struct AnyDesiredState {
 }
 
 /// One object of desired state, with its source location.
-pub type DesiredFact = (ObjectKey, Option<SourceLocation>, DesiredKind);
+pub struct DesiredFact {
+    /// The object.
+    pub object: ObjectKey,
+    /// The location in the data that declares it.
+    pub place: Option<SourceLocation>,
+    /// The kind of its desired state.
+    pub kind: DesiredKind,
+}
 
 impl AnyDesiredState {
     pub(crate) fn new(facts: Vec<DesiredFact>, inner: OpaqueValue) -> Self {
@@ -322,7 +329,11 @@ impl<I: StagedIntegration> DynIntegration for StagedAdapter<I> {
             let scopes = current.iter().map(|(scope, observed)| (scope.clone(), count(observed))).collect();
             let approved = self.0.approved_removals(&current).into_iter();
             let facts = approved
-                .map(|ApprovedObject { object, place }| (object, place, DesiredKind::Approved))
+                .map(|ApprovedObject { object, place }| DesiredFact {
+                    object,
+                    place,
+                    kind: DesiredKind::Approved,
+                })
                 .collect();
             Ok(AnyCurrentState { scopes, facts, inner: Box::new(current) })
         }
@@ -365,7 +376,7 @@ fn erase_desired<T: Send + Sync + 'static>(desired: Vec<DesiredItem<T>>) -> AnyD
             DesiredState::Delete => DesiredKind::Delete,
             DesiredState::Unresolved(why) => DesiredKind::Unresolved(why.clone()),
         };
-        (want.object.clone(), want.place.clone(), kind)
+        DesiredFact { object: want.object.clone(), place: want.place.clone(), kind }
     });
     AnyDesiredState { facts: facts.collect(), inner: Box::new(desired) }
 }

@@ -20,12 +20,12 @@ use qontract_testkit::Scratch;
 use support::fixture::{Stock, source};
 
 /// The bounds of the permits that writes got.
-type Seen = Arc<Mutex<Vec<Option<String>>>>;
+type RecordedBounds = Arc<Mutex<Vec<Option<String>>>>;
 
 /// Makes one change, and notes the bounds of its permit.
 struct OneChange {
     meta: IntegrationMeta,
-    seen: Seen,
+    seen: RecordedBounds,
 }
 
 impl Function for OneChange {
@@ -67,7 +67,7 @@ async fn perform(integration: &Integration, mode: Mode, bounds: Option<WriteBoun
 
 #[tokio::test]
 async fn the_permit_of_a_bounded_run_has_its_bounds_and_so_has_the_record() {
-    let seen = Seen::default();
+    let seen = RecordedBounds::default();
     let meta = IntegrationMeta::new("shelves", "Adds a note");
     let integration = Integration::function(OneChange { meta, seen: Arc::clone(&seen) });
     let outcome = perform(&integration, Mode::Real, Some(bounds())).await;

@@ -23,7 +23,7 @@ enum Act {
     Hangs,
 }
 
-struct Scripted {
+struct ScriptedFunction {
     meta: IntegrationMeta,
     act: Act,
 }
@@ -37,7 +37,7 @@ fn runs() -> Vec<String> {
     RUNS.with(|runs| runs.borrow().clone())
 }
 
-impl Function for Scripted {
+impl Function for ScriptedFunction {
     fn meta(&self) -> &IntegrationMeta {
         &self.meta
     }
@@ -65,7 +65,7 @@ fn meta(name: &str) -> IntegrationMeta {
 
 #[expect(clippy::unnecessary_wraps, reason = "the type of a registry entry")]
 fn scripted(name: &str, act: Act) -> anyhow::Result<Integration> {
-    Ok(Integration::function(Scripted { meta: meta(name), act }))
+    Ok(Integration::function(ScriptedFunction { meta: meta(name), act }))
 }
 
 static ENTRIES: [IntegrationEntry; 7] = [

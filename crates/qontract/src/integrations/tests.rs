@@ -1,10 +1,10 @@
 //! Tests of all integrations: no dry run writes, and impact analysis is sound.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
-mod write_proof_world;
+mod write_proof_clients;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use qontract_access::Mode;
 use qontract_bundle::{CommitStamp, Layout, Pool, Repo, build, load};
@@ -17,7 +17,7 @@ use qontract_testkit::{Scratch, SeededRng, chaos_count, example};
 use serde_json::Value;
 
 use super::*;
-use write_proof_world::{Writes, clients};
+use write_proof_clients::{Writes, clients};
 
 fn example_bundle() -> Vec<u8> {
     let repo = Repo::directory(example(), Layout::default());

@@ -85,7 +85,7 @@ fn an_unknown_integration_is_reported_behind_options_of_every_command() {
         let expect = "no such integration: `card`; did you mean `cards`?";
         assert!(code == Some(2) && text.contains(expect), "{line}: {code:?} {text}");
     }
-    scratch.write("config.toml", "[integration.cards]\n");
+    scratch.write("config.toml", "[integration.cards]\ncommand = [\"x\"]\n");
     let (code, text) = run(&scratch, "reconcile cards --config config.toml");
     assert!(code == Some(2) && text.contains("unknown table"), "{code:?} {text}");
 }

@@ -143,7 +143,7 @@ fn the_schemas_of_an_integration_with_an_empty_list_are_printed() {
     let text = scratch.read(file);
     let (head, rest) = text.split_once("schemas:\n").unwrap();
     let rest: String =
-        rest.lines().skip_while(|line| line.starts_with("- ")).map(|line| format!("{line}\n")).collect();
+        rest.lines().skip_while(|line| line.starts_with("- ")).collect::<Vec<_>>().join("\n") + "\n";
     scratch.write(file, format!("{head}schemas:\n{rest}"));
     let words = ["integrations", "schemas", "openshift-limitranges", "--data", "repo"];
     let (code, text) = run(&scratch, &words);

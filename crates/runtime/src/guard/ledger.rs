@@ -45,11 +45,17 @@ pub struct LedgerEntry {
 }
 
 /// A removed object, as the ledger counts it.
-pub(super) type RemovedObject<'a> = (&'a ObjectRef, Option<&'a str>);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RemovedObject<'a> {
+    /// The object.
+    pub object: &'a ObjectRef,
+    /// Its incarnation, such as a uid.
+    pub incarnation: Option<&'a str>,
+}
 
 impl LedgerEntry {
     pub(super) fn removed_object(&self) -> RemovedObject<'_> {
-        (&self.object, self.incarnation.as_deref())
+        RemovedObject { object: &self.object, incarnation: self.incarnation.as_deref() }
     }
 }
 
@@ -327,8 +333,11 @@ mod tests {
             removals: vec![entry(10, "a"), entry(11, "b"), entry(99, "c")],
             ..Default::default()
         };
-        let counted: Vec<&str> =
-            state.reserved(at(10), |_| true).into_iter().map(|(object, _)| object.name.as_str()).collect();
+        let counted: Vec<&str> = state
+            .reserved(at(10), |_| true)
+            .into_iter()
+            .map(|removed| removed.object.name.as_str())
+            .collect();
         assert_eq!(counted, ["b", "c"]);
         assert_eq!(state.reserved(at(10), |entry| entry.object.name == "b").len(), 1);
     }

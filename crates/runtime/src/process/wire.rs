@@ -422,7 +422,7 @@ impl PlanResponse {
                 (None, true) => DesiredKind::Delete,
                 (None, false) => DesiredKind::Present,
             };
-            (want.thing.object_key(), self.place.clone(), kind)
+            DesiredFact { object: want.thing.object_key(), place: self.place.clone(), kind }
         };
         std::mem::take(&mut self.wants).into_iter().map(fact).collect()
     }

@@ -36,7 +36,9 @@ use crate::round_cache::RoundCache;
 use crate::run_request::{RunLimits, RunRequest};
 use crate::secrets::ShardSecrets;
 use crate::trust::AddressTrust;
-use crate::type_erasure::{AnyCurrentState, AnyDeclaredState, AnyDesiredState, DesiredKind, DynIntegration};
+use crate::type_erasure::{
+    AnyCurrentState, AnyDeclaredState, AnyDesiredState, DesiredFact, DesiredKind, DynIntegration,
+};
 
 /// Runs the rounds over all shards of one run.
 pub struct RoundRunner<'r> {
@@ -383,7 +385,7 @@ impl RoundRunner<'_> {
                 }
             }
         }
-        for (object, place, kind) in desired.facts.iter().chain(&current.facts) {
+        for DesiredFact { object, place, kind } in desired.facts.iter().chain(&current.facts) {
             match kind {
                 DesiredKind::Present => {
                     if object.scope.caller().is_some() {

@@ -7,7 +7,7 @@ const TODAY: Date = Date::constant(2026, 3, 31);
 
 /// An approval of Namespace `n`.
 #[derive(Clone)]
-struct Given {
+struct ApprovalCase {
     path: &'static str,
     integration: &'static str,
     expiration: &'static str,
@@ -15,11 +15,11 @@ struct Given {
     plan: Option<&'static str>,
 }
 
-const PLAIN: Given =
-    Given { path: "/a.yml", integration: "x", expiration: "2026-04-07", once: false, plan: None };
-const ONCE: Given = Given { once: true, ..PLAIN };
+const PLAIN: ApprovalCase =
+    ApprovalCase { path: "/a.yml", integration: "x", expiration: "2026-04-07", once: false, plan: None };
+const ONCE: ApprovalCase = ApprovalCase { once: true, ..PLAIN };
 
-fn guard_with(approvals: &[Given]) -> RemovalGuard {
+fn guard_with(approvals: &[ApprovalCase]) -> RemovalGuard {
     let approvals = approvals.iter().map(|given| Approval {
         path: given.path.to_owned(),
         integration: given.integration.to_owned(),
@@ -54,7 +54,7 @@ fn run(guard: &RemovalGuard, run: &str, proposals: &[Proposal], before: &LedgerS
 
 #[test]
 fn an_approval_that_is_bound_to_a_plan_approves_only_this_plan() {
-    let check = |given: Given, plans: ShardPlans, expect: Clearance| {
+    let check = |given: ApprovalCase, plans: ShardPlans, expect: Clearance| {
         let proposals = removing(None, plans);
         let judged = guard_with(&[given]).judge(&proposals, Ok(&LedgerState::default())).remove(0);
         let step = judged.steps().next().unwrap();
@@ -62,7 +62,7 @@ fn an_approval_that_is_bound_to_a_plan_approves_only_this_plan() {
         assert_eq!(step.refusal().is_some(), expect.is_counted());
     };
     let counted = |text: &str| Clearance::Counted { mismatch: Some(text.to_owned()) };
-    let bound = Given { plan: Some("p1"), ..PLAIN };
+    let bound = ApprovalCase { plan: Some("p1"), ..PLAIN };
     let same: BTreeSet<ObjectKey> = [thing("Namespace", "n")].into();
     let other = "approval `data/a.yml` is for another plan (p1); the current one is p2";
     check(bound.clone(), ShardPlans::first(plan("p1")), Clearance::Approved);
@@ -75,15 +75,15 @@ fn an_approval_that_is_bound_to_a_plan_approves_only_this_plan() {
     check(bound.clone(), ShardPlans::later(plan("p2"), plan("p0"), same), counted(other));
     // Approvals of others, and without validity.
     let none = Clearance::Counted { mismatch: None };
-    check(Given { integration: "y", ..bound.clone() }, ShardPlans::first(plan("p1")), none.clone());
-    check(Given { expiration: "2026-03-30", ..bound }, ShardPlans::first(plan("p1")), none);
+    check(ApprovalCase { integration: "y", ..bound.clone() }, ShardPlans::first(plan("p1")), none.clone());
+    check(ApprovalCase { expiration: "2026-03-30", ..bound }, ShardPlans::first(plan("p1")), none);
     check(PLAIN, ShardPlans::first(plan("p2")), Clearance::Approved);
 }
 
 #[test]
 fn one_approval_that_applies_is_enough() {
-    let bound = Given { plan: Some("p1"), ..PLAIN };
-    let check = |given: &[Given], expect: bool| {
+    let bound = ApprovalCase { plan: Some("p1"), ..PLAIN };
+    let check = |given: &[ApprovalCase], expect: bool| {
         let proposals = removing(None, ShardPlans::first(plan("p2")));
         let (permitted, after) = run(&guard_with(given), "r1", &proposals, &LedgerState::default());
         assert_eq!(permitted, expect);
@@ -158,18 +158,24 @@ fn a_used_approval_cannot_be_replayed() {
         &removing(Some("uid-1"), ShardPlans::default()),
         &LedgerState::default(),
     );
-    let again = |given: Given, before: &LedgerState| {
+    let again = |given: ApprovalCase, before: &LedgerState| {
         run(&guard_with(&[given]), "r2", &removing(Some("uid-2"), ShardPlans::first(plan("p1"))), before).0
     };
     assert!(!again(ONCE, &used));
     // Neither its new name nor its new date makes it another one, but both together do.
-    assert!(!again(Given { path: "/renamed.yml", ..ONCE }, &used));
-    assert!(!again(Given { expiration: "2026-05-01", ..ONCE }, &used));
-    assert!(again(Given { path: "/new.yml", expiration: "2026-05-01", ..ONCE }, &used));
-    assert!(again(Given { path: "/new.yml", plan: Some("p1"), ..ONCE }, &used), "bound to another plan");
-    assert!(!again(Given { path: "", expiration: "2026-05-01", ..ONCE }, &used), "a file without a name");
+    assert!(!again(ApprovalCase { path: "/renamed.yml", ..ONCE }, &used));
+    assert!(!again(ApprovalCase { expiration: "2026-05-01", ..ONCE }, &used));
+    assert!(again(ApprovalCase { path: "/new.yml", expiration: "2026-05-01", ..ONCE }, &used));
+    assert!(
+        again(ApprovalCase { path: "/new.yml", plan: Some("p1"), ..ONCE }, &used),
+        "bound to another plan"
+    );
+    assert!(
+        !again(ApprovalCase { path: "", expiration: "2026-05-01", ..ONCE }, &used),
+        "a file without a name"
+    );
     // The use is kept although the file is gone, as long as it could come back; then it is dropped.
-    let none = |approvals: &[Given], today: Date, before: &LedgerState| {
+    let none = |approvals: &[ApprovalCase], today: Date, before: &LedgerState| {
         let mut guard = guard_with(approvals);
         if approvals.is_empty() {
             guard.approvals = Approvals::valid_on(today, Vec::new());
