@@ -43,8 +43,9 @@ fn stage(then: &str) -> Scratch {
     scratch.copy(&example(), "repo");
     scratch.write("client.py", format!("{CLIENT}{then}\n"));
     scratch.write("own.toml", "[own]\nkey = \"value-that-is-secret\"\n[graphql]\nserver = \"http://old\"\n");
-    let python = tool("QONTRACT_PYTHON");
-    let config = format!("[foreign.{NAME}]\ncommand = [{python:?}, \"client.py\"]\nconfig = \"own.toml\"\n");
+    let python = tool("QONTRACT_PYTHON").display().to_string();
+    let config =
+        format!("[foreign.{NAME}]\ncommand = [\"{python}\", \"client.py\"]\nconfig = \"own.toml\"\n");
     scratch.write("config.toml", config);
     scratch
 }
@@ -188,9 +189,9 @@ fn stage_of_peer() -> Scratch {
          api_key = \"key-of-cloudflare\"\nemail = \"mail-of-cloudflare\"\n\
          [aws.credentials]\naws_access_key_id = \"id-of-aws\"\naws_secret_access_key = \"secret-of-aws\"\n",
     );
-    let python = tool("QONTRACT_PEER_PYTHON");
+    let python = tool("QONTRACT_PEER_PYTHON").display().to_string();
     let command = format!(
-        "[{python:?}, \"-c\", \"import sys; from reconcile.run_integration import main; sys.exit(main())\"]"
+        "[\"{python}\", \"-c\", \"import sys; from reconcile.run_integration import main; sys.exit(main())\"]"
     );
     let table = |name: &str| {
         format!(
