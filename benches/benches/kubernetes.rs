@@ -10,7 +10,7 @@
 )]
 
 #[allow(dead_code, reason = "shared with the tests")]
-#[path = "../../crates/objects/tests/support/test_integration.rs"]
+#[path = "../../crates/objects/tests/suite/support/test_integration.rs"]
 mod test_integration;
 
 use std::collections::BTreeMap;

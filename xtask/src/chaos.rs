@@ -18,7 +18,7 @@ struct Scenario {
     name: &'static str,
     /// The unit of the count: cases, kills, seconds.
     unit: &'static str,
-    /// The count without `--count`.
+    /// The default for `--count`.
     default_count: u64,
     package: &'static str,
     /// The name of the test in nextest.

@@ -1,5 +1,5 @@
-//! Adds a new integration (`cargo xtask new-integration`): writes the files of an integration, registers it, and defines it in the
-//! example data.
+//! Adds a new integration (`cargo xtask new-integration`): writes the files of an integration, registers it,
+//! and defines it in the example data.
 //!
 //! All content is computed first, so that nothing is written if a step fails.
 

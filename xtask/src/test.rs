@@ -17,12 +17,21 @@ use std::time::{Duration, Instant};
 pub enum StepOutcome {
     /// The step passed.
     Passed,
-    /// The step passed; this many tests were skipped, as requested.
-    LeftOut(usize),
+    /// The step passed; some tests were skipped.
+    LeftOut(SkippedTests),
     /// The step failed, and so does the run.
     Failed,
     /// The step could not run on this machine, or only reports; see its output.
     Advisory,
+}
+
+/// Numbers of tests that were skipped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SkippedTests {
+    /// Tests that need a real Kubernetes API server, if there is none, as requested.
+    pub without_kube: usize,
+    /// Tests, or parts of them, that need something that this machine does not have.
+    pub not_available: usize,
 }
 
 /// Runs the chosen steps; fails if one of them does.
@@ -30,7 +39,9 @@ pub fn run(workspace: &Workspace, arguments: &TestArgs) -> Result<()> {
     let start = Instant::now();
     let steps = select_steps(arguments);
     setup::run(&workspace.cache, &required_provisions(&steps, arguments))?;
-    let mut done = vec![("setup".to_owned(), StepOutcome::Passed, start.elapsed())];
+    let setup =
+        FinishedStep { name: "setup".to_owned(), outcome: StepOutcome::Passed, time: start.elapsed() };
+    let mut done = vec![setup];
     let mut failed = Vec::new();
     for step in steps {
         let start = Instant::now();
@@ -42,7 +53,7 @@ pub fn run(workspace: &Workspace, arguments: &TestArgs) -> Result<()> {
         if outcome == StepOutcome::Failed {
             failed.push(step);
         }
-        done.push((name(step), outcome, start.elapsed()));
+        done.push(FinishedStep { name: name(step), outcome, time: start.elapsed() });
     }
     console::print(summary(&done, start.elapsed()));
     if failed.is_empty() {
@@ -98,16 +109,23 @@ fn rerun_command(step: TestStep, arguments: &TestArgs) -> String {
     words.join(" ")
 }
 
-fn summary(done: &[(String, StepOutcome, Duration)], total: Duration) -> String {
+/// A step that has run.
+struct FinishedStep {
+    name: String,
+    outcome: StepOutcome,
+    time: Duration,
+}
+
+fn summary(done: &[FinishedStep], total: Duration) -> String {
     let row = |name: &str, outcome: &str, time: Duration| {
         vec![name.to_owned(), outcome.to_owned(), format!("{:.1} s", time.as_secs_f64())]
     };
     let mut rows: Vec<_> = done
         .iter()
-        .map(|(name, outcome, time)| {
+        .map(|FinishedStep { name, outcome, time }| {
             let outcome = match outcome {
                 StepOutcome::Passed => "ok".to_owned(),
-                StepOutcome::LeftOut(count) => format!("ok, {count} skipped (--without-kube)"),
+                StepOutcome::LeftOut(skipped) => skipped_summary(*skipped),
                 StepOutcome::Failed => "FAILED".to_owned(),
                 StepOutcome::Advisory => "noted".to_owned(),
             };
@@ -118,9 +136,20 @@ fn summary(done: &[(String, StepOutcome, Duration)], total: Duration) -> String 
     console::table(&rows)
 }
 
+fn skipped_summary(skipped: SkippedTests) -> String {
+    let mut text = "ok".to_owned();
+    let reasons = [(skipped.without_kube, "--without-kube"), (skipped.not_available, "not available here")];
+    for (count, reason) in reasons.into_iter().filter(|(count, _)| *count > 0) {
+        text.push_str(&format!(", {count} skipped ({reason})"));
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{StepOutcome, required_provisions, rerun_command, select_steps, summary};
+    use super::{
+        FinishedStep, SkippedTests, StepOutcome, required_provisions, rerun_command, select_steps, summary,
+    };
     use crate::cli::{TestArgs, TestStep};
     use crate::setup::FOR_TESTS;
     use std::time::Duration;
@@ -174,8 +203,14 @@ mod tests {
 
     #[test]
     fn the_summary_shows_how_many_tests_were_skipped() {
-        let done = [("tests".to_owned(), StepOutcome::LeftOut(6), Duration::ZERO)];
-        let text = summary(&done, Duration::ZERO);
-        assert!(text.contains("ok, 6 skipped (--without-kube)"), "{text}");
+        let check = |without_kube, not_available, expect: &str| {
+            let outcome = StepOutcome::LeftOut(SkippedTests { without_kube, not_available });
+            let step = FinishedStep { name: "tests".to_owned(), outcome, time: Duration::ZERO };
+            let text = summary(&[step], Duration::ZERO);
+            assert!(text.contains(expect), "{text}");
+        };
+        check(6, 0, "ok, 6 skipped (--without-kube)");
+        check(0, 2, "ok, 2 skipped (not available here)");
+        check(6, 2, "ok, 6 skipped (--without-kube), 2 skipped (not available here)");
     }
 }

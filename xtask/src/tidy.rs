@@ -3,6 +3,7 @@
 //! A rule is a function from the [`SourceTree`] to its [`Violation`]s, in a file of its own, listed in
 //! [`RULES`].
 
+mod code_map;
 mod git;
 mod headers;
 mod integration_lints;
@@ -51,7 +52,8 @@ impl fmt::Display for Violation {
 pub type Rule = fn(&SourceTree) -> Vec<Violation>;
 
 /// Every rule.
-const RULES: [Rule; 14] = [
+const RULES: [Rule; 15] = [
+    code_map::check,
     git::check,
     headers::check,
     layers::check,

@@ -11,9 +11,9 @@ use reqwest::header::LOCATION;
 use reqwest::{Client, Method, StatusCode, Url};
 use tokio::time::timeout;
 
+use crate::call::origin;
 use crate::cause::cause;
 use crate::error::{HttpError, excerpt};
-use crate::guard::origin;
 use crate::request::PreparedRequest;
 use crate::response::Response;
 use crate::retry::retry_after;

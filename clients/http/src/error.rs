@@ -3,13 +3,13 @@
 //! **Invariant:** an error contains no header value and no query, and at most [`MAX_EXCERPT_CHARS`]
 //! characters of a body, without the secrets that were sent.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use qontract_redaction::{Redactor, first_words};
-use reqwest::{Method, StatusCode, Url};
+use reqwest::StatusCode;
 
+use crate::call::Call;
 use crate::cause::cause;
 use crate::guard::GuardRefusal;
 use crate::secret::Secret;
@@ -18,29 +18,6 @@ use crate::secret::Secret;
 pub(crate) const MAX_EXCERPT_CHARS: usize = 200;
 /// Maximum number of bytes of a body that are scanned for an excerpt.
 const MAX_SCANNED_BYTES: usize = 64 << 10;
-
-/// The call that failed: its method, and its URL without user, password, query and fragment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
-    /// The method.
-    pub method: Method,
-    /// The parts of the URL that may be shown.
-    pub url: String,
-}
-
-impl Call {
-    /// The parts of a request that may be shown.
-    pub fn new(method: &Method, url: &Url) -> Self {
-        let shown = format!("{}{}", crate::guard::origin(url), url.path());
-        Self { method: method.clone(), url: shown }
-    }
-}
-
-impl fmt::Display for Call {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{} {}`", self.method, self.url)
-    }
-}
 
 /// The error of a call. Its message is one line that ends with the cause.
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,7 @@
 use qontract_access::{Access, Mode};
 use reqwest::{Method, Url};
 
-use crate::error::Call;
+use crate::call::{Call, origin};
 use crate::rehearsal::SafeRehearsal;
 
 /// An endpoint where `POST` only reads: GraphQL queries, logins.
@@ -91,11 +91,6 @@ impl RequestPolicy {
             || *method == Method::POST && self.safe_posts.iter().any(|safe| safe.covers(url))
             || self.rehearsals.iter().any(|safe| safe.covers(method, url))
     }
-}
-
-/// Scheme, host and port as one string.
-pub(crate) fn origin(url: &Url) -> String {
-    url.origin().ascii_serialization()
 }
 
 #[cfg(test)]

@@ -10,8 +10,9 @@ use reqwest::{Certificate, Identity};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::attempt::attempt;
+use crate::call::origin;
 use crate::error::HttpError;
-use crate::guard::{RequestPolicy, SafePost, origin};
+use crate::guard::{RequestPolicy, SafePost};
 use crate::rehearsal::SafeRehearsal;
 use crate::request::{PreparedRequest, Request};
 use crate::response::Response;

@@ -23,6 +23,7 @@
 //! ```
 
 mod attempt;
+mod call;
 mod cause;
 mod error;
 mod guard;
@@ -35,8 +36,9 @@ mod retry;
 mod secret;
 mod settings;
 
+pub use call::Call;
 pub use cause::cause;
-pub use error::{Call, HttpError};
+pub use error::HttpError;
 pub use guard::{GuardRefusal, RequestPolicy, SafePost};
 pub use http::Http;
 pub use rate_limit::OriginLimiters;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use qontract_concurrency::{Limiter, Permit};
 use tokio::time::{Instant, sleep_until};
 
 /// The rate limiters of all targets, by origin. Clones share them.
@@ -33,7 +33,7 @@ impl fmt::Debug for OriginLimiters {
 
 /// The rate limiter of one origin.
 pub(crate) struct OriginLimiter {
-    permits: Semaphore,
+    permits: Limiter,
     pacing: Mutex<Pacing>,
 }
 
@@ -46,18 +46,15 @@ struct Pacing {
 
 impl OriginLimiter {
     fn new(concurrency: usize) -> Self {
-        Self { permits: Semaphore::new(concurrency.max(1)), pacing: Mutex::default() }
+        Self { permits: Limiter::new(concurrency), pacing: Mutex::default() }
     }
 
     /// Waits for a permit to send a request, at least `spacing` after the previous one. `Err` is the
     /// remaining back-off, if it ends past `deadline`.
-    pub async fn acquire(
-        &self,
-        spacing: Duration,
-        deadline: Instant,
-    ) -> Result<SemaphorePermit<'_>, Duration> {
+    pub async fn acquire(&self, spacing: Duration, deadline: Instant) -> Result<Permit, Duration> {
         self.back_off_end(deadline)?;
-        let permit = self.permits.acquire().await.expect("the semaphore is never closed");
+        let permit =
+            self.permits.acquire().await.expect("neither the number of waiters nor their time is limited");
         let start = {
             let mut pace = self.pacing.lock();
             let start = pace.next.map_or_else(Instant::now, |next| next.max(Instant::now()));

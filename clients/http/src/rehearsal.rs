@@ -5,7 +5,7 @@
 
 use reqwest::{Method, Url};
 
-use crate::guard::origin;
+use crate::call::origin;
 
 /// A Kubernetes API server, where requests with `dryRun=All` change nothing.
 ///

@@ -6,7 +6,8 @@ use qontract_access::Access;
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use reqwest::{Method, StatusCode, Url};
 
-use crate::error::{Call, HttpError};
+use crate::call::Call;
+use crate::error::HttpError;
 use crate::secret::Secret;
 
 /// Headers that would change the request after the guard checked it.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use qontract_diagnostics::error_chain;
+
 /// Another manager that owns fields that we want to set.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ConflictingManager {
@@ -173,12 +175,6 @@ impl KubernetesError {
 
     /// The message with its causes.
     pub fn full_message(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = std::error::Error::source(self);
-        while let Some(error) = cause {
-            text = format!("{text}: {error}");
-            cause = error.source();
-        }
-        text
+        error_chain(self)
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use qontract_kinds::group_of;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -72,8 +73,7 @@ impl Kind {
     /// The kind of an object, from its body.
     pub fn of(body: &Value) -> Option<Self> {
         let (name, version) = (body["kind"].as_str()?, body["apiVersion"].as_str()?);
-        let group = version.split_once('/').map_or("", |(group, _)| group);
-        Some(Self { name: name.to_owned(), group: Some(group.to_owned()) })
+        Some(Self { name: name.to_owned(), group: Some(group_of(version).to_owned()) })
     }
 }
 
@@ -118,6 +118,13 @@ pub struct ApiResource {
     pub plural: String,
     /// Whether it is namespaced.
     pub is_namespaced: bool,
+}
+
+impl ApiResource {
+    /// The API group; empty for the core group.
+    pub fn group(&self) -> &str {
+        group_of(&self.api_version)
+    }
 }
 
 /// The address of an object in its cluster.

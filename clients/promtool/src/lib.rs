@@ -12,6 +12,7 @@ use qontract_access::ReadPermit;
 use serde_json::{Map, Value};
 
 pub use program::find;
+use run::{InputFile, PromtoolRun};
 
 /// The file of the rules.
 const RULES_FILE: &str = "rules.yaml";
@@ -123,7 +124,7 @@ impl Promtool {
 
     /// Checks rules: `groups` and everything below it.
     pub async fn check_rules(&self, _: &ReadPermit, rules: &Value) -> Result<RuleVerdict, PromtoolError> {
-        self.run_promtool(["check", "rules", RULES_FILE], &[(RULES_FILE, rules)]).await
+        self.run_promtool(["check", "rules", RULES_FILE], vec![InputFile::new(RULES_FILE, rules)]).await
     }
 
     /// Runs a unit test on rules. `rule_files` of the test is replaced by these rules: promtool treats a
@@ -136,21 +137,16 @@ impl Promtool {
     ) -> Result<RuleVerdict, PromtoolError> {
         let mut test = test.clone();
         test.insert("rule_files".to_owned(), Value::from(vec![RULES_FILE]));
-        self.run_promtool(
-            ["test", "rules", TEST_FILE],
-            &[(RULES_FILE, rules), (TEST_FILE, &Value::Object(test))],
-        )
-        .await
+        let files = vec![InputFile::new(RULES_FILE, rules), InputFile::new(TEST_FILE, &Value::Object(test))];
+        self.run_promtool(["test", "rules", TEST_FILE], files).await
     }
 
     async fn run_promtool(
         &self,
-        words: [&str; 3],
-        files: &[(&str, &Value)],
+        words: [&'static str; 3],
+        files: Vec<InputFile>,
     ) -> Result<RuleVerdict, PromtoolError> {
-        match &self.program {
-            Ok(program) => run::run(program, words, files, self.limits).await,
-            Err(searched) => Err(PromtoolError::Missing { searched: searched.clone() }),
-        }
+        let program = self.program.clone().map_err(|searched| PromtoolError::Missing { searched })?;
+        PromtoolRun { program, words, files, limits: self.limits }.verdict().await
     }
 }

@@ -4,79 +4,116 @@
 //! is known or the caller stops waiting.
 
 use std::fs::{self, File};
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Instant;
 
 use qontract_child::ProcessGroup;
+use qontract_concurrency::{CancelOnDrop, Cancellation};
 use serde_json::Value;
+use tokio::task::spawn_blocking;
 
 use crate::{PromtoolError, PromtoolLimits, RuleVerdict};
 
-/// Interval at which the process is polled.
-const POLL_INTERVAL: Duration = Duration::from_millis(3);
 /// The environment variables that it inherits.
 const INHERITED_VARIABLES: [&str; 3] = ["PATH", "LANG", "TZ"];
 /// Files for its output. Unlike pipes they need no reader, and a child that keeps them open does not block
 /// us.
 const OUTPUT_FILES: [&str; 2] = ["stdout", "stderr"];
 
-/// Runs the program in a temporary directory with these files.
-pub async fn run(
-    program: &Path,
-    words: [&str; 3],
-    files: &[(&str, &Value)],
-    limits: PromtoolLimits,
-) -> Result<RuleVerdict, PromtoolError> {
-    let private = fs::Permissions::from_mode(0o700);
-    let folder = tempfile::Builder::new().prefix("qontract-promtool-").permissions(private).tempdir();
-    let folder = folder.map_err(PromtoolError::Files)?;
-    for (name, value) in files {
-        // JSON is valid YAML.
-        fs::write(folder.path().join(name), format!("{value:#}\n")).map_err(PromtoolError::Files)?;
-    }
-    let mut group = start(program, words, folder.path())?;
-    let began = Instant::now();
-    let status = loop {
-        if let Ok(Some(status)) = group.try_wait() {
-            break status;
-        }
-        if began.elapsed() >= limits.deadline {
-            return Err(PromtoolError::TimedOut(limits.deadline));
-        }
-        let is_too_large =
-            |name: &&str| fs::metadata(folder.path().join(name)).is_ok_and(|file| file.len() > limits.output);
-        if OUTPUT_FILES.iter().any(is_too_large) {
-            return Err(PromtoolError::OutputTooLarge(limits.output));
-        }
-        tokio::time::sleep(POLL_INTERVAL).await;
-    };
-    drop(group);
-    let [stdout, stderr] = OUTPUT_FILES.map(|name| read_output(&folder.path().join(name), limits.output));
-    let output = error_lines(&stdout?, &stderr?);
-    match status.code() {
-        Some(0) => Ok(RuleVerdict::Passed),
-        Some(1) => Ok(RuleVerdict::Failed(output)),
-        Some(code) => Err(PromtoolError::NoVerdict { status: format!("exit code {code}"), output }),
-        None => {
-            let status = format!("signal {}", status.signal().unwrap_or_default());
-            Err(PromtoolError::NoVerdict { status, output })
-        }
+/// A file that the program reads.
+#[derive(Debug)]
+pub struct InputFile {
+    name: &'static str,
+    content: String,
+}
+
+impl InputFile {
+    /// A file with this value. JSON is valid YAML.
+    pub fn new(name: &'static str, value: &Value) -> Self {
+        Self { name, content: format!("{value:#}\n") }
     }
 }
 
-fn start(program: &Path, words: [&str; 3], folder: &Path) -> Result<ProcessGroup, PromtoolError> {
-    let [stdout, stderr] =
-        OUTPUT_FILES.map(|name| File::create_new(folder.join(name)).map_err(PromtoolError::Files));
-    let mut command = Command::new(program);
-    command.args(words).current_dir(folder).env_clear();
-    command.envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
-    command.stdin(Stdio::null()).stdout(stdout?).stderr(stderr?);
-    ProcessGroup::start(&mut command)
-        .map_err(|cause| PromtoolError::Start { program: program.display().to_string(), cause })
+/// A run of the program in a temporary directory with some files.
+#[derive(Debug)]
+pub struct PromtoolRun {
+    /// The path of the program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub words: [&'static str; 3],
+    /// The files in its working directory.
+    pub files: Vec<InputFile>,
+    /// The limits of the run.
+    pub limits: PromtoolLimits,
+}
+
+impl PromtoolRun {
+    /// Runs the program on a blocking thread.
+    pub async fn verdict(self) -> Result<RuleVerdict, PromtoolError> {
+        let caller = CancelOnDrop::default();
+        let cancellation = caller.cancellation();
+        let verdict = spawn_blocking(move || self.execute(&cancellation)).await;
+        drop(caller);
+        verdict.map_err(|error| PromtoolError::Files(io::Error::other(error)))?
+    }
+
+    fn execute(&self, cancellation: &Cancellation) -> Result<RuleVerdict, PromtoolError> {
+        let private = fs::Permissions::from_mode(0o700);
+        let folder = tempfile::Builder::new().prefix("qontract-promtool-").permissions(private).tempdir();
+        let folder = folder.map_err(PromtoolError::Files)?;
+        for InputFile { name, content } in &self.files {
+            fs::write(folder.path().join(name), content).map_err(PromtoolError::Files)?;
+        }
+        let status = self.wait(folder.path(), cancellation)?;
+        let [stdout, stderr] =
+            OUTPUT_FILES.map(|name| read_output(&folder.path().join(name), self.limits.output));
+        let output = error_lines(&stdout?, &stderr?);
+        match status.code() {
+            Some(0) => Ok(RuleVerdict::Passed),
+            Some(1) => Ok(RuleVerdict::Failed(output)),
+            Some(code) => Err(PromtoolError::NoVerdict { status: format!("exit code {code}"), output }),
+            None => {
+                let status = format!("signal {}", status.signal().unwrap_or_default());
+                Err(PromtoolError::NoVerdict { status, output })
+            }
+        }
+    }
+
+    /// Starts the program and waits for its end. Returning early kills it.
+    fn wait(&self, folder: &Path, cancellation: &Cancellation) -> Result<ExitStatus, PromtoolError> {
+        let mut group = self.start(folder)?;
+        let began = Instant::now();
+        let is_too_large =
+            |name: &&str| fs::metadata(folder.join(name)).is_ok_and(|file| file.len() > self.limits.output);
+        let mut failure = None;
+        let status = group.wait_while(|| {
+            if cancellation.is_cancelled() || began.elapsed() >= self.limits.deadline {
+                failure = Some(PromtoolError::TimedOut(self.limits.deadline));
+            } else if OUTPUT_FILES.iter().any(is_too_large) {
+                failure = Some(PromtoolError::OutputTooLarge(self.limits.output));
+            }
+            failure.is_none()
+        });
+        match status.map_err(PromtoolError::Files)? {
+            Some(status) => Ok(status),
+            None => Err(failure.unwrap_or(PromtoolError::TimedOut(self.limits.deadline))),
+        }
+    }
+
+    fn start(&self, folder: &Path) -> Result<ProcessGroup, PromtoolError> {
+        let [stdout, stderr] =
+            OUTPUT_FILES.map(|name| File::create_new(folder.join(name)).map_err(PromtoolError::Files));
+        let mut command = Command::new(&self.program);
+        command.args(self.words).current_dir(folder).env_clear();
+        command.envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
+        command.stdin(Stdio::null()).stdout(stdout?).stderr(stderr?);
+        ProcessGroup::start(&mut command)
+            .map_err(|cause| PromtoolError::Start { program: self.program.display().to_string(), cause })
+    }
 }
 
 /// Reads an output file, if it is not too large.

@@ -36,6 +36,7 @@ fn test(expected: &Value) -> Map<String, Value> {
 }
 
 #[tokio::test]
+#[ignore = "needs QONTRACT_PROMTOOL; run by `cargo xtask test`"]
 async fn valid_rules_pass_and_others_fail_with_the_messages_of_promtool() {
     let check = async |rules: Value| real().check_rules(&permit(), &rules).await.unwrap();
     assert_eq!(check(rules("up == 0")).await, RuleVerdict::Passed);
@@ -48,6 +49,7 @@ async fn valid_rules_pass_and_others_fail_with_the_messages_of_promtool() {
 }
 
 #[tokio::test]
+#[ignore = "needs QONTRACT_PROMTOOL; run by `cargo xtask test`"]
 async fn a_test_runs_on_the_given_rules_whatever_files_it_names() {
     let check = async |expected: Value| {
         real().test_rules(&permit(), &rules("up == 0"), &test(&expected)).await.unwrap()
@@ -62,7 +64,7 @@ async fn a_missing_program_is_an_error() {
     let none = Promtool::new(find(Some(Path::new("/no/promtool")), None));
     let error = none.check_rules(&permit(), &rules("up")).await.unwrap_err();
     assert_eq!(error.to_string(), "promtool not found at `/no/promtool`: not an executable file");
-    assert!(none.check_available().is_err() && real().check_available().is_ok());
+    assert!(none.check_available().is_err());
 }
 
 /// A script in place of promtool.

@@ -100,8 +100,8 @@ impl Diff {
             head.resources(),
             |resource| &resource.path,
             |old, new| {
-                let is_said = old.sha256sum == new.sha256sum && old.schema == new.schema;
-                old.digest == new.digest || (is_said && old.content == new.content)
+                let has_equal_metadata = old.sha256sum == new.sha256sum && old.schema == new.schema;
+                old.digest == new.digest || (has_equal_metadata && old.content == new.content)
             },
         );
         let (old, new) = (base.graphql(), head.graphql());

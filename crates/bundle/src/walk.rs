@@ -327,7 +327,7 @@ impl<'s, 'd, V> Walker<'_, 's, 'd, V> {
             let shape = value.get(field)?.shape();
             shape.is_truthy().then_some((field, shape, types))
         });
-        let at = resolve(at, value, discriminator.map(|(field, shape, _)| (field, shape)));
+        let at = resolve(at, value, discriminator.map(|(field, shape, _)| Discriminator { field, shape }));
         let concrete = discriminator.and_then(|(_, shape, types)| match shape {
             Shape::Str(text) => self.types.get(types.get(text)?),
             _ => None,
@@ -339,11 +339,18 @@ impl<'s, 'd, V> Walker<'_, 's, 'd, V> {
     }
 }
 
+/// The field that decides the type of an interface, and its value.
+#[derive(Clone, Copy)]
+struct Discriminator<'v> {
+    field: &'v str,
+    shape: Shape<'v>,
+}
+
 /// Follows `$ref` and decides `oneOf`. Also records the schema whose `oneOf` an interface decided.
 fn resolve<'s, 'd, S: Copy, D: Tree<'d>>(
     at: WalkPosition<'s, S>,
     value: D,
-    discriminator: Option<(&str, Shape<'_>)>,
+    discriminator: Option<Discriminator<'_>>,
 ) -> WalkPosition<'s, S> {
     let Some(schema) = at.schema else { return at };
     let at = follow_ref(at, schema);
@@ -357,7 +364,7 @@ fn resolve<'s, 'd, S: Copy, D: Tree<'d>>(
             None => WalkPosition { schema: None, ..at },
         };
     }
-    let Some((field, shape)) = discriminator else { return at };
+    let Some(Discriminator { field, shape }) = discriminator else { return at };
     let decided = branches.map(|branch| follow_ref(at, branch)).find(|branch| {
         let property = branch.schema.and_then(|schema| schema.property(field));
         property.is_some_and(|property| property.values().contains(&shape))

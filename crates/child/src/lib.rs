@@ -72,11 +72,16 @@ impl ProcessGroup {
 
     /// Waits until the child ends or the deadline passes; `None` means that it is still running.
     pub fn wait_until(&mut self, deadline: Instant) -> io::Result<Option<ExitStatus>> {
+        self.wait_while(|| Instant::now() < deadline)
+    }
+
+    /// Waits until the child ends or `is_wanted` returns false; `None` means that it is still running.
+    pub fn wait_while(&mut self, mut is_wanted: impl FnMut() -> bool) -> io::Result<Option<ExitStatus>> {
         loop {
             if let Some(status) = self.try_wait()? {
                 return Ok(Some(status));
             }
-            if Instant::now() >= deadline {
+            if !is_wanted() {
                 return Ok(None);
             }
             thread::sleep(POLL_INTERVAL);
@@ -193,6 +198,20 @@ mod tests {
         assert_eq!(group.wait_until(now + Duration::from_millis(20)).unwrap(), None);
         let (mut group, _stdout) = shell("exit 4");
         let status = group.wait_until(now + Duration::from_mins(1)).unwrap();
+        assert_eq!(status.and_then(|status| status.code()), Some(4));
+    }
+
+    #[test]
+    fn waiting_ends_when_the_result_is_not_wanted_any_more() {
+        let (mut group, _stdout) = shell("sleep 600");
+        let mut checks = 0;
+        let status = group.wait_while(|| {
+            checks += 1;
+            checks < 3
+        });
+        assert_eq!((status.unwrap(), checks), (None, 3));
+        let (mut group, _stdout) = shell("exit 4");
+        let status = group.wait_while(|| true).unwrap();
         assert_eq!(status.and_then(|status| status.code()), Some(4));
     }
 

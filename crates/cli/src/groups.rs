@@ -1,15 +1,23 @@
 //! Groups the commands in `qontract --help`.
 
 use clap::{Command, CommandFactory as _};
+use qontract_runtime::IntegrationMeta;
 
 use super::{Cli, ColorWhen};
+use crate::run;
 use crate::terminal::TerminalSize;
+
+/// The command that runs an integration, of `qontract` and of [`PEER`].
+pub const RECONCILE: &str = "reconcile";
+
+/// The command with the tools of the peer.
+pub const PEER: &str = "peer";
 
 /// Groups of commands. A command without a group is listed in the last one.
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Start here", &["up", "init"]),
-    ("Data", &["validate", "bundle", "diff", "get", "describe", "query", "serve", "schema"]),
-    ("Reconciliation", &["plan", "affected", "reconcile", "approve", "runs", "explain", "journal", "status"]),
+    ("Start here", &["up"]),
+    ("Data", &["validate", "bundle", "diff", "get", "query", "serve", "schema"]),
+    ("Reconciliation", &["plan", "affected", "reconcile", "approve", "runs", "explain", "journal"]),
     ("Inspection", &["integrations", "shards", "inventory"]),
     ("Setup and other", &["config", "peer", "completions", "man", "version", "help"]),
 ];
@@ -17,9 +25,22 @@ const GROUPS: [(&str, &[&str]); 5] = [
 /// Maximum number of columns of a line.
 const MAX_WIDTH: usize = 100;
 
-/// The clap definition of the command line, with grouped commands; `version` is the output of `--version`.
-pub fn command(color: ColorWhen, version: &'static str) -> Command {
-    let command = Cli::command().color(color.into()).long_version(version);
+/// The clap definition of the command line. `version` is the output of `--version`, and `integrations` are
+/// the subcommands of `reconcile`.
+pub fn ungrouped_command(version: &'static str, integrations: &[IntegrationMeta]) -> Command {
+    let with_integrations = |command: Command| match command.get_name() {
+        RECONCILE => command.subcommands(integrations.iter().map(run::subcommand)),
+        _ => command,
+    };
+    Cli::command().long_version(version).mut_subcommands(|command| match command.get_name() {
+        PEER => command.mut_subcommands(with_integrations),
+        _ => with_integrations(command),
+    })
+}
+
+/// The clap definition of the command line, like [`ungrouped_command`], with grouped commands.
+pub fn command(color: ColorWhen, version: &'static str, integrations: &[IntegrationMeta]) -> Command {
+    let command = ungrouped_command(version, integrations).color(color.into());
     let template = format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{}\n{{options}}{{after-help}}",
         groups(&command, TerminalSize::detect().map_or(MAX_WIDTH, |size| size.width.min(MAX_WIDTH))),
@@ -98,6 +119,14 @@ mod tests {
         for command in Cli::command().get_subcommands() {
             let name = command.get_name();
             assert_eq!(grouped.iter().filter(|other| **other == name).count(), 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn every_grouped_name_is_a_command() {
+        let command = Cli::command();
+        for name in GROUPS.iter().flat_map(|(_, names)| names.iter().copied()) {
+            assert!(name == "help" || command.find_subcommand(name).is_some(), "{name}");
         }
     }
 

@@ -10,6 +10,7 @@ pub mod plan_output;
 mod pretty;
 pub mod printer;
 pub mod progress;
+mod reconcile_line;
 mod records;
 pub mod reference;
 mod run;
@@ -29,13 +30,11 @@ pub use qontract_config::variable;
 
 pub use flavor::CliFlavor;
 pub use global::{ColorWhen, GlobalOptions};
-pub use groups::command;
+pub use groups::{command, ungrouped_command};
 pub use plan::{AffectedArgs, DiffArgs, DiffFormat, PlanArgs, PlanFormat, ReportFormat};
+pub use reconcile_line::ReconcileLine;
 pub use records::{ApproveArgs, RecordFormat, RunsAction, RunsArgs, RunsListArgs};
-pub use run::{
-    LogLevel, LogOptions, ReconcileArgs, RunFormat, RunOptions, SelectedIntegration, UpArgs,
-    register_integrations,
-};
+pub use run::{LogLevel, LogOptions, ReconcileArgs, RunFormat, RunOptions, SelectedIntegration, UpArgs};
 pub use serve::{PeerServerArgs, ServeArgs};
 
 /// Reconcile your infrastructure from one Git repository.
@@ -55,7 +54,7 @@ pub struct Cli {
 pub enum Command {
     /// Run the whole platform in one process: bundle, validate, and continuously reconcile
     ///
-    /// Runs every integration that the data defines and the binary contains in a loop, against a sandbox
+    /// Runs, in loops, every integration that the data defines and the binary contains, against a sandbox
     /// directory instead of the target systems. A saved file takes effect within a second. Nothing else has
     /// to be installed.
     #[command(after_long_help = examples(&[
@@ -73,7 +72,7 @@ pub enum Command {
     /// Exit code: 0 success, with or without changes; 1 failed, or a removal needs approval; 2 usage error.
     /// With --detailed-exitcode: 0 no changes, 1 failed or held, 2 changes, 64 usage error.
     Plan(PlanArgs),
-    /// Build a bundle from a data repo; its name is the SHA-256 of its bytes
+    /// Build a bundle from a data repo; a bundle is identified by the SHA-256 of its bytes
     #[command(after_long_help = examples(&[
         ("qontract bundle -o bundle.json", "bundle and validate the working tree"),
         ("qontract bundle --rev main -o main.json", "bundle a Git revision, without a checkout"),
@@ -141,7 +140,7 @@ pub enum Command {
     Explain(ExplainArgs),
     /// List runs, or show one
     Runs(RunsArgs),
-    /// Write the datafile that approves the removals that a run held
+    /// Write a datafile that approves the removals held by a run
     Approve(ApproveArgs),
     /// Work with the configuration
     Config(ConfigArgs),
@@ -472,7 +471,7 @@ pub enum InventoryAction {
 /// Arguments of `inventory hash`.
 #[derive(Args, Debug)]
 pub struct InventoryHashArgs {
-    /// YAML or JSON: one object, several documents, or a list; `-` is stdin
+    /// YAML or JSON: one object, several documents, or a list; `-` reads from stdin
     #[arg(short, long, value_name = "FILE")]
     pub file: PathBuf,
 }
@@ -505,7 +504,7 @@ pub enum ConfigAction {
     /// Check the configuration, the tools, the data, and access to every target system
     ///
     /// Reads only. Checks that each cluster is reachable, accepts the credentials and grants the permissions
-    /// that the integrations of the data need, and that each program of `[integrations.*]` starts and
+    /// that the integrations in the data need, and that each program of `[integrations.*]` starts and
     /// responds to `describe`. Exit code: 0 nothing failed, 1 something failed, 2 usage error.
     Check(Box<ConfigCheckArgs>),
     /// Write a configuration template in which every line is a comment

@@ -24,7 +24,7 @@ const DEFAULT_LAST: usize = 20;
 /// Actions of `runs`.
 #[derive(Subcommand, Debug)]
 pub enum RunsAction {
-    /// List runs, the newest last
+    /// List runs, newest last
     List(RunsListArgs),
     /// Show the decisions and changes of a run
     Show {
@@ -41,13 +41,13 @@ pub struct RunsListArgs {
     /// List only runs of this integration
     #[arg(long, value_name = "NAME")]
     pub integration: Option<String>,
-    /// List at most this many runs, the newest ones
+    /// List only the newest N runs
     #[arg(long, value_name = "N", default_value_t = DEFAULT_LAST)]
     pub last: usize,
     /// List only runs that failed or were interrupted
     #[arg(long)]
     pub failed: bool,
-    /// List only runs that held changes, including failed runs; with `--failed`, list both
+    /// List only runs that held changes, whatever their state; with `--failed`, list runs that match either
     #[arg(long)]
     pub held: bool,
     /// List only runs that started since this time: `30m`, `2h`, `7d`, `2026-11-17` or `2026-11-17T13:00:00Z`
@@ -94,9 +94,15 @@ pub struct ApproveArgs {
     /// as `14d`
     #[arg(long, value_name = "DAY", default_value = "7d")]
     pub expires: String,
-    /// The reason why these objects may be removed; it becomes the description of the datafile
+    /// Why these objects may be removed; this becomes the description of the datafile
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
+    /// Allow each removal only as part of the plan that the run held it in: with another plan, it is held again
+    #[arg(long)]
+    pub bound: bool,
+    /// Allow each removal only once: an object that is created again needs another approval
+    #[arg(long)]
+    pub once: bool,
     /// Directory of the run records; by default `$QONTRACT_RUNS`, else below the user's state directory
     #[arg(long, value_name = "DIR")]
     pub runs: Option<PathBuf>,

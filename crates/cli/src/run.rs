@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anstream::stream::RawStream;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
-use parking_lot::{RwLock, RwLockReadGuard};
 use qontract_config::{UsageError, variable};
 use qontract_runtime::{FlagKind, IntegrationMeta, Options};
 use qontract_telemetry::log::{Level, LineFormat, Log};
@@ -56,14 +55,14 @@ pub struct RunOptions {
     /// The bundle on the server to compare with, by its SHA-256; by default `$EARLY_EXIT_COMPARE_SHA`
     #[arg(long, value_name = "SHA", global = true, conflicts_with = "base")]
     pub early_exit_compare_sha: Option<String>,
-    /// Run only the shards that the change affects; `reconcile` does so by default, `peer reconcile` also if
+    /// Run only the shards that the change affects; the default for `reconcile`, and for `peer reconcile` if
     /// `$CHECK_ONLY_AFFECTED_SHARDS` is `true`
     #[arg(long, global = true)]
     pub check_only_affected_shards: bool,
-    /// Run all shards, even those that the change does not affect; `peer reconcile` does so by default
+    /// Run all shards, even those that the change does not affect; the default for `peer reconcile`
     #[arg(long, global = true, conflicts_with = "check_only_affected_shards")]
     pub all_shards: bool,
-    /// Contact addresses that the change adds or modifies; by default, a dry run does not
+    /// Contact addresses and read secrets that the change adds or modifies; by default, a dry run does neither
     #[arg(long, global = true)]
     pub trust_head: bool,
     /// Enforce the list of schemas that the integration may read; this is the default
@@ -78,7 +77,7 @@ pub struct RunOptions {
     /// Query the same bundle of the server throughout the run; this is the default
     #[arg(long, global = true, overrides_with = "no_gql_sha_url")]
     pub gql_sha_url: bool,
-    /// Query the server's latest bundle each time
+    /// Send each query to the latest bundle of the server
     #[arg(long, global = true)]
     pub no_gql_sha_url: bool,
     /// Print the URL of the server; this is the default in a real run
@@ -115,7 +114,7 @@ pub struct RunOptions {
         conflicts_with_all = ["dry_run", "every"],
     )]
     pub wait: Option<Duration>,
-    /// Run in a loop: immediately, at this interval, and whenever the data changes: `30s`, `10m`, `1h`
+    /// Run in a loop: immediately, then at this interval (`30s`, `10m`, `1h`) and whenever the data changes
     #[arg(long, value_name = "TIME", global = true, value_parser = duration)]
     pub every: Option<Duration>,
     /// With `--every`: serve `/status`, `/healthz`, `/readyz` and `/metrics` on this address: `HOST:PORT`, or
@@ -279,9 +278,7 @@ impl RunOptions {
     /// Fills options that the command line does not set from environment variables, which have the same
     /// meaning as in qontract-reconcile. With `--data`, ignores variables that select a bundle on a server.
     pub fn with_environment(mut self) -> Result<Self, UsageError> {
-        let path = |name| variable(name).map(PathBuf::from);
-        self.config = self.config.or_else(|| path("QONTRACT_CONFIG"));
-        self.runs = self.runs.or_else(|| path("QONTRACT_RUNS"));
+        self.runs = self.runs.or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from));
         let number = |name: &str| match variable(name).map(|value| value.parse::<u32>()) {
             None => Ok(None),
             Some(Ok(number)) => Ok(Some(number)),
@@ -351,18 +348,6 @@ pub enum RunFormat {
     Md,
 }
 
-/// The integrations that are subcommands of `reconcile`; set before the command line is parsed.
-static INTEGRATIONS: RwLock<Vec<IntegrationMeta>> = RwLock::new(Vec::new());
-
-/// Sets the integrations that are subcommands of `reconcile`, replacing those of an earlier call.
-pub fn register_integrations(metas: Vec<IntegrationMeta>) {
-    *INTEGRATIONS.write() = metas;
-}
-
-fn integrations() -> RwLockReadGuard<'static, Vec<IntegrationMeta>> {
-    INTEGRATIONS.read()
-}
-
 /// An integration with its own flags.
 #[derive(Debug)]
 pub struct SelectedIntegration {
@@ -378,17 +363,17 @@ impl FromArgMatches for SelectedIntegration {
             clap::Error::raw(clap::error::ErrorKind::MissingSubcommand, "an integration is required\n")
         })?;
         let mut options = Options::default();
-        let registered = integrations();
-        let meta = registered.iter().find(|meta| meta.name == name);
-        for flag in meta.into_iter().flat_map(|meta| &meta.flags) {
-            if flag.kind.is_switch() {
-                if given.get_flag(flag.name) {
-                    options.add(flag.name, "true");
+        for id in given.ids() {
+            let Some(flag) = id.as_str().strip_prefix(FLAG_PREFIX) else { continue };
+            // A switch has a value of another type.
+            let Ok(values) = given.try_get_many::<String>(id.as_str()) else {
+                if given.get_flag(id.as_str()) {
+                    options.add(flag, "true");
                 }
                 continue;
-            }
-            for value in given.get_many::<String>(flag.name).into_iter().flatten() {
-                options.add(flag.name, value.clone());
+            };
+            for value in values.into_iter().flatten() {
+                options.add(flag, value.as_str());
             }
         }
         Ok(Self { name: name.to_owned(), options })
@@ -400,10 +385,10 @@ impl FromArgMatches for SelectedIntegration {
     }
 }
 
+/// [`crate::command`] adds the integrations.
 impl Subcommand for SelectedIntegration {
     fn augment_subcommands(command: Command) -> Command {
         command
-            .subcommands(integrations().iter().map(subcommand))
             .subcommand_required(true)
             .arg_required_else_help(true)
             .subcommand_value_name("INTEGRATION")
@@ -414,10 +399,13 @@ impl Subcommand for SelectedIntegration {
         Self::augment_subcommands(command)
     }
 
-    fn has_subcommand(name: &str) -> bool {
-        integrations().iter().any(|meta| meta.name == name)
+    fn has_subcommand(_: &str) -> bool {
+        true
     }
 }
+
+/// Begins the ids of integrations' flags, which have names like the runner's arguments.
+const FLAG_PREFIX: &str = "flag ";
 
 /// Checks that a string is a number from 1 to 65535, and returns it unchanged.
 fn positive_number(text: &str) -> Result<String, String> {
@@ -427,12 +415,14 @@ fn positive_number(text: &str) -> Result<String, String> {
     }
 }
 
-fn subcommand(meta: &IntegrationMeta) -> Command {
+/// The subcommand that runs an integration, with its flags.
+pub fn subcommand(meta: &IntegrationMeta) -> Command {
+    let id = |flag: &str| format!("{FLAG_PREFIX}{flag}");
     let flags = meta.flags.iter().map(|flag| {
-        let arg =
-            Arg::new(flag.name).long(flag.name).help(flag.help).help_heading("Flags of the integration");
+        let arg = Arg::new(id(flag.name)).long(flag.name).help(flag.help);
+        let arg = arg.help_heading("Flags of the integration");
         let arg = match flag.opposite {
-            Some(opposite) => arg.overrides_with(opposite),
+            Some(opposite) => arg.overrides_with(id(opposite)),
             None => arg,
         };
         match flag.kind {

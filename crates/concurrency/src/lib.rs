@@ -1,10 +1,13 @@
-//! Concurrency primitives: a limiter, and a map that deduplicates concurrent computations.
+//! Concurrency primitives: a limiter, a map that deduplicates concurrent computations, and cancellation.
 //!
 //! [`Limiter`] bounds the number of concurrent tasks and of tasks that wait; [`OnceMap`] computes a value
-//! once per key while other callers of the same key wait for it (single-flight).
+//! once per key while other callers of the same key wait for it (single-flight). [`CancelOnDrop`] cancels work
+//! on another thread when its caller goes away.
 
+mod cancellation;
 mod limiter;
 mod once_map;
 
+pub use cancellation::{CancelOnDrop, Cancellation};
 pub use limiter::{LimitError, Limiter, Permit};
 pub use once_map::{OnceEntry, OnceMap};

@@ -220,7 +220,7 @@ pub const VARIABLES: &[Variable] = &[
         "LOG_FILE",
         "path",
         "none",
-        "file that log messages are appended to, besides stderr",
+        "file to append log messages to, in addition to stderr",
     ),
     Variable::new(
         ReadBy::RunIntegration,

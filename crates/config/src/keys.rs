@@ -78,7 +78,7 @@ pub const KEYS: &[Key] = &[
         "kubernetes.requests_per_second",
         KeyType::Number,
         "50",
-        "request budget of each cluster, shared by the whole process",
+        "maximum requests per second to each cluster, shared by the whole process",
     ),
     key(
         "kubernetes.validate_in_dry_run",
@@ -102,7 +102,7 @@ pub const KEYS: &[Key] = &[
         "kubernetes.clusters.*.requests_per_second",
         KeyType::Number,
         "`kubernetes.requests_per_second`",
-        "request budget of this cluster",
+        "maximum requests per second to this cluster",
     ),
     key(
         "kubernetes.clusters.*.validate_in_dry_run",

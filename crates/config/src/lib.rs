@@ -3,6 +3,7 @@
 pub mod environment;
 mod foreign;
 pub mod keys;
+mod located;
 mod location;
 pub mod ownership;
 mod read;
@@ -25,6 +26,7 @@ use serde::Deserialize;
 
 pub use environment::variable;
 pub use foreign::ForeignTable;
+pub use located::LocatedConfig;
 pub use location::{ConfigLocation, IgnoreReason, IgnoredFile};
 pub use read::ConfigError;
 pub use usage::UsageError;

@@ -13,7 +13,7 @@ use qontract_telemetry::log::Level;
 
 use crate::clusters;
 use crate::pinned_data::PinnedData;
-use crate::run_loop::ProcessSlot;
+use crate::process_slot::ProcessSlot;
 
 /// A run that is about to start.
 pub struct Announcement<'a> {

@@ -136,3 +136,98 @@ impl Audit for AuditLog {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::Mutex;
+    use qontract_runtime::record::BundleRecord;
+    use qontract_runtime::{Fault, ObjectKey, Scope, ShardKey};
+    use qontract_testkit::Scratch;
+
+    use super::*;
+    use crate::step_file::RunInfo;
+    use crate::test_data::data_with;
+
+    /// Records what it observes.
+    #[derive(Default)]
+    struct Observed {
+        lines: Mutex<Vec<(Level, String)>>,
+        failures: Mutex<Vec<String>>,
+    }
+
+    impl WriteObserver for Observed {
+        fn wrote(&self, line: &LogLine, _: &str, _: ChangeKind, _: Option<i64>) {
+            let text = line.clone().format(LineFormat::Plain, jiff::Timestamp::UNIX_EPOCH);
+            self.lines.lock().push((line.level(), text));
+        }
+
+        fn audit_failed(&self, why: &str) {
+            self.failures.lock().push(why.to_owned());
+        }
+
+        fn unfinished_run(&self, _: &str) {}
+    }
+
+    fn audit_log(runs: RunStore, observer: &Arc<Observed>) -> AuditLog {
+        let (runs, head) = (Arc::new(runs), data_with(&["a"]));
+        let bundle = BundleRecord { sha: head.source.sha().to_owned(), commit: None, modified: false };
+        let info = RunInfo { run: "run-1".to_owned(), integration: "a".to_owned(), began: 0, head: bundle };
+        AuditLog {
+            integration: "a".to_owned(),
+            head,
+            steps: StepFile::new(&runs, info),
+            runs,
+            observer: Arc::clone(observer) as _,
+            failure_reported: Once::new(),
+            lines: LineCache::default(),
+        }
+    }
+
+    fn record(log: &AuditLog, fault: Option<&Fault>) {
+        let scope = Scope::new([("cluster", "c")]);
+        let object = ObjectKey { scope, kind: "thing".to_owned(), name: "x".to_owned() };
+        let change = Change::new(ChangeKind::Add, object, "make x");
+        let shard = ShardKey::new([("cluster", "c")]);
+        log.record_write(&WriteRecord { run: "run-1", shard: &shard, changes: &[change], fault });
+    }
+
+    #[test]
+    fn a_write_is_logged_by_what_is_known_about_its_effect() {
+        let (scratch, observer) = (Scratch::new(), Arc::<Observed>::default());
+        let store = RunStore::new(Some(scratch.path().join("runs"))).expect("a directory");
+        let log = audit_log(store, &observer);
+        let faults = [
+            None,
+            Some(Fault::interrupted("stopped")),
+            Some(Fault::remote("refused").undone()),
+            Some(Fault::remote("no answer")),
+        ];
+        faults.iter().for_each(|fault| record(&log, fault.as_ref()));
+        let levels: Vec<Level> = observer.lines.lock().iter().map(|(level, _)| *level).collect();
+        assert_eq!(levels, [Level::Info, Level::Warning, Level::Warning, Level::Warning]);
+        let texts: Vec<String> = observer.lines.lock().iter().map(|(_, text)| text.clone()).collect();
+        assert!(texts[1].contains("interrupted: "), "{texts:?}");
+        assert!(texts[2].contains("failed without effect: "), "{texts:?}");
+        assert!(texts[3].contains("failed, and may be partially applied: "), "{texts:?}");
+        let trail = scratch.read("runs/trail.jsonl");
+        assert_eq!(trail.lines().filter(|line| line.contains("run-1")).count(), faults.len(), "{trail}");
+        assert_eq!(*observer.failures.lock(), [""; 0]);
+    }
+
+    #[test]
+    fn a_failure_to_write_the_audit_log_is_reported_once_and_the_writes_are_still_observed() {
+        let (scratch, observer) = (Scratch::new(), Arc::<Observed>::default());
+        // A file where the directory of the audit log would be.
+        scratch.write("runs", "");
+        let store = RunStore::new(Some(scratch.path().join("runs"))).expect("a directory");
+        let log = audit_log(store, &observer);
+        record(&log, None);
+        record(&log, None);
+        let failures = observer.failures.lock();
+        assert!(
+            failures.len() == 1 && failures[0].starts_with("cannot write the audit log: "),
+            "{failures:?}"
+        );
+        assert_eq!(observer.lines.lock().len(), 2);
+    }
+}

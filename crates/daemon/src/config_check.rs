@@ -254,6 +254,8 @@ impl CheckContext<'_> {
             }
         }
         let resolver = InputResolver::new(&options.repo, options.layout.clone(), messages);
+        // Only the clusters and integrations of the data are needed: its validity is not part of the
+        // configuration, and `qontract validate` reports it.
         match PinnedData::open(&resolver, word.unwrap_or("."), InputCheck::Nothing, None) {
             Ok(side) => {
                 report.ok("data", format!("{}, bundle {}", word.unwrap_or("."), short(side.source.sha())));

@@ -14,6 +14,13 @@ use crate::exit::UsageError;
 /// The example data repo, which `up` runs if the working directory is not in a data repo.
 pub const EXAMPLE_REPO: &str = "examples/app-interface";
 
+/// The default base of a change.
+pub const DEFAULT_BASE: &str = "origin/HEAD";
+
+/// The revisions that commands compare with by default. These words always name revisions, even if a file has
+/// that name.
+pub const DEFAULT_REVISIONS: [&str; 2] = [DEFAULT_BASE, "HEAD"];
+
 /// How a command takes the directory of a data repo, for error messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PassedAs {

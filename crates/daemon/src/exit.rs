@@ -1,4 +1,4 @@
-//! Exit codes.
+//! Exit codes of the process. The codes of runs (0, 1, 4, 5, 75) are in `crates/runtime/src/outcome.rs`.
 
 use std::ffi::OsString;
 

@@ -244,7 +244,8 @@ mod tests {
     use super::*;
     use crate::data_validity::DataErrors;
     use crate::pinned_data::PinnedData;
-    use crate::runner::RunObserver as _;
+    use crate::run_store::RecordStorage;
+    use crate::runner::{EndedRun, RunObserver as _};
 
     fn health() -> (Health, Arc<LoopReporter>) {
         let metrics = Arc::new(Metrics::default());
@@ -336,7 +337,7 @@ mod tests {
             }},
         }))
         .expect("a record");
-        reporter.ran("a", Ok(&record));
+        reporter.ran("a", Ok(EndedRun { record: &record, storage: RecordStorage::Stored }));
         let status = health.status();
         let one = &status.loops[0];
         assert_eq!(one.error.as_deref(), Some("cannot reach cluster `c1`"));
@@ -346,7 +347,7 @@ mod tests {
         // The next run succeeds.
         record.faults.clear();
         record.shards.clear();
-        reporter.ran("a", Ok(&record));
+        reporter.ran("a", Ok(EndedRun { record: &record, storage: RecordStorage::Stored }));
         let status = health.status();
         let one = &status.loops[0];
         assert_eq!((&one.error, one.held_changes.len(), &one.approve), (&None, 0, &None));

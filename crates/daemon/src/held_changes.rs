@@ -28,7 +28,7 @@ pub fn held_changes(record: &RunRecord) -> Vec<HeldChange> {
     let all = record.shards.values().flat_map(record::ShardRecord::held_by_guards);
     let change = |held: &record::ChangeRecord| HeldChange {
         text: held.text.clone(),
-        why: held.why.clone().unwrap_or_default(),
+        why: held.reason().unwrap_or_default(),
         approvable: held.approvable,
     };
     all.map(change).collect()

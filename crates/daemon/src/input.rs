@@ -5,16 +5,16 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use qontract_bundle::build::BuildOutcome;
-use qontract_bundle::repo::{GitError, RepoError, Revision, head_stamp, merge_base};
-use qontract_bundle::{BuildOptions, Bundle, CommitStamp, Layout, Pool, Repo, Sha256, build_with, load_from};
+use qontract_bundle::repo::{GitError, Revision, merge_base};
+use qontract_bundle::{Bundle, Layout, Pool, Repo, Sha256, load_from};
 use qontract_diagnostics::{MessageSink, Report, Sources};
 use qontract_graphql::{Engine, SchemaError};
 
-use crate::discovery::{self, PassedAs};
+use crate::discovery::{self, DEFAULT_BASE, DEFAULT_REVISIONS, PassedAs};
 use crate::exit::UsageError;
+use crate::opened_repo::OpenedRepo;
 use crate::repo_cache::RepoCache;
-use crate::validation::{self, FailedCheck};
+use crate::validation::{self, CheckedBundle, FailedCheck};
 
 pub use crate::validation::InputCheck;
 
@@ -55,9 +55,6 @@ pub fn invalid_types_message(spec: &str) -> String {
     format!("the GraphQL types of `{spec}` are invalid")
 }
 
-/// The default base of a change.
-const DEFAULT_BASE: &str = "origin/HEAD";
-
 /// A data repo cannot be bundled or has errors, which were reported.
 pub struct ValidationFailed {
     spec: String,
@@ -87,10 +84,6 @@ impl std::fmt::Debug for ValidationFailed {
 }
 
 impl std::error::Error for ValidationFailed {}
-
-/// The revisions that commands compare with by default. These words always name revisions, even if a file has
-/// that name.
-pub const DEFAULT_REVISIONS: [&str; 2] = [DEFAULT_BASE, "HEAD"];
 
 /// Resolves and opens data specifiers. Inputs opened by one resolver share equal documents.
 pub struct InputResolver<'a> {
@@ -162,7 +155,10 @@ impl<'a> InputResolver<'a> {
     /// it is compared with. A path that begins with a dot or a slash is not a revision.
     fn check_unambiguous(&self, spec: &str) -> Result<(), UsageError> {
         let is_plain = matches!(Path::new(spec).components().next(), Some(Component::Normal(_)));
-        if is_plain && !spec.starts_with('.') && open_revision(self.folder, spec, &self.layout).is_ok() {
+        if is_plain
+            && !spec.starts_with('.')
+            && OpenedRepo::open_revision(self.folder, spec, &self.layout).is_ok()
+        {
             let text = format!("`{spec}` is both a path and a Git revision: write `./{spec}` for the path");
             return Err(UsageError(text));
         }
@@ -184,97 +180,29 @@ impl<'a> InputResolver<'a> {
             let bundle = load_from(&mut file, pool).with_context(|| format!("`{spec}` is not a bundle"))?;
             return Ok(Input { bundle, repo: None });
         }
-        let (repo, stamp) = if is_path && path.is_dir() {
-            repo_with_commit(&discovery::root(&path, layout, PassedAs::Option)?, layout.clone())?
+        let opened = if is_path && path.is_dir() {
+            OpenedRepo::in_folder(&discovery::root(&path, layout, PassedAs::Option)?, layout.clone())?
         } else {
-            resolve_revision(folder, spec, layout)?
+            OpenedRepo::resolve_revision(folder, spec, layout)?
         };
-        let mut cache = RepoCache::load(&repo, pool);
-        let commit = stamp.commit.clone();
-        let outcome = bundle_repo(&repo, stamp, pool, cache.build_options())?;
+        let mut cache = RepoCache::load(&opened.repo, pool);
+        let outcome = opened.bundle(pool, cache.build_options())?;
+        let OpenedRepo { repo, stamp } = opened;
         if outcome.built.is_some() {
             cache.save(None);
         }
         let bundle = match validation::checked_bundle(&repo, outcome, check, &mut cache.validation)? {
-            Ok(bundle) => bundle,
-            Err(FailedCheck { findings, sha }) => {
+            CheckedBundle::Passed(bundle) => bundle,
+            CheckedBundle::Failed(FailedCheck { findings, sha }) => {
                 let (findings, sha) = (Report::new(findings), sha.map(|sha| sha.to_string()));
                 messages.report(&findings, &repo);
-                let spec = spec.to_owned();
+                let (spec, commit) = (spec.to_owned(), stamp.commit);
                 return Err(ValidationFailed { spec, findings, repo, commit, sha }.into());
             }
         };
         cache.validation.save();
         Ok(Input { bundle, repo: Some(repo) })
     }
-}
-
-/// The data repo in a folder.
-pub fn repo_in_folder(folder: &Path, layout: Layout) -> anyhow::Result<Repo> {
-    if !folder.is_dir() {
-        return Err(UsageError(format!("`{}` is not a directory", folder.display())).into());
-    }
-    let repo = Repo::directory(folder, layout);
-    Ok(if discovery::has_relative_names(folder) { repo.displayed_from(Path::new(".")) } else { repo })
-}
-
-/// The data repo in a folder, with the commit that is checked out.
-pub fn repo_with_commit(folder: &Path, layout: Layout) -> anyhow::Result<(Repo, CommitStamp)> {
-    let repo = repo_in_folder(folder, layout)?;
-    let cannot = || UsageError(format!("cannot read the commit of `{}`", folder.display()));
-    Ok((repo, head_stamp(folder).with_context(cannot)?))
-}
-
-/// The data repo in a Git revision.
-pub fn revision(folder: &Path, name: &str, layout: &Layout) -> anyhow::Result<(Repo, CommitStamp)> {
-    open_revision(folder, name, layout).map_err(|error| revision_error(error, name))
-}
-
-/// The data repo in the Git revision that `spec` names. The error states that it is not a file or directory
-/// either.
-pub fn resolve_revision(folder: &Path, spec: &str, layout: &Layout) -> anyhow::Result<(Repo, CommitStamp)> {
-    open_revision(folder, spec, layout).map_err(|error| match error {
-        GitError::NoRevision(_) => not_found(spec),
-        other => revision_error(other, spec),
-    })
-}
-
-fn open_revision(folder: &Path, name: &str, layout: &Layout) -> Result<(Repo, CommitStamp), GitError> {
-    let revision = Revision::open(&discovery::revision_root(folder, layout), name)?;
-    let stamp = revision.stamp().clone();
-    Ok((Repo::revision(revision, layout.clone()), stamp))
-}
-
-fn revision_error(error: GitError, name: &str) -> anyhow::Error {
-    match error {
-        GitError::NoRevision(_) | GitError::NoFolder { .. } => UsageError(error.to_string()).into(),
-        GitError::NoRepository(_) | GitError::Failed { .. } => not_found(name),
-        other => anyhow::Error::new(other).context(UsageError(format!("cannot open `{name}`"))),
-    }
-}
-
-fn not_found(spec: &str) -> anyhow::Error {
-    if spec.starts_with("http://") || spec.starts_with("https://") {
-        return UsageError(format!("`{spec}` is a URL: only `reconcile` can query a server")).into();
-    }
-    UsageError(format!("`{spec}` is not a file, directory or Git revision")).into()
-}
-
-/// Bundles a data repo; a missing part is a usage error.
-pub fn bundle_repo(
-    repo: &Repo,
-    stamp: CommitStamp,
-    pool: &Pool,
-    options: BuildOptions<'_>,
-) -> anyhow::Result<BuildOutcome> {
-    build_with(repo, stamp, pool, options).map_err(|error| match error {
-        RepoError::Missing { name } => UsageError(match repo.folder() {
-            Some(folder) => format!("`{}` is not a data repo: `{name}` not found", folder.display()),
-            None => format!("`{name}` not found in the revision"),
-        })
-        .into(),
-        other => other.into(),
-    })
 }
 
 #[cfg(test)]

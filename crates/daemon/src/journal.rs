@@ -1,6 +1,6 @@
 //! Opens the journal of this process: in the sandbox, if there is one, else next to the run records.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use qontract_client_blobs::Directory;
@@ -30,6 +30,11 @@ pub fn of_runs(runs: &RunStore) -> Journal {
 /// The journal of the sandbox, or of real targets if there is no sandbox.
 pub fn of(sandbox: Option<&Path>, runs: &RunStore) -> Arc<Journal> {
     Arc::new(sandbox.map_or_else(|| of_runs(runs), of_sandbox))
+}
+
+/// The directory of the journal of the sandbox, or of real targets if there is no sandbox.
+pub fn folder(sandbox: Option<&Path>, runs: &RunStore) -> PathBuf {
+    sandbox.unwrap_or(runs.folder()).join(FOLDER)
 }
 
 fn open(folder: &Path, option: &str, absence: MissingJournal) -> Journal {

@@ -68,6 +68,11 @@ impl PinnedData {
         Self::of_input(input, layout, last).context("its GraphQL types are invalid")
     }
 
+    /// The bundle; none if it is on a server.
+    pub fn bundle(&self) -> Option<&Bundle> {
+        self.input.as_ref().map(|input| &input.bundle)
+    }
+
     /// A bundle on a server, which has no source lines here.
     pub fn remote(source: Arc<dyn BundleReader>) -> Self {
         Self { source, input: None, layout: Layout::default(), modified: OnceLock::new() }

@@ -14,6 +14,8 @@ use qontract_report::{
 use qontract_runtime::record::{BundleRecord, ChangeRecord, LocatedText, RecordedState};
 use qontract_runtime::{ChangeKind, DiffEntry, FieldChange, RunEnd, RunRecord, SkipKind, StepResult};
 
+use crate::exit::Exit;
+
 /// The plan of one run as text, without the integration's name.
 pub fn text_of(record: &RunRecord, detail: PlanDetail, file_name: FileName<'_>) -> StyledText {
     let mut integration = integration(record);
@@ -117,6 +119,7 @@ pub fn integration(record: &RunRecord) -> IntegrationReport {
     IntegrationReport {
         integration: record.integration.clone(),
         run: Some(record.run.clone()),
+        plan_digest: record.plan_digest.as_ref().map(ToString::to_string),
         status: status(record, &totals),
         totals,
         causes: record.causes.iter().map(|cause| cause_location(record, cause)).collect(),
@@ -144,6 +147,7 @@ pub fn unstarted(name: &str, error: &anyhow::Error) -> IntegrationReport {
     IntegrationReport {
         integration: name.to_owned(),
         run: None,
+        plan_digest: None,
         status: ReportStatus::Failed,
         totals: Totals::of(&[], &errors),
         causes: Vec::new(),
@@ -186,6 +190,26 @@ fn status(record: &RunRecord, totals: &Totals) -> ReportStatus {
         ReportStatus::Changes
     } else {
         ReportStatus::Unchanged
+    }
+}
+
+/// Whether the changes of an integration are not known.
+fn has_unknown(report: &PlanReport) -> bool {
+    report.integrations.iter().any(|one| one.status == ReportStatus::NotKnown)
+}
+
+/// The exit code of a dry run with this report.
+pub fn exit(report: &PlanReport) -> Exit {
+    match report.status {
+        ReportStatus::Changes | ReportStatus::NotKnown => Exit::Changes,
+        // The status of another integration hides that there are changes.
+        ReportStatus::Degraded | ReportStatus::Waiting
+            if report.totals.changes() > 0 || has_unknown(report) =>
+        {
+            Exit::Changes
+        }
+        ReportStatus::Unchanged | ReportStatus::Degraded | ReportStatus::Waiting => Exit::Ok,
+        ReportStatus::Held | ReportStatus::Failed | ReportStatus::Invalid => Exit::Failure,
     }
 }
 
@@ -234,7 +258,7 @@ struct FaultGroup<'a> {
     fault: &'a LocatedText,
     /// The shards, in order and without duplicates.
     shards: Vec<&'a String>,
-    /// The number of scopes that could not be read, if that is what they report.
+    /// The number of scopes that could not be read, if the faults are about scopes.
     scopes: usize,
 }
 
@@ -309,7 +333,7 @@ fn change(shard: &str, planned: &ChangeRecord) -> ReportedChange {
         notes,
         trailing_notes,
         location: planned.place.as_deref().map(Location::parse),
-        held: planned.why.clone(),
+        held: planned.reason(),
         approvable: planned.is_held(),
         result: match planned.result {
             StepResult::Planned => None,

@@ -1,33 +1,31 @@
 //! Plans integrations: dry runs of several integrations against a base and a head, concurrently.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use qontract_access::{Mode, ReadPermit};
+use qontract_access::ReadPermit;
+use qontract_config::Config;
 use qontract_diagnostics::MessageSink;
 use qontract_journal::Journal;
-use qontract_report::{PlanReport, RevisionInfo, RunMode};
-use qontract_runtime::guard::{Budgets, Ledger, LedgerError, MemoryLedger};
+use qontract_report::{DataSide, InvalidData, PlanReport, RevisionInfo, RunMode, UncheckedIntegration};
+use qontract_runtime::guard::{Ledger, LedgerError, MemoryLedger};
 use qontract_runtime::reconcile_loop::ShutdownSignal;
-use qontract_runtime::{Bodies, Integration, RunRecord, definition};
+use qontract_runtime::{Fault, Integration, RunEnd, RunRecord, definition};
 use qontract_telemetry::activity::Activities;
 
 use crate::audit::WarningObserver;
-use crate::pinned_data::PinnedData;
+use crate::exit::UsageError;
+use crate::input::ValidationFailed;
+use crate::pinned_data::{self, PinnedData};
+use crate::plan_report;
+use crate::registry::{Registry, SandboxUnsupported, describe_missing};
+use crate::run_settings::RunSettings;
 use crate::run_setup::RunSetup;
 use crate::run_store::RunStore;
 
 /// Maximum number of integrations that are planned concurrently. Each processes several shards concurrently.
 const MAX_CONCURRENT: usize = 4;
-
-/// The shards that are planned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlannedShards {
-    /// Only those that the change affects.
-    Affected,
-    /// All of them.
-    All,
-}
 
 /// Shared context of the runs of a plan.
 pub struct Planner {
@@ -37,16 +35,8 @@ pub struct Planner {
     pub base: PinnedData,
     /// The store of run records.
     pub runs: Arc<RunStore>,
-    /// The removal ledger.
-    pub ledger: Arc<dyn Ledger>,
-    /// The limits of the guards.
-    pub budgets: Budgets,
-    /// The shards that are planned.
-    pub shards: PlannedShards,
-    /// Whether the definitions of integrations in the head apply.
-    pub trust_head: bool,
-    /// Whether the report has the bodies of objects.
-    pub bodies: Bodies,
+    /// The settings of the dry runs.
+    pub settings: RunSettings,
     /// Receives warnings.
     pub messages: Arc<dyn MessageSink>,
     /// The current activities of the runs.
@@ -89,27 +79,125 @@ impl Planner {
         futures_util::stream::iter(planned).buffered(MAX_CONCURRENT).collect().await
     }
 
-    async fn plan(&self, integration: &Integration) -> anyhow::Result<RunRecord> {
-        let Self { head, base, runs, ledger, .. } = self;
-        let mut started = RunSetup {
-            integration: &integration.meta().name,
-            mode: Mode::DryRun,
-            head,
-            runs,
-            ledger,
-            observer: Arc::new(WarningObserver::new(Arc::clone(&self.messages))),
+    /// Adds the results of the runs to the report, and stores their records. `unready` are integrations that
+    /// cannot run on this machine, with the reasons.
+    pub fn add_results(
+        &self,
+        results: Vec<(String, anyhow::Result<RunRecord>)>,
+        unready: &BTreeMap<String, String>,
+        report: &mut PlanReport,
+    ) {
+        for (integration, planned) in results {
+            match (planned, unready.get(&integration)) {
+                // Not stored, because the run had nothing to do and its record would displace others.
+                (Ok(record), _) if record.ended == RunEnd::EarlyExit => plan_report::add(report, &record),
+                (Ok(_), Some(reason)) => {
+                    report.add_unchecked(UncheckedIntegration { integration, reason: reason.clone() });
+                }
+                (Ok(record), None) => {
+                    if let Err(error) = self.runs.store(&record) {
+                        self.messages.note(&format!("warning: cannot store the run record: {error:#}"));
+                    }
+                    plan_report::add(report, &record);
+                }
+                (Err(error), _) => report.add(plan_report::unstarted(&integration, &error)),
+            }
         }
-        .start()?;
+    }
+
+    async fn plan(&self, integration: &Integration) -> anyhow::Result<RunRecord> {
+        let Self { head, base, runs, settings, .. } = self;
+        let observer = Arc::new(WarningObserver::new(Arc::clone(&self.messages)));
+        let mut started = RunSetup { integration, settings, head, runs, observer }.start()?;
         let request = &mut started.request;
         request.base = Some(Arc::clone(&base.source));
-        request.only_affected = self.shards == PlannedShards::Affected;
-        request.include_unaffected = self.shards == PlannedShards::All;
-        request.trust_head = self.trust_head;
-        request.bodies = self.bodies;
-        request.budgets = self.budgets;
         request.shutdown = self.stop.clone();
         let outcome = self.activities.scope(qontract_runtime::run(integration, &started.request)).await;
         Ok(started.record(&outcome, head, Some(base)))
+    }
+}
+
+/// The report about invalid data; `head` is the head if the base is invalid.
+pub fn invalid_report(side: DataSide, failed: &ValidationFailed, head: Option<&PinnedData>) -> PlanReport {
+    let ValidationFailed { findings, repo, commit, sha, .. } = failed;
+    let invalid = RevisionInfo {
+        sha256: sha.clone().unwrap_or_default(),
+        commit: Some(commit.clone()).filter(|commit| !commit.is_empty()),
+        modified: !commit.is_empty() && pinned_data::is_modified(repo),
+    };
+    let report = match head {
+        Some(head) => PlanReport::new(RunMode::DryRun, Some(invalid), revision(head)),
+        None => PlanReport::new(RunMode::DryRun, None, invalid),
+    };
+    report.with_invalid(InvalidData::new(side, findings, repo))
+}
+
+/// The names of the integrations to plan: `requested`, or those that the data defines and that are available.
+pub fn integrations_to_plan(
+    requested: &[String],
+    integrations: Registry,
+    config: &Config,
+    head: &PinnedData,
+) -> anyhow::Result<Vec<String>> {
+    let is_available = |name: &String| integrations.has(name, config);
+    if let Some(unknown) = requested.iter().find(|name| !is_available(name)) {
+        return Err(integrations.unknown(unknown, config));
+    }
+    let mut names: Vec<String> = if requested.is_empty() {
+        definition::all(&*head.source)?.into_iter().map(|(name, _)| name).filter(is_available).collect()
+    } else {
+        requested.to_vec()
+    };
+    names.sort();
+    names.dedup();
+    Ok(names)
+}
+
+/// The integrations of a plan.
+#[derive(Default)]
+pub struct PlannedIntegrations {
+    /// The integrations to run.
+    pub integrations: Vec<Integration>,
+    /// Those of them that lack a requirement on this machine, with the reasons. They run only to find out
+    /// whether the change affects them.
+    unready: BTreeMap<String, Fault>,
+}
+
+impl PlannedIntegrations {
+    /// Creates the integrations. Those that cannot be created are added to the report. An integration that
+    /// the command line names has to run: if it cannot, that is an error.
+    pub fn create(
+        names: Vec<String>,
+        create: impl Fn(&str) -> anyhow::Result<Integration>,
+        requested: &[String],
+        report: &mut PlanReport,
+    ) -> anyhow::Result<Self> {
+        let mut planned = Self::default();
+        for name in names {
+            match create(&name) {
+                Ok(integration) => {
+                    if let Err(fault) = integration.ready()
+                        && requested.is_empty()
+                    {
+                        planned.unready.insert(name, fault);
+                    }
+                    planned.integrations.push(integration);
+                }
+                // Without targets nothing can be planned, which is reported once.
+                Err(error) if error.is::<UsageError>() => return Err(error),
+                Err(error) if error.is::<SandboxUnsupported>() => {
+                    let reason = error.to_string();
+                    report.add_unchecked(UncheckedIntegration { integration: name, reason });
+                }
+                Err(error) => report.add(plan_report::unstarted(&name, &error)),
+            }
+        }
+        Ok(planned)
+    }
+
+    /// The reasons why integrations cannot run on this machine.
+    pub fn unready(&self) -> BTreeMap<String, String> {
+        self.unready.iter().map(|(name, fault)| (name.clone(), describe_missing(fault))).collect()
     }
 }
 

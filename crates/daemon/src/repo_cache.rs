@@ -35,7 +35,7 @@ pub struct LazyValidationCache {
     results: Option<ValidationCache>,
     /// The state in which it was loaded.
     loaded: LoadedState,
-    /// Whether it is saved even if few entries are new, because the cache of files was saved.
+    /// Whether it is saved even if only a few entries are new, because the file cache was saved too.
     is_save_due: bool,
     /// The folder on disk; `None` if nothing is saved.
     folder: Option<CacheFolder>,

@@ -20,8 +20,8 @@ use crate::debug_log;
 use crate::held_changes::{self, HeldChange, HeldReporter};
 use crate::plan_report;
 use crate::repeat_filter::RepeatFilter;
-use crate::run_store::is_idle;
-use crate::runner::RunObserver;
+use crate::run_store::RecordStorage;
+use crate::runner::{EndedRun, RunObserver};
 
 /// Duration after which a wait is logged; it is logged again each time its duration doubles.
 const LONG_WAIT: Duration = Duration::from_secs(30);
@@ -420,9 +420,9 @@ impl WriteObserver for LoopReporter {
 }
 
 impl RunObserver for LoopReporter {
-    fn ran(&self, _: &str, run: Result<&RunRecord, &anyhow::Error>) {
-        let record = match run {
-            Ok(record) => record,
+    fn ran(&self, _: &str, run: Result<EndedRun<'_>, &anyhow::Error>) {
+        let EndedRun { record, storage } = match run {
+            Ok(run) => run,
             Err(error) => {
                 let text = format!("cannot start the run: {error:#}");
                 self.update(|status| status.error = Some(text.clone()));
@@ -438,7 +438,7 @@ impl RunObserver for LoopReporter {
         self.update(|status| {
             (status.changes, status.shards, status.held) = (changes, shards, held);
             status.error = errors.first().map(|error| error.message.clone());
-            let id = (!is_idle(record)).then(|| record.run.clone());
+            let id = (storage == RecordStorage::Stored).then(|| record.run.clone());
             status.run = Some(LastRun { id, state: record.state() });
         });
         self.measure(record);

@@ -30,7 +30,7 @@ pub struct Settings {
     pub level: Level,
     /// The format of log lines on stderr.
     pub log_format: LineFormat,
-    /// Whether lines of the log file begin with their level.
+    /// Whether log file lines begin with their level.
     pub has_level_prefix: bool,
     /// The Pushgateway, if metrics are pushed.
     pub pushgateway: Option<PushgatewayConfig>,

@@ -13,8 +13,7 @@ use qontract_diagnostics::MessageSink;
 use qontract_runtime::reconcile_loop::{
     Isolation, Limiter, LoopContext, LoopExit, LoopSettings, Schedule, ShutdownSignal,
 };
-use qontract_runtime::slot::{InvalidSlot, Slot};
-use qontract_runtime::{Bodies, Options};
+use qontract_runtime::{Bodies, Integration, Options};
 use qontract_telemetry::log::{Level, Log, LogLine};
 use qontract_telemetry::metrics::{Metrics, ProcessLabels};
 use tokio::sync::{Notify, watch};
@@ -27,11 +26,14 @@ use crate::health::Health;
 use crate::input::{InputCheck, InputResolver};
 use crate::journal;
 use crate::pinned_data::{PinnedData, ServerConnection};
+use crate::process_slot::ProcessSlot;
 use crate::pushgateway::{MetricsPusher, NotifyOnEnd, PushgatewayConfig};
+use crate::reconciled_data::ReconciledData;
 use crate::registry::Registry;
 use crate::reporter::LoopReporter;
+use crate::run_settings::RunSettings;
 use crate::run_store::RunStore;
-use crate::runner::{ReconciledData, RunSettings, Runner};
+use crate::runner::Runner;
 use crate::signals::{self, ShutdownTimeout};
 use crate::source::{DataSource, PollResult, ServerSource, WatchedRepo};
 use crate::targets::{SandboxLocation, Targets};
@@ -115,22 +117,6 @@ pub struct DataSpec {
     pub is_pinned: bool,
 }
 
-/// The shard slot of one of several processes that share the work.
-#[derive(Clone, Copy, Debug)]
-pub struct ProcessSlot {
-    /// The index, counted from 0.
-    pub id: u32,
-    /// Number of processes.
-    pub count: u32,
-}
-
-impl ProcessSlot {
-    /// The slot, if it exists.
-    pub fn validate(self) -> Result<Slot, InvalidSlot> {
-        Slot::new(self.id, self.count)
-    }
-}
-
 /// Runs an integration in a loop until a shutdown.
 pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<Exit> {
     let LoopInput { integration: name, config, mode, .. } = *input;
@@ -138,22 +124,8 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     let integration = Arc::new(input.integrations.integration(name, config, &targets)?);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    let ProcessSlot { id, count: shards } = input.slot;
-    let process = ProcessLabels {
-        integration: name.to_owned(),
-        shards: shards.to_string(),
-        shard_id: options.shard_label.clone().unwrap_or_else(|| format!("{id}-{shards}")),
-    };
     let metrics = input.build.metrics();
-    let reporter =
-        Arc::new(LoopReporter::new(process.clone(), Arc::clone(&options.log), Arc::clone(&metrics)));
-    let pusher = match &options.pushgateway {
-        None => None,
-        Some(push) => {
-            let pusher = MetricsPusher::new(push, process, Arc::clone(&metrics), Arc::clone(&options.log))?;
-            Some(Arc::new(pusher))
-        }
-    };
+    let (reporter, pusher) = reporting(input, options, &metrics)?;
     let slot = input.slot.validate().map_err(|error| UsageError(error.to_string()))?;
     let runs = Arc::new(RunStore::new(input.runs.clone())?);
     let health_feed = Arc::new(OnceLock::new());
@@ -166,14 +138,7 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     // until the process ends.
     let (feed, polled) = data_source(input, runtime.handle(), &options.log, &metrics)?;
     let _ = health_feed.set(Arc::clone(&feed));
-    // Only for local data: an unresponsive server must not delay the loop.
-    let is_local = config.server(input.data.spec.as_deref()).is_none() && feed.bundle_in_use().is_some();
-    if let Some(head) = is_local.then(|| feed.current().ok()).flatten() {
-        let (data, sandbox) = (input.data.spec.as_deref(), input.sandbox.folder);
-        let announcement =
-            Announcement { data, sandbox, slot: input.slot, config, integration: &integration, mode };
-        options.log.write(&LogLine::new(Level::Info, announcement.line(input.options, &head)));
-    }
+    announce(input, &integration, &*feed, &options.log);
     if options.once && matches!(polled, PollResult::Invalid | PollResult::StillInvalid) {
         return Ok(Exit::Failure);
     }
@@ -182,48 +147,27 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     if let Some(warning) = timeout.warning(integration.meta()) {
         options.log.write(&LogLine::new(Level::Warning, warning));
     }
-    let runner = Runner {
-        integration,
+    let sandbox = config.sandbox_folder(input.sandbox.folder);
+    let settings = RunSettings {
         options: input.options.clone(),
-        source: Arc::clone(&feed),
-        settings: RunSettings {
-            mode,
-            slot,
-            budgets: config.guards.budgets(),
-            ledger: journal::of(config.sandbox_folder(input.sandbox.folder), &runs),
-            validate_schemas: input.validate_schemas,
-            bodies: input.bodies,
-        },
-        runs,
-        observer: Arc::clone(&reporter) as _,
-        reconciled: ReconciledData::default(),
+        slot,
+        validate_schemas: input.validate_schemas,
+        bodies: input.bodies,
+        ..RunSettings::new(mode, config.guards.budgets(), journal::of(sandbox, &runs))
     };
+    let reconciled = match feed.identity() {
+        Some(data) => ReconciledData::stored(&journal::folder(sandbox, &runs), data, name, &settings),
+        None => ReconciledData::default(),
+    };
+    let (source, observer) = (Arc::clone(&feed), Arc::clone(&reporter) as _);
+    let runner = Runner { integration, source, settings, runs, observer, reconciled };
     let (isolation, limiter) = (Isolation::Thread, Limiter::default());
-    let reconcile_loop =
-        LoopSettings { schedule: options.pace, limits, isolation, limiter, once: options.once };
+    let settings = LoopSettings { schedule: options.pace, limits, isolation, limiter, once: options.once };
     let (stopper, stop) = ShutdownSignal::pair();
     let finish = runtime.block_on(async {
         let listed = Arc::clone(&reporter);
         signals::listen(stopper.clone(), move || vec![Arc::clone(&listed)], Arc::clone(&options.log))?;
-        let ended = Arc::new(Notify::new());
-        if let Some(pusher) = pusher.clone() {
-            tokio::spawn(push_after_runs(pusher, Arc::clone(&ended)));
-        }
-        let observer = NotifyOnEnd { reporter: Arc::clone(&reporter), ended };
-        let context = LoopContext {
-            data: feed.subscribe(),
-            shutdown: stop,
-            random: fastrand::f64,
-            observer: &observer,
-        };
-        let finish = reconcile_loop.run(Arc::new(runner), context).await;
-        if matches!(finish, LoopExit::Once(_)) {
-            reporter.log_run(None);
-        }
-        if let Some(pusher) = pusher {
-            pusher.push().await;
-        }
-        anyhow::Ok(finish)
+        anyhow::Ok(ReportedLoop { settings, runner, reporter, pusher }.run(stop).await)
     })?;
     // The process ends now: threads that still query a server would panic without the runtime.
     std::mem::forget(runtime);
@@ -232,6 +176,65 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
         LoopExit::Stopped => signals::exit_of_loop(&stopper, Exit::Ok),
         LoopExit::GaveUp => Exit::Failure,
     })
+}
+
+/// Reports the loop: logs and counts its runs, and pushes the metrics if there is a Pushgateway.
+fn reporting(
+    input: &LoopInput<'_>,
+    options: &LoopOptions,
+    metrics: &Arc<Metrics>,
+) -> anyhow::Result<(Arc<LoopReporter>, Option<Arc<MetricsPusher>>)> {
+    let ProcessSlot { id, count: shards } = input.slot;
+    let process = ProcessLabels {
+        integration: input.integration.to_owned(),
+        shards: shards.to_string(),
+        shard_id: options.shard_label.clone().unwrap_or_else(|| format!("{id}-{shards}")),
+    };
+    let (log, own) = (&options.log, process.clone());
+    let push = |push| MetricsPusher::new(push, process, Arc::clone(metrics), Arc::clone(log));
+    let pusher = options.pushgateway.as_ref().map(push).transpose()?.map(Arc::new);
+    Ok((Arc::new(LoopReporter::new(own, Arc::clone(log), Arc::clone(metrics))), pusher))
+}
+
+/// Logs the data and the targets. Only for local data: an unresponsive server must not delay the loop.
+fn announce(input: &LoopInput<'_>, integration: &Integration, feed: &dyn DataSource, log: &Log) {
+    let LoopInput { config, mode, slot, .. } = *input;
+    let (data, sandbox) = (input.data.spec.as_deref(), input.sandbox.folder);
+    let is_local = config.server(data).is_none() && feed.bundle_in_use().is_some();
+    if let Some(head) = is_local.then(|| feed.current().ok()).flatten() {
+        let announcement = Announcement { data, sandbox, slot, config, integration, mode };
+        log.write(&LogLine::new(Level::Info, announcement.line(input.options, &head)));
+    }
+}
+
+/// A loop whose runs are reported.
+struct ReportedLoop {
+    settings: LoopSettings,
+    runner: Runner,
+    reporter: Arc<LoopReporter>,
+    pusher: Option<Arc<MetricsPusher>>,
+}
+
+impl ReportedLoop {
+    /// Runs the loop until it ends; pushes the metrics after each run and at the end.
+    async fn run(self, stop: ShutdownSignal) -> LoopExit {
+        let Self { settings, runner, reporter, pusher } = self;
+        let ended = Arc::new(Notify::new());
+        if let Some(pusher) = pusher.clone() {
+            tokio::spawn(push_after_runs(pusher, Arc::clone(&ended)));
+        }
+        let observer = NotifyOnEnd { reporter: Arc::clone(&reporter), ended };
+        let data = runner.source.subscribe();
+        let context = LoopContext { data, shutdown: stop, random: fastrand::f64, observer: &observer };
+        let finish = settings.run(Arc::new(runner), context).await;
+        if matches!(finish, LoopExit::Once(_)) {
+            reporter.log_run(None);
+        }
+        if let Some(pusher) = pusher {
+            pusher.push().await;
+        }
+        finish
+    }
 }
 
 /// The status that the health listener of a single loop shows.
@@ -267,7 +270,7 @@ fn data_source(
 ) -> anyhow::Result<(Arc<dyn DataSource>, PollResult)> {
     let failed = |log: &Log, error: &anyhow::Error| {
         let seconds = POLL_INTERVAL.as_secs();
-        let text = format!("cannot check for new data, retrying in {seconds} s: {error:#}");
+        let text = format!("cannot check for new data; retrying in {seconds} s: {error:#}");
         log.write(&LogLine::new(Level::Warning, text));
     };
     let DataSpec { spec, repo, is_pinned } = &input.data;

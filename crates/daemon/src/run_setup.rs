@@ -5,13 +5,16 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use qontract_access::Mode;
-use qontract_runtime::guard::{Ledger, ProtectedKinds};
+use qontract_runtime::guard::ProtectedKinds;
 use qontract_runtime::record::BundleRecord;
-use qontract_runtime::{LineResolvers, RunOutcome, RunRecord, RunRequest, RunTiming, SourceLocation};
+use qontract_runtime::{
+    Integration, LineResolvers, RunOutcome, RunRecord, RunRequest, RunTiming, SourceLocation,
+};
 
 use crate::audit::{AuditLog, WriteObserver};
 use crate::line_cache::LineCache;
 use crate::pinned_data::{ComparedData, PinnedData};
+use crate::run_settings::RunSettings;
 use crate::run_store::RunStore;
 use crate::step_file::{self, RunInfo, StepFile};
 
@@ -21,22 +24,20 @@ const MIN_CLOCK: Duration = Duration::from_hours((50 * 365 + 12) * 24);
 /// The inputs of a run.
 pub struct RunSetup<'a> {
     /// The integration.
-    pub integration: &'a str,
-    /// Whether it may change target systems.
-    pub mode: Mode,
+    pub integration: &'a Integration,
+    /// The settings.
+    pub settings: &'a RunSettings,
     /// The data.
     pub head: &'a Arc<PinnedData>,
     /// The store of run records and of the audit log.
     pub runs: &'a Arc<RunStore>,
-    /// The removal ledger.
-    pub ledger: &'a Arc<dyn Ledger>,
     /// Observes writes.
     pub observer: Arc<dyn WriteObserver>,
 }
 
 /// A run that has started.
 pub struct StartedRun {
-    /// The request of the run: everything but its id, clock, ledger and audit log has its default.
+    /// The request of the run. The base, newer data and the shutdown signal have their defaults.
     pub request: RunRequest,
     began: Duration,
     since: Instant,
@@ -45,12 +46,13 @@ pub struct StartedRun {
 impl RunSetup<'_> {
     /// Starts the run now.
     pub fn start(self) -> anyhow::Result<StartedRun> {
-        let Self { integration, mode, head, runs, ledger, observer } = self;
+        let Self { integration, settings, head, runs, observer } = self;
+        let name = integration.meta().name.as_str();
         let (began, now) = checked_clock(SystemTime::now())?;
         let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
-        let run = run_id(integration, began, now);
-        if mode == Mode::Real {
-            for warning in step_file::report(runs, integration, now) {
+        let run = run_id(name, began, now);
+        if settings.mode == Mode::Real {
+            for warning in step_file::report(runs, name, now) {
                 observer.unfinished_run(&warning);
             }
         }
@@ -62,16 +64,16 @@ impl RunSetup<'_> {
         };
         let info = RunInfo {
             run: run.clone(),
-            integration: integration.to_owned(),
+            integration: name.to_owned(),
             began: i64::try_from(began.as_secs()).unwrap_or_default(),
             head: bundle,
         };
         let protected = ProtectedKinds::new(qontract_kinds::protected_kinds());
-        let mut request = RunRequest::new(run, mode, Arc::clone(source), today, protected);
-        request.ledger = Arc::clone(ledger);
+        let mut request = RunRequest::new(run, settings.mode, Arc::clone(source), today, protected);
+        settings.apply(integration, &mut request);
         request.now = now;
         request.audit = Arc::new(AuditLog {
-            integration: integration.to_owned(),
+            integration: name.to_owned(),
             head: Arc::clone(head),
             runs: Arc::clone(runs),
             observer,

@@ -1,6 +1,6 @@
 //! Stores run records, one JSON file per run, and the audit log.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,8 @@ const MAX_RECORDS: usize = 500;
 /// Size at which the audit log is rotated; one older file is kept.
 const MAX_TRAIL_BYTES: u64 = 16 << 20;
 
-/// The number of runs of a loop that had nothing to do. Their records are not stored.
+/// The number of runs of a loop whose records are not stored, because they had nothing to do or nothing new to
+/// report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdleCounter {
     /// The integration.
@@ -30,8 +31,23 @@ pub struct IdleCounter {
     pub first: i64,
     /// Start of the last run.
     pub last: i64,
-    /// Number of runs.
+    /// Number of runs with nothing to do.
     pub count: u64,
+    /// Number of runs with nothing to do that were degraded in the same way as the run before.
+    #[serde(default)]
+    pub degraded_runs: u64,
+    /// The degradations that the last record contains, by slot.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub degraded: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// Whether the record of a run is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordStorage {
+    /// It is stored.
+    Stored,
+    /// The run is only counted.
+    Counted,
 }
 
 /// Selects the records to list.
@@ -135,22 +151,39 @@ impl RunStore {
         trail.write_all(format!("{line}\n").as_bytes()).with_context(writing)
     }
 
-    /// Stores the record of a loop run; a run that had nothing to do is only counted.
-    pub fn record_loop_run(&self, record: &RunRecord) -> anyhow::Result<()> {
-        if !is_idle(record) {
-            return self.store(record);
-        }
+    /// Stores the record of a loop run. A run that had nothing to do is only counted; if objects are degraded,
+    /// only as long as they are the same ones as before.
+    pub fn record_loop_run(&self, record: &RunRecord) -> anyhow::Result<RecordStorage> {
         let file = self.folder.join("idle").join(format!("{}.json", record.integration));
         // An unreadable file is replaced: the counter is not needed for auditing.
         let previous = read::<IdleCounter>(&file).ok();
-        let (first, count) = previous.map_or((record.began, 0), |idle| (idle.first, idle.count));
-        let idle = IdleCounter {
+        let degraded = degradations(record);
+        let before = previous.as_ref().and_then(|idle| idle.degraded.get(&record.slot));
+        let is_same = before.map_or(degraded.is_empty(), |before| *before == degraded);
+        let storage = if is_idle(record) && is_same { RecordStorage::Counted } else { RecordStorage::Stored };
+        if storage == RecordStorage::Stored {
+            self.store(record)?;
+        }
+        if storage == RecordStorage::Stored && is_same {
+            return Ok(storage);
+        }
+        let mut idle = previous.unwrap_or_else(|| IdleCounter {
             integration: record.integration.clone(),
-            first,
+            first: record.began,
             last: record.began,
-            count: count + 1,
-        };
-        self.write(&file, &idle)
+            count: 0,
+            degraded_runs: 0,
+            degraded: BTreeMap::new(),
+        });
+        if storage == RecordStorage::Counted {
+            let counter = if degraded.is_empty() { &mut idle.count } else { &mut idle.degraded_runs };
+            *counter += 1;
+            idle.last = record.began;
+        }
+        idle.degraded.insert(record.slot.clone(), degraded);
+        idle.degraded.retain(|_, degraded| !degraded.is_empty());
+        self.write(&file, &idle)?;
+        Ok(storage)
     }
 
     /// The last records that match the filter, the newest last.
@@ -201,7 +234,7 @@ impl RunStore {
             (_, None, [first, .., last]) => {
                 let count = starting.len();
                 let text = format!(
-                    "`{word}` is a prefix of {count} runs, from `{first}` to `{last}`: write more of the id"
+                    "`{word}` is a prefix of {count} runs, from `{first}` to `{last}`: use a longer prefix"
                 );
                 return Err(UsageError(text).into());
             }
@@ -295,11 +328,19 @@ impl RunStore {
     }
 }
 
-/// Whether a run had nothing to do; a loop only counts such runs.
-pub fn is_idle(record: &RunRecord) -> bool {
+/// Whether a run had nothing to do.
+fn is_idle(record: &RunRecord) -> bool {
     let is_idle =
         |shard: &ShardRecord| shard.changes.is_empty() && shard.held.is_empty() && shard.waits.is_empty();
     record.ended.is_success() && record.shards.values().all(is_idle)
+}
+
+/// The degraded objects of a run, by shard.
+fn degradations(record: &RunRecord) -> BTreeSet<String> {
+    let of_shard = |(key, shard): (&String, &ShardRecord)| {
+        shard.degraded.iter().map(|one| format!("{key}: {}", one.text)).collect::<Vec<_>>()
+    };
+    record.shards.iter().flat_map(of_shard).collect()
 }
 
 /// Treats a missing file as success: another process may have removed it.
@@ -405,9 +446,44 @@ mod tests {
         assert_eq!(ids.iter().map(String::as_str).collect::<Vec<_>>(), expect);
         // A run with nothing to do is counted, and prunes nothing.
         let idle = RunRecord { ended: RunEnd::Ok, exit: 0, ..record("20270115T080005Z-a-00000", "a") };
-        runs.record_loop_run(&idle).unwrap();
+        assert_eq!(runs.record_loop_run(&idle).unwrap(), RecordStorage::Counted);
         assert_eq!(runs.ids(&RunFilter::default()).unwrap().len(), 3);
         assert_eq!(runs.idle().unwrap()[0].count, 1);
+    }
+
+    /// The record of a run of this slot that had nothing to do, with these degraded objects.
+    fn degraded(run: &str, slot: &str, texts: &[&str]) -> RunRecord {
+        let texts: Vec<_> = texts.iter().map(|text| serde_json::json!({"text": text})).collect();
+        let shard = serde_json::json!({
+            "state": "ran", "rounds": 1, "changes": [], "held": [], "waits": [], "degraded": texts, "faults": [],
+            "applied": 0, "removed": 0,
+        });
+        let mut record = record(&format!("20270115T080000Z-a-{run}"), "a");
+        record.shards.insert("s".to_owned(), serde_json::from_value(shard).unwrap());
+        (record.ended, record.exit, record.slot) = (RunEnd::Degraded, 0, slot.to_owned());
+        record
+    }
+
+    #[test]
+    fn a_degraded_run_of_a_loop_is_recorded_when_its_degradations_change() {
+        let scratch = qontract_testkit::Scratch::new();
+        let runs = RunStore::new(Some(scratch.path().to_owned())).unwrap();
+        let check = |run: &str, slot: &str, texts: &[&str], expect: RecordStorage| {
+            assert_eq!(runs.record_loop_run(&degraded(run, slot, texts)).unwrap(), expect, "{run}");
+        };
+        check("1", "0 of 2", &[], RecordStorage::Counted);
+        check("2", "0 of 2", &["web"], RecordStorage::Stored);
+        check("3", "0 of 2", &["web"], RecordStorage::Counted);
+        check("4", "1 of 2", &["db"], RecordStorage::Stored);
+        check("5", "0 of 2", &["web"], RecordStorage::Counted);
+        check("6", "0 of 2", &["web", "db"], RecordStorage::Stored);
+        // The end of a degradation is recorded as well, so that the last record does not report it forever.
+        check("7", "0 of 2", &[], RecordStorage::Stored);
+        check("8", "0 of 2", &[], RecordStorage::Counted);
+        check("9", "1 of 2", &["db"], RecordStorage::Counted);
+        let idle = &runs.idle().unwrap()[0];
+        assert_eq!((idle.count, idle.degraded_runs, idle.degraded.len()), (2, 3, 1));
+        assert_eq!(runs.ids(&RunFilter::default()).unwrap().len(), 4);
     }
 
     #[test]

@@ -117,6 +117,9 @@ pub fn explain(record: &RunRecord) -> String {
     if let Some(base) = base {
         text.push_str(&format!("base: {}{}\n", base.sha, commit(base)));
     }
+    if let Some(digest) = &record.plan_digest {
+        text.push_str(&format!("plan: {digest}\n"));
+    }
     for (flag, values) in &record.options {
         for value in values {
             text.push_str(&format!("flag: --{flag} {}\n", sanitize(value)));

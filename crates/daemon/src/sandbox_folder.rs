@@ -4,8 +4,11 @@ use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use qontract_bundle::Sha256;
+use qontract_bundle::{Layout, Sha256};
+use qontract_config::Config;
+use qontract_diagnostics::MessageSink;
 
+use crate::discovery;
 use crate::exit::UsageError;
 use crate::private_files;
 use crate::run_store::state_folder;
@@ -19,6 +22,42 @@ pub fn default_for(repo: &Path) -> anyhow::Result<PathBuf> {
     let name = repo.file_name().map_or_else(|| "repo".into(), |name| name.to_string_lossy().into_owned());
     let own = Sha256::of(repo.as_os_str().as_encoded_bytes()).to_string();
     Ok(folder.join("sandbox").join(format!("{name}-{}", &own[..8])))
+}
+
+/// The sandbox of `up`: `requested`, else the configured one, else the default; `None` for real targets.
+/// `config_file` is the configuration that the command line names.
+pub fn of_up(
+    requested: Option<&Path>,
+    config: &Config,
+    config_file: Option<&Path>,
+    repo: &Path,
+) -> anyhow::Result<Option<PathBuf>> {
+    if let Some(folder) = config.sandbox_folder(requested) {
+        return Ok(Some(folder.to_owned()));
+    }
+    // Real targets are used only if the command line names the configuration, not the environment alone.
+    if config.kubernetes.is_some() && config_file.is_some() {
+        return Ok(None);
+    }
+    default_for(repo).map(Some)
+}
+
+/// The sandbox of `plan`: `requested`, or, if the configuration has no targets, the one that `up` created for
+/// the data repo.
+pub fn of_plan(
+    requested: Option<&Path>,
+    config: &Config,
+    repo: &Path,
+    messages: &dyn MessageSink,
+) -> Option<PathBuf> {
+    if requested.is_some() || config.sandbox.is_some() || config.kubernetes.is_some() {
+        return requested.map(Path::to_owned);
+    }
+    let repo = discovery::revision_root(repo, &Layout::default());
+    let folder = default_for(&repo).ok().filter(|folder| folder.is_dir())?;
+    let shown = folder.display();
+    messages.note(&format!("note: no target is configured; planning against the sandbox {shown}"));
+    Some(folder)
 }
 
 /// Locks a sandbox for this process, until the file is closed.
@@ -37,5 +76,24 @@ pub fn lock(folder: &Path) -> anyhow::Result<File> {
         Err(TryLockError::Error(error)) => {
             Err(error).with_context(|| format!("cannot lock `{}`", file.display()))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn real_targets_are_used_only_if_the_command_line_names_them() {
+        let repo = Path::new("repo");
+        let config = |text: &str| toml::from_str::<Config>(text).expect("a configuration");
+        let real = config("[kubernetes]\n");
+        let (file, folder) = (Some(Path::new("c.toml")), Some(Path::new("box")));
+        let of = |requested, config, file| of_up(requested, config, file, repo).expect("a sandbox");
+        assert_eq!(of(None, &real, file), None);
+        assert_eq!(of(folder, &real, file).as_deref(), folder);
+        let own = config("[sandbox]\ndirectory = \"own\"\n[kubernetes]\n");
+        assert_eq!(of(None, &own, file).as_deref(), Some(Path::new("own")));
+        assert_eq!(of(folder, &own, file).as_deref(), folder);
     }
 }

@@ -15,10 +15,10 @@ use qontract_diagnostics::{Report, render};
 use tokio::sync::watch;
 
 use crate::data_validity::{DataErrors, DataReporter, DataValidity, InvalidData, ValidityChange};
-use crate::input;
+use crate::opened_repo::OpenedRepo;
 use crate::pinned_data::{PinnedData, ServerConnection};
 use crate::repo_cache::{LazyValidationCache, RepoCache};
-use crate::validation::{self, InputCheck};
+use crate::validation::{self, CheckedBundle, InputCheck};
 use crate::watcher::{self, RepoWatcher, WakeReason};
 
 /// A data source of loops.
@@ -30,6 +30,10 @@ pub trait DataSource: Send + Sync {
     /// The invalid data, if an older bundle is used instead. Data from a bundle file or a server was
     /// validated before.
     fn invalid(&self) -> Option<InvalidData> {
+        None
+    }
+    /// Identifies the data source across restarts, if its bundles can be read again.
+    fn identity(&self) -> Option<String> {
         None
     }
     /// The sha of the bundle in use, if it is available without opening the data.
@@ -58,6 +62,8 @@ struct RepoState {
     polled_digest: Option<Sha256>,
     /// Number of files.
     files: usize,
+    /// Duration of the last poll, without the time that it waited for files to settle.
+    poll_duration: Duration,
     /// The findings of the last build, if the data was invalid.
     last_findings: Option<String>,
     validity: DataValidity,
@@ -79,6 +85,14 @@ pub enum PollResult {
     ValidAgain,
     /// Files changed while the bundle was built: it is not used.
     Unsettled,
+}
+
+/// The result of building a bundle.
+enum RepoBuild {
+    /// The data is valid.
+    Valid { bundle: Bundle, repo: Box<Repo> },
+    /// There is no bundle.
+    Invalid(InvalidFindings),
 }
 
 /// The findings of invalid data.
@@ -128,10 +142,12 @@ impl WatchedRepo {
 
     /// Rebuilds the bundle if files changed, once no file has changed for `quiet`.
     fn poll_after(&self, quiet: Duration, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<PollResult> {
+        let begun = Instant::now();
         let RepoStamp { digest: seen, files } = RepoStamp::of(self.folders(), SystemTime::now());
         {
             let mut state = self.lock();
             state.files = files;
+            state.poll_duration = begun.elapsed();
             if state.polled_digest == Some(seen) {
                 return Ok(PollResult::Unchanged);
             }
@@ -174,10 +190,9 @@ impl WatchedRepo {
         if !is_settled() {
             return Ok(PollResult::Unsettled);
         }
-        let built = built?;
-        let (bundle, repo) = match built {
-            Ok(made) => made,
-            Err(invalid) => return Ok(self.show_invalid(invalid, show)),
+        let (bundle, repo) = match built? {
+            RepoBuild::Valid { bundle, repo } => (bundle, repo),
+            RepoBuild::Invalid(invalid) => return Ok(self.show_invalid(invalid, show)),
         };
         let sha = bundle.sha().to_string();
         let was_wrong = {
@@ -190,7 +205,7 @@ impl WatchedRepo {
             self.update_validity(DataValidity::recover);
             return Ok(if was_wrong { PollResult::ValidAgain } else { PollResult::Unchanged });
         }
-        let side = PinnedData::of(bundle, repo, &self.layout, last.as_deref())?;
+        let side = PinnedData::of(bundle, *repo, &self.layout, last.as_deref())?;
         self.lock().current = Some(Arc::new(side));
         self.update_validity(DataValidity::recover);
         self.pool.sweep();
@@ -215,7 +230,7 @@ impl WatchedRepo {
     /// Rebuilds whenever a file changes, and polls periodically. Never returns.
     pub fn watch(&self, show: &(dyn Fn(&str) + Sync), on_result: impl Fn(PollResult)) {
         let mut watcher = RepoWatcher::new(&self.folders());
-        let (mut took, mut all_seen) = (Duration::ZERO, Instant::now());
+        let mut all_seen = Instant::now();
         // Changes before the watches were set up are not reported.
         let mut woken = WakeReason::Elapsed;
         let mut unsettled_since: Option<Instant> = None;
@@ -238,12 +253,11 @@ impl WatchedRepo {
             };
             if unsettled_since.is_some_and(|since| since.elapsed() >= watcher::MAX_SETTLE) {
                 let repo = self.repo.display();
-                show(&format!("error: files of `{repo}` keep changing: the last bundle is still used\n"));
+                show(&format!("error: files in `{repo}` keep changing; still using the last bundle\n"));
                 unsettled_since = Some(Instant::now());
             }
             match result {
-                Ok(Ok(PollResult::Unsettled)) => {}
-                Ok(Ok(PollResult::Unchanged | PollResult::StillInvalid)) => took = begun.elapsed(),
+                Ok(Ok(PollResult::Unsettled | PollResult::Unchanged | PollResult::StillInvalid)) => {}
                 Ok(Ok(result)) => on_result(result),
                 Ok(Err(error)) => {
                     // Metadata may be unchanged once the files can be read again; the next poll must rebuild
@@ -266,6 +280,7 @@ impl WatchedRepo {
                 all_seen = Instant::now();
             }
             // Frequent events must not delay the poll that finds missed changes.
+            let took = self.lock().poll_duration;
             let is_due = all_seen.elapsed() > RepoWatcher::full_poll_interval(took);
             woken = if is_due { WakeReason::Elapsed } else { watcher.wait(took) };
         }
@@ -288,10 +303,7 @@ impl WatchedRepo {
 
     /// Builds the bundle, incrementally if the repo is large; or returns the findings. Holds the lock of the
     /// cache.
-    fn build_incrementally(
-        &self,
-        changed: Option<&BTreeSet<PathBuf>>,
-    ) -> anyhow::Result<Result<(Bundle, Repo), InvalidFindings>> {
+    fn build_incrementally(&self, changed: Option<&BTreeSet<PathBuf>>) -> anyhow::Result<RepoBuild> {
         let mut remembered = self.cache.lock();
         if self.lock().files < MIN_CACHED_FILES {
             // Reading a small repo is as fast as using the cache, and an idle process should hold little
@@ -307,27 +319,24 @@ impl WatchedRepo {
         let RepoCache { files, validation } = known;
         let options = BuildOptions { cache: Some(files), changed_paths: changed, output: None };
         let built = self.build(options, validation)?;
-        if is_first && built.is_ok() {
+        if is_first && matches!(built, RepoBuild::Valid { .. }) {
             known.save(None);
         }
         Ok(built)
     }
 
-    fn build(
-        &self,
-        options: BuildOptions<'_>,
-        known: &mut LazyValidationCache,
-    ) -> anyhow::Result<Result<(Bundle, Repo), InvalidFindings>> {
-        let (repo, stamp) = input::repo_with_commit(&self.repo, self.layout.clone())?;
-        let outcome = input::bundle_repo(&repo, stamp, &self.pool, options)?;
+    fn build(&self, options: BuildOptions<'_>, known: &mut LazyValidationCache) -> anyhow::Result<RepoBuild> {
+        let opened = OpenedRepo::in_folder(&self.repo, self.layout.clone())?;
+        let outcome = opened.bundle(&self.pool, options)?;
+        let repo = opened.repo;
         let report = match validation::checked_bundle(&repo, outcome, InputCheck::Valid, known)? {
-            Ok(built) => return Ok(Ok((built, repo))),
-            Err(invalid) => Report::new(invalid.findings),
+            CheckedBundle::Passed(bundle) => return Ok(RepoBuild::Valid { bundle, repo: Box::new(repo) }),
+            CheckedBundle::Failed(invalid) => Report::new(invalid.findings),
         };
         let text = render::render_all(&report, &repo, render::Colour::Plain);
         let errors =
             DataErrors::of(&report, &repo).unwrap_or_else(|| DataErrors::unreadable(report.summary()));
-        Ok(Err(InvalidFindings { text: format!("{text}{}\n", report.summary()), errors }))
+        Ok(RepoBuild::Invalid(InvalidFindings { text: format!("{text}{}\n", report.summary()), errors }))
     }
 
     fn lock(&self) -> MutexGuard<'_, RepoState> {
@@ -346,6 +355,10 @@ impl DataSource for WatchedRepo {
 
     fn invalid(&self) -> Option<InvalidData> {
         self.lock().validity.invalid().cloned()
+    }
+
+    fn identity(&self) -> Option<String> {
+        Some(std::path::absolute(&self.repo).unwrap_or_else(|_| self.repo.clone()).display().to_string())
     }
 
     fn bundle_in_use(&self) -> Option<String> {
@@ -393,3 +406,6 @@ impl DataSource for ServerSource {
         self.generation.subscribe()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,28 @@
 //! Converts the status of a loop into a row of the status table.
 
-use qontract_report::status_table::{LoopActivity, LoopState, LoopView, ShardView};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use qontract_report::status_table::{LoopActivity, LoopState, LoopView, ShardView, StatusTitle};
 use qontract_runtime::RunEnd;
 use tokio::time::Instant;
 
 use crate::reporter::{LoopPhase, LoopStatus, ShardRow};
+use crate::source::DataSource;
+
+/// The title of the table: its fixed parts, with the bundle in use and its commit. `unchecked` is the number
+/// of integrations that cannot run on this machine.
+pub fn title(source: &dyn DataSource, unchecked: usize, fixed: &StatusTitle) -> StatusTitle {
+    // A loop runs only once a bundle exists.
+    let bundle = source.current().ok().map(|data| Arc::clone(&data.source));
+    StatusTitle {
+        commit: bundle.as_ref().and_then(|bundle| bundle.commit().map(str::to_owned)),
+        bundle: bundle.map(|bundle| bundle.sha().to_owned()).unwrap_or_default(),
+        invalid: source.invalid().map(|invalid| invalid.title(Timestamp::now())),
+        unchecked,
+        ..fixed.clone()
+    }
+}
 
 /// The row of a loop.
 pub fn loop_view(name: &str, status: &LoopStatus, now: Instant) -> LoopView {

@@ -13,7 +13,7 @@ use std::time::UNIX_EPOCH;
 use parking_lot::Mutex;
 use qontract_diagnostics::pluralize;
 use qontract_runtime::record::{BundleRecord, ChangeRecord, LocatedText, RECORD_VERSION, ShardRecord};
-use qontract_runtime::{Change, ChangeKind, RunEnd, RunRecord, StepResult};
+use qontract_runtime::{ApprovalForm, Change, ChangeKind, RunEnd, RunRecord, StepResult};
 use qontract_telemetry::log::{Level, LineFormat, LogLine};
 use serde::{Deserialize, Serialize};
 
@@ -233,7 +233,9 @@ impl UnfinishedRun {
             warnings: vec![
                 "the run was killed or stalled; the steps that it finished are in `trail.jsonl`".to_owned(),
             ],
+            plan_digest: None,
             approval: None,
+            approval_form: ApprovalForm::default(),
             unplanned_holds: 0,
             ended: RunEnd::Interrupted,
             exit: KILLED_EXIT_CODE,
@@ -271,6 +273,8 @@ fn interrupted(change: ChangeKind, text: String) -> ChangeRecord {
         why: None,
         approvable: false,
         hold: None,
+        plan: None,
+        remedy: None,
         place: None,
         result: StepResult::Interrupted,
     }

@@ -1,14 +1,16 @@
 //! Supervisor of the loops of `up`: one loop for each integration that the data defines and the binary
 //! contains.
 
+mod planned_records;
 mod restart;
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use qontract_access::Mode;
 use qontract_config::Config;
 use qontract_runtime::guard::Ledger;
@@ -16,22 +18,23 @@ use qontract_runtime::reconcile_loop::{
     Isolation, Limiter, LoopContext, LoopExit, LoopSettings, Schedule, ShutdownSignal, ShutdownTrigger,
     TerminationSignal,
 };
-use qontract_runtime::slot::Slot;
-use qontract_runtime::{Bodies, ChangeKind, Fault, IntegrationMeta, Options, RunEnd, RunRecord, definition};
+use qontract_runtime::{Bodies, Fault, IntegrationMeta, RunEnd, RunRecord, definition};
 use qontract_telemetry::log::{Level, Log, LogLine};
 use qontract_telemetry::metrics::{Metrics, ProcessLabels};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use crate::audit::WriteObserver;
 use crate::exit::Exit;
+use crate::reconciled_data::ReconciledData;
 use crate::registry::{Registry, SandboxUnsupported, describe_missing};
-use crate::reporter::{ChangeCounts, LoopReporter};
+use crate::reporter::LoopReporter;
+use crate::run_settings::RunSettings;
 use crate::run_store::RunStore;
-use crate::runner::{ReconciledData, RunObserver, RunSettings, Runner};
+use crate::runner::{RunObserver, Runner};
 use crate::signals::{self, ShutdownTimeout};
-use crate::source::{DataSource, WatchedRepo};
+use crate::source::DataSource;
 use crate::targets::Targets;
+use planned_records::{PlannedRecords, RecordCollector};
 use restart::{SuperviseResult, SupervisorEvent, supervise, wait};
 
 /// Maximum number of passes of `--once` over integrations with transient failures.
@@ -58,11 +61,13 @@ pub struct Supervisor {
     /// The target systems.
     pub targets: Targets,
     /// The source of the data.
-    pub source: Arc<WatchedRepo>,
+    pub source: Arc<dyn DataSource>,
     /// The store of run records.
     pub runs: Arc<RunStore>,
     /// The removal ledger.
     pub ledger: Arc<dyn Ledger>,
+    /// The directory of the journal.
+    pub journal: PathBuf,
     /// The log.
     pub log: Arc<Log>,
     /// The metrics of this process.
@@ -77,8 +82,19 @@ pub struct Supervisor {
     pub every: Duration,
     /// Limits the number of concurrent runs.
     pub limiter: Limiter,
+    /// The isolation of runs from each other.
+    pub isolation: Isolation,
     /// Integrations that cannot run on this machine, with the reasons, which were logged.
     pub unchecked: UncheckedIntegrations,
+}
+
+/// Maximum time that a run waits for a permit of the concurrency limit.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Limits the loop concurrency. On a sandbox, sequential runs take no longer than concurrent ones and need
+/// less memory. Runs on real targets mostly wait for the network, so they are concurrent.
+pub fn limiter(sandbox: Option<&Path>) -> Limiter {
+    if sandbox.is_some() { Limiter::new(1).with_wait_timeout(WAIT_TIMEOUT) } else { Limiter::default() }
 }
 
 /// Registry of the reporters of running loops, by integration.
@@ -185,21 +201,21 @@ impl Supervisor {
     }
 
     fn runner(&self, name: &str, observer: Arc<dyn RunObserver>) -> anyhow::Result<Runner> {
+        let settings = RunSettings {
+            bodies: self.bodies,
+            ..RunSettings::new(self.mode, self.config.guards.budgets(), Arc::clone(&self.ledger))
+        };
+        let reconciled = match self.source.identity() {
+            Some(data) => ReconciledData::stored(&self.journal, data, name, &settings),
+            None => ReconciledData::default(),
+        };
         Ok(Runner {
             integration: Arc::new(self.integrations.integration(name, &self.config, &self.targets)?),
-            options: Options::default(),
-            source: Arc::clone(&self.source) as Arc<dyn DataSource>,
-            settings: RunSettings {
-                mode: self.mode,
-                slot: Slot::default(),
-                budgets: self.config.guards.budgets(),
-                ledger: Arc::clone(&self.ledger),
-                validate_schemas: true,
-                bodies: self.bodies,
-            },
+            source: Arc::clone(&self.source),
+            settings,
             runs: Arc::clone(&self.runs),
             observer,
-            reconciled: ReconciledData::default(),
+            reconciled,
         })
     }
 
@@ -210,7 +226,7 @@ impl Supervisor {
             initial_backoff: Duration::from_secs(1).min(self.every),
             jitter: 0.1,
         };
-        let (isolation, limiter) = (Isolation::Thread, self.limiter.clone());
+        let (isolation, limiter) = (self.isolation, self.limiter.clone());
         Ok(LoopSettings { schedule, limits, isolation, limiter, once })
     }
 
@@ -246,11 +262,8 @@ impl Supervisor {
         let has_changes = |record: &RunRecord| {
             record.ended == RunEnd::NotKnown || record.shards.values().any(|shard| !shard.changes.is_empty())
         };
-        let exit = if worst.is_success() && records.iter().any(has_changes) {
-            Exit::Changes
-        } else {
-            Exit::Run(worst)
-        };
+        let has_changed = worst.is_success() && records.iter().any(has_changes);
+        let exit = if has_changed { Exit::Changes } else { Exit::Run(worst) };
         Ok((exit, Some(records)))
     }
 
@@ -443,52 +456,6 @@ impl Supervisor {
     }
 }
 
-/// The records of dry runs, by integration.
-#[derive(Default)]
-struct PlannedRecords(Mutex<BTreeMap<String, RunRecord>>);
-
-impl PlannedRecords {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, RunRecord>> {
-        self.0.lock()
-    }
-
-    /// The number of planned and held changes of an integration.
-    fn counts(&self, name: &str) -> Option<ChangeCounts> {
-        let records = self.lock();
-        let shards = records.get(name)?.shards.values();
-        Some(shards.map(ChangeCounts::of).sum())
-    }
-}
-
-/// Collects the records of dry runs for the report at the end, instead of logging their changes.
-struct RecordCollector {
-    reporter: Arc<LoopReporter>,
-    planned: Arc<PlannedRecords>,
-}
-
-impl WriteObserver for RecordCollector {
-    fn wrote(&self, line: &LogLine, run: &str, kind: ChangeKind, since_commit: Option<i64>) {
-        self.reporter.wrote(line, run, kind, since_commit);
-    }
-
-    fn audit_failed(&self, why: &str) {
-        self.reporter.audit_failed(why);
-    }
-
-    fn unfinished_run(&self, warning: &str) {
-        self.reporter.unfinished_run(warning);
-    }
-}
-
-impl RunObserver for RecordCollector {
-    fn ran(&self, integration: &str, run: Result<&RunRecord, &anyhow::Error>) {
-        match run {
-            Ok(record) => drop(self.planned.lock().insert(integration.to_owned(), record.clone())),
-            Err(_) => self.reporter.ran(integration, run),
-        }
-    }
-}
-
 /// Shared context of the loops of `up`.
 #[derive(Clone, Copy)]
 struct LoopScope<'a> {
@@ -505,3 +472,6 @@ struct RunningLoop {
     /// Time for its run to end after a shutdown request.
     shutdown_timeout: Duration,
 }
+
+#[cfg(test)]
+mod tests;

@@ -346,3 +346,37 @@ impl TokenSource for StoredTokens {
         .boxed()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use qontract_testkit::Scratch;
+
+    use super::*;
+
+    #[test]
+    fn secrets_of_a_sandbox_are_its_own_else_those_of_the_data_repo() {
+        let scratch = Scratch::new();
+        let (folder, repo) = (scratch.path().join("box"), scratch.path().join("repo"));
+        let read = |repo: Option<&Path>| sandbox_secrets(&folder, repo);
+        let keys = |repo| read(repo).expect("secrets").keys().cloned().collect::<Vec<_>>();
+        assert_eq!((keys(None), keys(Some(&repo))), (Vec::new(), Vec::new()));
+        scratch.write("repo/sandbox/secrets.toml", "[of-repo]\n");
+        assert_eq!((keys(None), keys(Some(&repo))), (Vec::new(), vec!["of-repo".to_owned()]));
+        scratch.write("box/secrets.toml", "[own]\n");
+        assert_eq!(keys(Some(&repo)), ["own"]);
+        scratch.write("box/secrets.toml", "token = hunter2");
+        let error = format!("{:#}", read(None).expect_err("invalid TOML"));
+        assert!(error.ends_with("is not valid TOML") && !error.contains("hunter2"), "{error}");
+    }
+
+    #[test]
+    fn the_sandbox_replaces_real_targets() {
+        let config: Config = toml::from_str("[kubernetes]\n").expect("a configuration");
+        let at = |folder| SandboxLocation { folder, repo: None };
+        let is_sandbox =
+            |folder| Targets::new(&config, at(folder), Mode::DryRun).expect("targets").is_sandbox();
+        assert!(is_sandbox(Some(Path::new("box"))));
+        let none = Targets::new(&Config::default(), at(None), Mode::DryRun).expect("targets");
+        assert!(none.kubernetes().is_err());
+    }
+}

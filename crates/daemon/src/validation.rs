@@ -1,10 +1,12 @@
-//! Validation of a data repo: all checks other than those of bundling.
+//! Validation of data: one list of checks, of which each caller runs all up to a [`ValidationLevel`].
+//!
+//! Bundling has checks of its own, whose findings are not repeated here.
 
 mod approvals;
-pub mod duplicates;
+mod duplicates;
 pub mod subject;
-pub mod templates;
-pub mod values;
+mod templates;
+mod values;
 
 use std::collections::BTreeSet;
 
@@ -20,39 +22,157 @@ use rayon::prelude::*;
 
 use crate::repo_cache::LazyValidationCache;
 
-/// The depth of validation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ValidationDepth {
-    /// Errors only.
+/// The checks that a validation runs. Each level includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ValidationLevel {
+    /// Errors that make data unusable: no bundle is written, and no integration runs on it. The level of
+    /// `bundle`, and of data that is opened for `reconcile`, `up`, `plan` and `serve`.
     Errors,
-    /// Errors and warnings, including those that need the texts of files.
-    All(Formats),
+    /// Warnings as well: `bundle --strict`, and the findings of data that is unusable anyway.
+    Warnings,
+    /// Errors that concern single objects as well: bundles are written and integrations run, and report
+    /// them for their shards. The level of `validate`.
+    Objects,
 }
 
-/// Validates a bundle of a data repo. Files in `unread` could not be read, and references to them are not
-/// errors. `known` is the cache of files that are known to be valid.
+/// A validation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checks {
+    /// The checks.
+    pub level: ValidationLevel,
+    /// Whether strings are checked against the `format` of their schema.
+    pub formats: Formats,
+}
+
+impl Checks {
+    /// The checks of a level, without formats.
+    pub fn of(level: ValidationLevel) -> Self {
+        Self { level, formats: Formats::Ignored }
+    }
+}
+
+/// Data to validate.
+pub struct ValidatedData<'a> {
+    /// The bundle, or the part of it that could be built.
+    pub bundle: &'a Bundle,
+    /// The data repo; `None` for a bundle file, whose findings have no lines.
+    pub repo: Option<&'a Repo>,
+    /// The layout of the data repo.
+    pub layout: &'a Layout,
+    /// The findings of bundling.
+    pub bundling: &'a [Diagnostic],
+}
+
+/// One of the checks.
+struct Check {
+    /// The first level that includes it.
+    level: ValidationLevel,
+    /// Whether it also checks the part of a bundle that could be built.
+    accepts_parts: bool,
+    run: CheckFn,
+}
+
+/// The function of a check.
+enum CheckFn {
+    /// Checks the bundle.
+    Bundle(fn(&mut Validation<'_>) -> Vec<Diagnostic>),
+    /// Checks the texts of the files; a bundle file has none.
+    Texts(fn(&Repo) -> anyhow::Result<Vec<Diagnostic>>),
+}
+
+/// All checks, in the order of their levels. A check can rely on the findings of those before it.
+const CHECKS: [Check; 7] = [
+    Check { level: ValidationLevel::Errors, accepts_parts: true, run: CheckFn::Bundle(check_schemas) },
+    Check { level: ValidationLevel::Errors, accepts_parts: true, run: CheckFn::Bundle(check_graphql_types) },
+    Check { level: ValidationLevel::Warnings, accepts_parts: true, run: CheckFn::Bundle(check_approvals) },
+    Check { level: ValidationLevel::Warnings, accepts_parts: true, run: CheckFn::Texts(ambiguous_scalars) },
+    Check { level: ValidationLevel::Objects, accepts_parts: true, run: CheckFn::Bundle(check_duplicates) },
+    Check { level: ValidationLevel::Objects, accepts_parts: true, run: CheckFn::Bundle(check_values) },
+    Check { level: ValidationLevel::Objects, accepts_parts: false, run: CheckFn::Bundle(check_templates) },
+];
+
+/// A validation in progress.
+struct Validation<'a> {
+    data: &'a ValidatedData<'a>,
+    options: Options,
+    /// The files that are known to be valid.
+    known: &'a mut ValidationCache,
+    /// The findings so far.
+    findings: Vec<Diagnostic>,
+}
+
+/// The schemas, and the files by their schemas.
+fn check_schemas(validation: &mut Validation<'_>) -> Vec<Diagnostic> {
+    let Validation { data, options, known, .. } = validation;
+    validate_incremental(data.bundle, options, known)
+}
+
+/// An error if the GraphQL types do not form a schema, which `query` and `serve` would refuse. Another error
+/// in the same file is taken for the reason, and replaces it.
+fn check_graphql_types(validation: &mut Validation<'_>) -> Vec<Diagnostic> {
+    let Validation { data, options, findings, .. } = validation;
+    let file = &options.layout.graphql;
+    let is_known = options.unread.contains(file)
+        || findings.iter().any(|finding| finding.is_error() && finding.location.file == *file);
+    if is_known {
+        return Vec::new();
+    }
+    let error = Schema::build(&data.bundle.graphql().value).err();
+    let finding = |error: String| Diagnostic::new(code::GRAPHQL_SCHEMA_FORM, error).in_file(file);
+    error.map(|error| finding(error.to_string())).into_iter().collect()
+}
+
+/// Warnings about removal approvals without effect.
+fn check_approvals(validation: &mut Validation<'_>) -> Vec<Diagnostic> {
+    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+    approvals::check(validation.data.bundle, validation.data.layout, today)
+}
+
+/// Errors about namespaces and clusters that are declared more than once.
+fn check_duplicates(validation: &mut Validation<'_>) -> Vec<Diagnostic> {
+    duplicates::check(validation.data.bundle, validation.data.layout)
+}
+
+/// Errors in values that no cluster and no run accepts.
+fn check_values(validation: &mut Validation<'_>) -> Vec<Diagnostic> {
+    values::check(validation.data.bundle, validation.data.layout)
+}
+
+/// Errors of templates and files of namespaces.
+fn check_templates(validation: &mut Validation<'_>) -> Vec<Diagnostic> {
+    let ValidatedData { bundle, layout, bundling, .. } = validation.data;
+    templates::check(bundle, layout, bundling.iter().chain(&validation.findings))
+}
+
+/// Validates data. `known` is the cache of files that are known to be valid.
 pub fn validate(
-    bundle: &Bundle,
-    repo: &Repo,
-    unread: BTreeSet<String>,
-    depth: ValidationDepth,
+    data: &ValidatedData<'_>,
+    checks: Checks,
     known: &mut ValidationCache,
 ) -> anyhow::Result<Vec<Diagnostic>> {
-    let (only_errors, formats) = match depth {
-        ValidationDepth::Errors => (true, Formats::default()),
-        ValidationDepth::All(formats) => (false, formats),
-    };
-    let options = Options { layout: repo.layout().clone(), unread, only_errors, formats };
-    let mut findings = validate_incremental(bundle, &options, known);
-    findings.extend(graphql_types(bundle, &options, &findings));
-    if depth == ValidationDepth::Errors {
-        findings.retain(Diagnostic::is_error);
-        locate(&mut findings, repo);
-        return Ok(findings);
+    // Files that could not be read; references to them are not errors.
+    let errors = data.bundling.iter().filter(|finding| finding.is_error());
+    let unread: BTreeSet<String> = errors.map(|finding| finding.location.file.clone()).collect();
+    let is_part = !unread.is_empty();
+    let only_errors = checks.level == ValidationLevel::Errors;
+    let options = Options { layout: data.layout.clone(), unread, only_errors, formats: checks.formats };
+    let mut validation = Validation { data, options, known, findings: Vec::new() };
+    for check in CHECKS.iter().filter(|check| check.level <= checks.level) {
+        if check.accepts_parts || !is_part {
+            let found = match check.run {
+                CheckFn::Bundle(check) => check(&mut validation),
+                CheckFn::Texts(check) => data.repo.map_or(Ok(Vec::new()), check)?,
+            };
+            validation.findings.extend(found);
+        }
     }
-    findings.extend(approvals(bundle, repo.layout()));
-    locate(&mut findings, repo);
-    findings.extend(ambiguous_scalars(repo)?);
+    let mut findings = validation.findings;
+    if only_errors {
+        findings.retain(Diagnostic::is_error);
+    }
+    if let Some(repo) = data.repo {
+        locate(&mut findings, repo);
+    }
     Ok(findings)
 }
 
@@ -71,34 +191,21 @@ pub fn reject_empty_files(outcome: &mut BuildOutcome) {
     }
 }
 
-/// Validates the bundle of a data repo, or the part that could be read. Findings of bundling are not
-/// repeated.
+/// Validates the bundle of a data repo, or the part that could be read.
 pub fn validate_outcome(
     repo: &Repo,
     outcome: &BuildOutcome,
-    depth: ValidationDepth,
+    checks: Checks,
     known: &mut ValidationCache,
 ) -> anyhow::Result<Vec<Diagnostic>> {
-    let errors = outcome.findings.iter().filter(|finding| finding.is_error());
-    let unread: BTreeSet<String> = errors.map(|finding| finding.location.file.clone()).collect();
     match outcome.built.as_ref().or(outcome.partial.as_ref()) {
-        Some(bundle) => validate(bundle, repo, unread, depth, known),
-        None if depth == ValidationDepth::Errors => Ok(Vec::new()),
+        Some(bundle) => {
+            let (layout, bundling) = (repo.layout(), &*outcome.findings);
+            validate(&ValidatedData { bundle, repo: Some(repo), layout, bundling }, checks, known)
+        }
+        None if checks.level == ValidationLevel::Errors => Ok(Vec::new()),
         None => ambiguous_scalars(repo),
     }
-}
-
-/// Validates a bundle of a data repo; returns all findings if it has errors. Warnings are computed only in
-/// that case.
-fn require_valid(
-    bundle: &Bundle,
-    repo: &Repo,
-    known: &mut ValidationCache,
-) -> anyhow::Result<Result<(), Vec<Diagnostic>>> {
-    if validate(bundle, repo, BTreeSet::new(), ValidationDepth::Errors, known)?.is_empty() {
-        return Ok(Ok(()));
-    }
-    validate(bundle, repo, BTreeSet::new(), ValidationDepth::All(Formats::default()), known).map(Err)
 }
 
 /// Checks of the data, other than bundling it.
@@ -108,8 +215,18 @@ pub enum InputCheck {
     Valid,
     /// No file may be empty: objects that the file declared would be removed.
     Complete,
-    /// No further check.
+    /// No further check: nothing runs on the data. Commands that show data, such as `query`, `diff` and
+    /// `affected`, also serve to find out what is wrong with invalid data; the base of a change was checked
+    /// when it was the head, and the change may correct it.
     Nothing,
+}
+
+/// The result of bundling and checking data.
+pub enum CheckedBundle {
+    /// The bundle, which passed its check.
+    Passed(Bundle),
+    /// There is no bundle, or it did not pass.
+    Failed(FailedCheck),
 }
 
 /// The findings of data that cannot be bundled or does not pass its check.
@@ -126,42 +243,28 @@ pub fn checked_bundle(
     mut outcome: BuildOutcome,
     check: InputCheck,
     known: &mut LazyValidationCache,
-) -> anyhow::Result<Result<Bundle, FailedCheck>> {
+) -> anyhow::Result<CheckedBundle> {
     if check != InputCheck::Nothing {
         reject_empty_files(&mut outcome);
     }
-    let (mut findings, sha) = match outcome.built.take() {
-        Some(built) if check != InputCheck::Valid => return Ok(Ok(built)),
-        Some(built) => match require_valid(&built, repo, known.results())? {
-            Ok(()) => return Ok(Ok(built)),
-            Err(findings) => (findings, Some(built.sha())),
-        },
-        None => {
-            let depth = ValidationDepth::Errors;
-            (validate_outcome(repo, &outcome, depth, known.results())?, None)
-        }
-    };
-    findings.extend(outcome.findings);
-    Ok(Err(FailedCheck { findings, sha }))
-}
-
-/// Warnings about removal approvals without effect.
-pub fn approvals(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
-    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
-    approvals::check(bundle, layout, today)
-}
-
-/// An error if the GraphQL types do not form a schema, which `query` and `serve` would refuse. Another error
-/// in the same file is taken for the reason, and replaces it.
-pub fn graphql_types(bundle: &Bundle, options: &Options, found: &[Diagnostic]) -> Option<Diagnostic> {
-    let file = &options.layout.graphql;
-    let is_known = options.unread.contains(file)
-        || found.iter().any(|finding| finding.is_error() && finding.location.file == *file);
-    if is_known {
-        return None;
+    if check != InputCheck::Valid
+        && let Some(built) = outcome.built.take()
+    {
+        return Ok(CheckedBundle::Passed(built));
     }
-    let error = Schema::build(&bundle.graphql().value).err()?;
-    Some(Diagnostic::new(code::GRAPHQL_SCHEMA_FORM, error.to_string()).in_file(file))
+    let errors = Checks::of(ValidationLevel::Errors);
+    let mut findings = validate_outcome(repo, &outcome, errors, known.results())?;
+    let sha = outcome.built.as_ref().map(Bundle::sha);
+    if let Some(built) = outcome.built.take_if(|_| findings.is_empty()) {
+        return Ok(CheckedBundle::Passed(built));
+    }
+    if sha.is_some() {
+        // Warnings are computed only for data that is unusable.
+        let all = Checks::of(ValidationLevel::Warnings);
+        findings = validate_outcome(repo, &outcome, all, known.results())?;
+    }
+    findings.extend(outcome.findings);
+    Ok(CheckedBundle::Failed(FailedCheck { findings, sha }))
 }
 
 /// Warnings about scalars that YAML parsers read differently, in all YAML files.
@@ -178,4 +281,64 @@ fn ambiguous_scalars(repo: &Repo) -> anyhow::Result<Vec<Diagnostic>> {
         found.map(|finding| finding.in_file(&file.name)).collect::<Vec<_>>()
     });
     Ok(found.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use qontract_bundle::{CommitStamp, Pool, build};
+    use qontract_diagnostics::Code;
+    use qontract_testkit::{Scratch, example};
+
+    use super::*;
+
+    const NAMESPACE: &str = "repo/data/services/catalog/namespaces/catalog-stage.yml";
+
+    /// The codes of the findings of the example with some files replaced.
+    fn codes(files: &[(&str, &str)], level: ValidationLevel) -> Vec<Code> {
+        let scratch = Scratch::new();
+        scratch.copy(&example(), "repo");
+        for (path, text) in files {
+            scratch.write(path, text);
+        }
+        let repo = Repo::directory(scratch.path().join("repo"), Layout::default());
+        let outcome = build(&repo, CommitStamp::default(), &Pool::default()).expect("a data repo");
+        let known = &mut ValidationCache::default();
+        let findings = validate_outcome(&repo, &outcome, Checks::of(level), known).expect("readable files");
+        findings.iter().map(|finding| finding.code).collect()
+    }
+
+    fn namespace() -> String {
+        let file = example().join(NAMESPACE.strip_prefix("repo/").expect("a path of the repo"));
+        std::fs::read_to_string(file).expect("a namespace")
+    }
+
+    #[test]
+    fn each_level_includes_the_checks_of_those_before_it() {
+        assert!(CHECKS.is_sorted_by_key(|check| check.level));
+        let wrong = format!("{}nonsense: NO\n", namespace());
+        let twice = namespace();
+        let files = [(NAMESPACE, &*wrong), ("repo/data/services/catalog/namespaces/twice.yml", &*twice)];
+        let expect = [(code::UNKNOWN_FIELD, 1), (code::SCALAR_DIALECT, 2), (code::DUPLICATE_NAMESPACE, 3)];
+        let levels = [ValidationLevel::Errors, ValidationLevel::Warnings, ValidationLevel::Objects];
+        for (index, level) in levels.into_iter().enumerate() {
+            let codes = codes(&files, level);
+            for (code, first) in expect {
+                assert_eq!(codes.contains(&code), index + 1 >= first, "{level:?}: {codes:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn data_with_errors_of_single_objects_is_usable() {
+        let twice = namespace();
+        let files = [("repo/data/services/catalog/namespaces/twice.yml", &*twice)];
+        assert_eq!(codes(&files, ValidationLevel::Errors), []);
+        assert!(codes(&files, ValidationLevel::Objects).contains(&code::DUPLICATE_NAMESPACE));
+    }
+
+    #[test]
+    fn templates_are_not_rendered_if_files_are_missing() {
+        let parts: Vec<bool> = CHECKS.iter().map(|check| check.accepts_parts).collect();
+        assert_eq!(parts, [true, true, true, true, true, true, false]);
+    }
 }

@@ -4,6 +4,9 @@
 //! **Invariant:** a wait ends only once the data repo has settled: no event has arrived for a while, and no Git
 //! command is updating the work tree. A bundle of a half-updated work tree lacks files, so a loop would remove
 //! objects that are still declared (`a_half_updated_work_tree_removes_nothing`).
+//!
+//! Each directory has a watch of its own, down to the depth at which files are read. Recursive watches of the
+//! library take quadratic time in the depth, so that a deep tree would delay the events of all other files.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
@@ -15,16 +18,17 @@ use std::time::{Duration, Instant};
 
 use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use qontract_bundle::repo::MAX_DEPTH;
 
 /// Minimum interval of polls in addition to watches, which do not report changes on network file systems and
 /// behind links.
 const MIN_FULL_POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// Minimum interval of polls where the operating system does not report changes.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// Time without events after which a change counts as complete.
+/// Debounce time: the time without events after which a change counts as complete.
 const DEBOUNCE: Duration = Duration::from_millis(50);
-/// The same time after files have disappeared or unknown files have changed: a tool may be about to write them
-/// again, or under another name.
+/// Debounce time after files have disappeared or unknown files have changed: a tool may be about to write
+/// them again, or under another name.
 pub const DEBOUNCE_REMOVALS: Duration = Duration::from_millis(500);
 /// Maximum time to settle, after which the data is read even if files still change.
 pub const MAX_SETTLE: Duration = Duration::from_mins(1);
@@ -79,7 +83,7 @@ struct WatchGaps {
 }
 
 /// Device and inode of a directory.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct FolderId(u64, u64);
 
 impl FolderId {
@@ -162,13 +166,76 @@ impl RepoWatcher {
                     };
                     let is_locked = || is_held(self.git_lock.as_deref());
                     let files = debounce(first, next, &|path| path.symlink_metadata().is_ok(), &is_locked);
-                    return WakeReason::Changed(
-                        files.filter(|_| !self.gaps.has_lost.load(Ordering::Relaxed)),
-                    );
+                    let has_new = self.watch_new_directories(files.as_ref());
+                    let is_known = !has_new && !self.gaps.has_lost.load(Ordering::Relaxed);
+                    return WakeReason::Changed(files.filter(|_| is_known));
                 }
             }
         }
     }
+}
+
+impl RepoWatcher {
+    /// Watches the directories among the changed files, or all directories if the changed files are unknown.
+    /// Returns whether there are any: files in them may have appeared before they were watched.
+    fn watch_new_directories(&mut self, files: Option<&BTreeSet<PathBuf>>) -> bool {
+        let Some((_, watcher)) = &mut self.events else { return false };
+        let directories = match files {
+            Some(files) => topmost(files.iter().filter(|path| path.is_dir())),
+            None => self.folders.iter().filter(|path| path.is_dir()).collect(),
+        };
+        for directory in &directories {
+            let depth = self.folders.iter().find_map(|folder| directory.strip_prefix(folder).ok());
+            let depth = depth.map_or(0, |below| below.components().count());
+            if watch_tree(watcher, directory, depth).is_err() {
+                // Without complete watches, the data repo is polled.
+                self.events = None;
+                break;
+            }
+        }
+        !directories.is_empty()
+    }
+}
+
+/// The paths that are not below another one of these paths, which are sorted.
+fn topmost<'p>(paths: impl Iterator<Item = &'p PathBuf>) -> Vec<&'p PathBuf> {
+    let mut top: Vec<&PathBuf> = Vec::new();
+    for path in paths {
+        if top.last().is_none_or(|last| !path.starts_with(last)) {
+            top.push(path);
+        }
+    }
+    top
+}
+
+/// Watches a directory and all directories below it. `depth` is its own depth in the data repo; directories
+/// that are nested too deeply are not read, and directories with a hidden name neither. Links are followed;
+/// each directory is watched once.
+fn watch_tree(watcher: &mut RecommendedWatcher, directory: &Path, depth: usize) -> notify::Result<()> {
+    let (mut level, mut seen) = (vec![directory.to_path_buf()], BTreeSet::new());
+    for _ in depth..=MAX_DEPTH {
+        let mut next = Vec::new();
+        for directory in level {
+            let Some(id) = FolderId::of(&directory) else { continue };
+            if !seen.insert(id) {
+                continue;
+            }
+            // Watched before it is listed, so that no new directory is missed.
+            match watcher.watch(&directory, RecursiveMode::NonRecursive) {
+                Err(_) if FolderId::of(&directory).is_none() => continue,
+                watched => watched?,
+            }
+            for entry in directory.read_dir().into_iter().flatten().flatten() {
+                let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_symlink());
+                let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+                if is_directory && !is_hidden {
+                    next.push(entry.path());
+                }
+            }
+        }
+        level = next;
+    }
+    Ok(())
 }
 
 /// Waits until no Git command updates the work tree that contains `folder`, up to a limit.
@@ -254,7 +321,7 @@ fn watch_folders(
         let _ = sender.send(files);
     })?;
     for folder in folders.iter().filter(|folder| folder.is_dir()) {
-        watcher.watch(folder, RecursiveMode::Recursive)?;
+        watch_tree(&mut watcher, folder, 0)?;
     }
     Ok((events, watcher))
 }
@@ -326,6 +393,69 @@ mod tests {
         };
         assert_eq!(debounce(event(&["a"]), next, &|_| true, &|| true).map(|files| files.len()), Some(1));
         assert_eq!(waited, MAX_SETTLE);
+    }
+
+    #[test]
+    fn only_the_topmost_of_nested_directories_are_watched() {
+        let paths = ["a", "a/b", "a/b/c", "a2", "b/c"].map(PathBuf::from);
+        let top: Vec<_> = topmost(paths.iter()).into_iter().map(|path| path.display().to_string()).collect();
+        assert_eq!(top, ["a", "a2", "b/c"]);
+    }
+
+    /// Waits for changes until one concerns this path or unknown files.
+    fn wait_for(watcher: &mut RepoWatcher, path: &Path) -> Option<BTreeSet<PathBuf>> {
+        loop {
+            match watcher.wait(Duration::ZERO) {
+                WakeReason::Changed(Some(files)) if !files.contains(path) => {}
+                WakeReason::Changed(files) => return files,
+                WakeReason::Elapsed => {}
+            }
+        }
+    }
+
+    #[test]
+    fn files_in_new_directories_are_watched() {
+        let scratch = qontract_testkit::Scratch::new();
+        scratch.write("data/old/x.yml", "");
+        let path = |name: &str| scratch.path().join("data").join(name);
+        let mut watcher = RepoWatcher::new(&[scratch.path().join("data")]);
+        scratch.write("data/new/deep/x.yml", "");
+        assert_eq!(wait_for(&mut watcher, &path("new/deep/x.yml")), None, "files in them are unknown");
+        while watcher.has_changed() {
+            watcher.wait(Duration::ZERO);
+        }
+        for file in ["old/x.yml", "new/deep/x.yml"] {
+            scratch.write(&format!("data/{file}"), "changed");
+            assert_eq!(wait_for(&mut watcher, &path(file)), Some(BTreeSet::from([path(file)])));
+        }
+    }
+
+    #[test]
+    fn a_directory_that_was_renamed_is_watched_under_its_new_name() {
+        let scratch = qontract_testkit::Scratch::new();
+        scratch.write("data/one/x.yml", "");
+        let path = |name: &str| scratch.path().join("data").join(name);
+        let mut watcher = RepoWatcher::new(&[scratch.path().join("data")]);
+        std::fs::rename(path("one"), path("two")).unwrap();
+        assert_eq!(wait_for(&mut watcher, &path("two")), None);
+        while watcher.has_changed() {
+            watcher.wait(Duration::ZERO);
+        }
+        scratch.write("data/two/x.yml", "changed");
+        assert_eq!(wait_for(&mut watcher, &path("two/x.yml")), Some(BTreeSet::from([path("two/x.yml")])));
+    }
+
+    #[test]
+    fn links_in_a_circle_are_watched_once() {
+        let scratch = qontract_testkit::Scratch::new();
+        scratch.write("data/a/x.yml", "");
+        for name in ["one", "two", "three"] {
+            std::os::unix::fs::symlink(scratch.path().join("data"), scratch.path().join("data/a").join(name))
+                .unwrap();
+        }
+        let mut watcher = RepoWatcher::new(&[scratch.path().join("data")]);
+        scratch.write("data/a/x.yml", "changed");
+        assert!(wait_for(&mut watcher, &scratch.path().join("data/a/x.yml")).is_some());
     }
 
     #[test]

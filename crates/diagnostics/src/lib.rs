@@ -8,6 +8,7 @@
 
 pub mod code;
 mod diagnostic;
+mod error_chain;
 pub mod human;
 mod location;
 mod messages;
@@ -20,6 +21,7 @@ pub mod suggest;
 
 pub use code::Code;
 pub use diagnostic::{Diagnostic, Note, Severity};
+pub use error_chain::error_chain;
 pub use location::{DiagnosticLocation, LineIndex, Position, Span, position};
 pub use messages::MessageSink;
 pub use report::{MAX_PER_FILE, NoSources, OmittedFindings, Report, Sources, pluralize};

@@ -37,15 +37,29 @@ const MAX_NESTING: usize = 300;
 pub struct Document {
     lines: RequestLines,
     executable: Valid<ExecutableDocument>,
-    /// Operations for which the schema has no root type, with their location.
-    rootless: Vec<(OperationType, Option<Name>, Option<Location>)>,
+    /// Operations for which the schema has no root type.
+    rootless: Vec<RootlessOperation>,
     /// Cached plans, at most [`MAX_PLANS`]; cleared when full. A plan depends only on the document, the
     /// schema and its key, so it never becomes invalid. The lock is not held while a plan is compiled.
     plans: Mutex<HashMap<PlanKey, Arc<Plan>>>,
 }
 
-/// The key of a cached plan: the name of the operation, and the values of the variables in its conditions.
-type PlanKey = (Option<Box<str>>, Vec<Option<bool>>);
+/// The key of a cached plan.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct PlanKey {
+    /// The name of the operation.
+    operation: Option<Box<str>>,
+    /// The values of the variables in its conditions.
+    conditions: Vec<Option<bool>>,
+}
+
+/// An operation for which the schema has no root type.
+#[derive(Debug)]
+struct RootlessOperation {
+    type_: OperationType,
+    name: Option<Name>,
+    location: Option<Location>,
+}
 
 /// The operation that a request selects.
 pub enum ChosenOperation<'d> {
@@ -53,6 +67,12 @@ pub enum ChosenOperation<'d> {
     Query(&'d Node<Operation>),
     /// An operation for which the schema has no root type.
     Rootless(OperationType, Option<Location>),
+}
+
+impl RootlessOperation {
+    fn chosen<'d>(&self) -> ChosenOperation<'d> {
+        ChosenOperation::Rootless(self.type_, self.location)
+    }
 }
 
 impl Document {
@@ -113,8 +133,8 @@ impl Document {
                 let text = "Must provide operation name if query contains multiple operations.";
                 return Err(failure(text.to_owned()));
             }
-            if let Some((type_, _, location)) = self.rootless.first() {
-                return Ok(ChosenOperation::Rootless(*type_, *location));
+            if let Some(rootless) = self.rootless.first() {
+                return Ok(rootless.chosen());
             }
             let only = operations.iter().next();
             return only
@@ -124,10 +144,9 @@ impl Document {
         if let Some(operation) = operations.named.get(name) {
             return Ok(ChosenOperation::Query(operation));
         }
-        let rootless =
-            self.rootless.iter().find(|(_, other, _)| other.as_ref().is_some_and(|other| other == name));
-        match rootless {
-            Some((type_, _, location)) => Ok(ChosenOperation::Rootless(*type_, *location)),
+        let mut rootless = self.rootless.iter();
+        match rootless.find(|rootless| rootless.name.as_ref().is_some_and(|other| other == name)) {
+            Some(rootless) => Ok(rootless.chosen()),
             None => Err(failure(format!("Unknown operation named \"{name}\"."))),
         }
     }
@@ -149,8 +168,10 @@ impl Document {
             Some(Input::Bool(value)) => Some(*value),
             _ => None,
         };
-        let key =
-            (operation.name.as_ref().map(|name| name.as_str().into()), names.iter().map(value).collect());
+        let key = PlanKey {
+            operation: operation.name.as_ref().map(|name| name.as_str().into()),
+            conditions: names.iter().map(value).collect(),
+        };
         let lock = || self.plans.lock();
         if let Some(plan) = lock().get(&key) {
             return Ok(Arc::clone(plan));
@@ -189,14 +210,15 @@ fn take_rootless(
     document: &mut ast::Document,
     tree: &Tree<'_>,
     lines: &RequestLines,
-) -> Vec<(OperationType, Option<Name>, Option<Location>)> {
+) -> Vec<RootlessOperation> {
     let mut rootless = Vec::new();
     document.definitions.retain(|definition| match definition {
         ast::Definition::OperationDefinition(operation)
             if operation.operation_type != OperationType::Query =>
         {
             let location = lines.of_span(operation.location());
-            rootless.push((operation.operation_type, operation.name.clone(), location));
+            let (type_, name) = (operation.operation_type, operation.name.clone());
+            rootless.push(RootlessOperation { type_, name, location });
             false
         }
         _ => true,

@@ -3,11 +3,11 @@
 //! Finds the elements for which two bundles give different responses, by comparing the bytes of each element.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 use qontract_bundle::diff::Diff;
 
 use crate::answer::Execution;
+use crate::element_selection::{ElementRange, ElementRanges, ElementSelection};
 use crate::engine::{Engine, ExecutionOutput, Request};
 use crate::execute::ExecutionRecord;
 use crate::index::FileId;
@@ -15,9 +15,6 @@ use crate::plan::FieldTarget;
 use crate::read_set::ReadSet;
 use crate::schema::{Resolver, TypeId};
 use crate::sink::JsonBytes;
-
-/// For each root list, by its key in the response, the paths of the selected datafiles.
-pub type ElementSelection = BTreeMap<Box<str>, BTreeSet<Box<str>>>;
 
 /// An operation of a document, by name.
 #[derive(Clone, Copy, Debug)]
@@ -33,9 +30,6 @@ impl<'q> From<NamedOperation<'q>> for Request<'q> {
         Self { query, operation: Some(operation), ..Self::default() }
     }
 }
-
-/// A root list in a response: its key, and the byte range of each datafile.
-pub(crate) type ElementRanges = (Box<str>, Vec<(FileId, Range<usize>)>);
 
 impl Engine {
     /// The datafiles for which this bundle and another one, which differ by `diff`, give different responses,
@@ -163,9 +157,9 @@ impl PartitionedAnswer {
     /// The bytes of each datafile, by list and path.
     fn parts<'p>(&'p self, engine: &'p Engine) -> BTreeMap<(&'p str, &'p str), &'p [u8]> {
         let mut all = BTreeMap::new();
-        for (list, parts) in &self.lists {
-            for (file, range) in parts {
-                let text = &self.text[range.clone()];
+        for ElementRanges { list, elements } in &self.lists {
+            for ElementRange { file, bytes } in elements {
+                let text = &self.text[bytes.clone()];
                 // The comma depends only on the position in the list.
                 let text = text.strip_prefix(b",").unwrap_or(text);
                 all.insert((&**list, engine.index().path(*file)), text);
@@ -176,7 +170,7 @@ impl PartitionedAnswer {
 
     /// The bytes outside of all elements.
     fn rest(&self) -> impl Iterator<Item = &u8> {
-        let ranges = || self.lists.iter().flat_map(|(_, parts)| parts).map(|(_, range)| range);
+        let ranges = || self.lists.iter().flat_map(|list| &list.elements).map(|element| &element.bytes);
         let ends = ranges().map(|range| range.start).chain([self.text.len()]);
         let starts = std::iter::once(0).chain(ranges().map(|range| range.end));
         starts.zip(ends).flat_map(|(start, end)| &self.text[start..end])

@@ -1,4 +1,4 @@
-//! The query engine of a bundle: schema, look-up tables, and caches of parsed documents and plans.
+//! The query engine of a bundle: schema, lookup tables, and caches of parsed documents and plans.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
@@ -9,7 +9,7 @@ use qontract_bundle::{Bundle, Map, Sha256};
 use crate::answer::{Answer, Execution};
 use crate::cache::Cache;
 use crate::document::{ChosenOperation, Document, limit};
-use crate::elements::ElementSelection;
+use crate::element_selection::ElementSelection;
 use crate::execute::{ExecutionRecord, Task, execute};
 use crate::failure::{Code, Failure};
 use crate::footprint::{Footprint, MistypedTargets};
@@ -96,7 +96,7 @@ impl Engine {
     }
 
     /// Prepares `bundle` for queries, incrementally from this engine. If the GraphQL types are equal, the
-    /// schema, the caches of documents and plans, and unchanged look-up tables are shared. Otherwise only the
+    /// schema, the caches of documents and plans, and unchanged lookup tables are shared. Otherwise only the
     /// limits are kept.
     pub fn derive(&self, bundle: Arc<Bundle>) -> Result<Self, SchemaError> {
         if bundle.graphql().digest == self.prepared.digest {
@@ -132,7 +132,7 @@ impl Engine {
         &self.prepared.schema
     }
 
-    /// The look-up tables of the bundle.
+    /// The lookup tables of the bundle.
     pub fn index(&self) -> &Index {
         &self.index
     }

@@ -15,7 +15,7 @@ use qontract_bundle::Value;
 
 use crate::arguments::Arguments;
 use crate::columns::ColumnValue;
-use crate::elements::{ElementRanges as WrittenEntities, ElementSelection};
+use crate::element_selection::{ElementRanges, ElementSelection};
 use crate::failure::{Code, Failure};
 use crate::introspection;
 use crate::limits::QueryLimits;
@@ -39,7 +39,7 @@ const CHECK_INTERVAL: u32 = 256;
 pub struct Task<'a> {
     /// The GraphQL schema.
     pub schema: &'a Schema,
-    /// The bundle and its look-up tables.
+    /// The bundle and its lookup tables.
     pub view: DataView<'a>,
     /// The plan.
     pub plan: &'a Plan,
@@ -61,7 +61,7 @@ pub struct ExecutionRecord {
     /// The files that were read, if requested.
     pub touched: Option<ReadSet>,
     /// Byte ranges of the root elements, if requested.
-    pub elements: Option<Vec<WrittenEntities>>,
+    pub elements: Option<Vec<ElementRanges>>,
 }
 
 /// The result of an execution.

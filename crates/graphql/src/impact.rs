@@ -15,7 +15,8 @@ use qontract_bundle::Resource;
 use qontract_bundle::diff::Diff;
 use rayon::prelude::*;
 
-use crate::elements::{ElementSelection, NamedOperation};
+use crate::element_selection::ElementSelection;
+use crate::elements::NamedOperation;
 use crate::engine::Engine;
 use crate::index::{FileId, ResourceId, targets};
 use crate::plan::{FieldPlan, FieldTarget, Plan, SelectionId, ValueForm};

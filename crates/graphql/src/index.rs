@@ -1,4 +1,4 @@
-//! Look-up tables of a bundle: paths and schemas of datafiles, resources by path, and back-references.
+//! Lookup tables of a bundle: paths and schemas of datafiles, resources by path, and back-references.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub type FileId = u32;
 /// The id of a resource: its index among all resources of the bundle.
 pub type ResourceId = u32;
 
-/// The look-up tables of one bundle.
+/// The lookup tables of one bundle.
 #[derive(Debug)]
 pub struct Index {
     /// The top-level maps of all datafiles, stored contiguously so that reading many of them does not follow

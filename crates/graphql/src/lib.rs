@@ -32,6 +32,7 @@ mod cache;
 mod columns;
 mod cost;
 mod document;
+mod element_selection;
 mod elements;
 mod engine;
 mod execute;
@@ -60,7 +61,8 @@ mod variables;
 
 pub use answer::Answer;
 pub use cache::Cache;
-pub use elements::{ElementSelection, NamedOperation};
+pub use element_selection::ElementSelection;
+pub use elements::NamedOperation;
 pub use engine::{Engine, PreparedQuery, Request};
 pub use failure::{Code, ErrorPathSegment, Failure};
 pub use footprint::{Footprint, Keys, MistypedTargets};

@@ -107,12 +107,12 @@ pub enum ResolvedValue<'a> {
     Many(ListSource<'a>),
 }
 
-/// A bundle with its look-up tables.
+/// A bundle with its lookup tables.
 #[derive(Clone, Copy, Debug)]
 pub struct DataView<'a> {
     /// The bundle.
     pub bundle: &'a Bundle,
-    /// The look-up tables.
+    /// The lookup tables.
     pub index: &'a Index,
 }
 

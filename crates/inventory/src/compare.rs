@@ -1,7 +1,7 @@
 //! Detects drift: compares a live object with the declared one, by its hash annotation and field by field.
 //!
-//! **Invariant:** every declared field holds in an equal object (`tests/properties.rs`). Fields that only the
-//! live object has are tolerated: server defaults, and fields added by other writers.
+//! **Invariant:** every declared field holds in an equal object (`tests/suite/properties.rs`). Fields that only
+//! the live object has are tolerated: server defaults, and fields added by other writers.
 
 pub(crate) mod items;
 mod walk;

@@ -1,7 +1,7 @@
 //! Decides what happens to one object: a pure function that implements the ownership rules.
 //!
 //! **Invariant:** an object that is not ours is neither written nor removed unless the data requests it
-//! (`tests/ownership.rs`, a row per rule).
+//! (`tests/suite/ownership.rs`, a row per rule).
 
 use std::collections::BTreeSet;
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use qontract_kinds::group_of;
 use serde_json::Value;
 
 use crate::canonical::{CanonicalForm, canonical};
@@ -117,7 +118,7 @@ impl DesiredBody {
 
     /// The group; empty for the core group.
     pub fn group(&self) -> &str {
-        self.api_version.split_once('/').map_or("", |(group, _)| group)
+        group_of(&self.api_version)
     }
 
     /// The canonical form and hash.

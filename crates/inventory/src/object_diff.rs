@@ -3,7 +3,7 @@
 //! [`compare`](crate::compare) decides whether an object is written, and tolerates fields that only the live
 //! object has. The diff shows the effect of the write: the live object against the object after the write, as
 //! the client previews it. **Invariant:** exactly the fields shown as removed are gone after the write,
-//! except defaults that the API server sets again (`crates/objects/tests/whole_diff.rs`).
+//! except defaults that the API server sets again (`crates/objects/tests/suite/whole_diff.rs`).
 
 mod defaults;
 mod walk;

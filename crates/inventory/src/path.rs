@@ -50,7 +50,7 @@ pub struct PathCursor<'a> {
 /// A value of the object that has all visible paths.
 struct VisibleNode<'a> {
     value: &'a Value,
-    /// Index of the items if the value is a list; built at the first look-up of an item.
+    /// Index of the items if the value is a list; built at the first lookup of an item.
     items: Option<ItemNames>,
 }
 

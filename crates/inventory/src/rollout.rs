@@ -4,6 +4,7 @@
 //! **Invariant:** a status that describes an older generation than the live object is never complete
 //! (`an_older_generation_is_in_progress`).
 
+use qontract_kinds::group_of;
 use serde_json::Value;
 
 /// The progress of a rollout.
@@ -36,8 +37,7 @@ pub enum RolloutStatus {
 /// assert_eq!(rollout_status(&json!({"kind": "ConfigMap"})), None);
 /// ```
 pub fn rollout_status(live: &Value) -> Option<RolloutStatus> {
-    let api_version = live["apiVersion"].as_str().unwrap_or_default();
-    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let group = group_of(live["apiVersion"].as_str().unwrap_or_default());
     let of_kind = match (group, live["kind"].as_str().unwrap_or_default()) {
         ("apps" | "extensions", "Deployment") => deployment,
         ("apps.openshift.io", "DeploymentConfig") => deployment_config,

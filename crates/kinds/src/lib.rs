@@ -48,6 +48,16 @@ impl GroupKind {
     }
 }
 
+/// The API group of a group and version such as `apps/v1`; empty for the core group.
+///
+/// ```
+/// assert_eq!(qontract_kinds::group_of("apps/v1"), "apps");
+/// assert_eq!(qontract_kinds::group_of("v1"), "");
+/// ```
+pub fn group_of(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
 /// A field that the API server does not allow to be changed after the object is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImmutableField {

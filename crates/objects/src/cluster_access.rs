@@ -1,14 +1,22 @@
 //! Cluster addresses, tokens and disabled integrations, read from the shared GraphQL fragments.
 
 use qontract_client_kubernetes::{Cluster, TokenRef};
-use qontract_runtime::SourceLocation;
 use qontract_runtime::state::DisabledReason;
+use qontract_runtime::{ShardKey, SourceLocation, normalize_key};
 
-use crate::fragments::{ClusterAccess, VaultSecretRef};
+use crate::fragments::{ClusterAccess, DisabledIntegrations, VaultSecretRef};
 
 impl From<VaultSecretRef> for TokenRef {
     fn from(VaultSecretRef { path, field, version }: VaultSecretRef) -> Self {
         Self { path, field, version }
+    }
+}
+
+impl DisabledIntegrations {
+    /// Whether the data disables an integration on the cluster.
+    pub fn contains(&self, integration: &str) -> bool {
+        let disabled = self.disable.as_ref().and_then(|disable| disable.integrations.as_ref());
+        disabled.is_some_and(|names| names.iter().any(|name| name == integration))
     }
 }
 
@@ -35,11 +43,20 @@ impl ClusterAccess {
         self.internal == Some(true)
     }
 
+    /// The key of a shard with the address of this cluster instead of its name: it stays the same if the data
+    /// renames the cluster.
+    pub fn target_key(&self, key: &ShardKey) -> ShardKey {
+        let address = normalize_key(&self.server_url);
+        ShardKey::new(key.parts().map(|(dimension, value)| match dimension {
+            "cluster" => (dimension, address.as_str()),
+            _ => (dimension, value),
+        }))
+    }
+
     /// The reason why the data disables an integration on this cluster, if it does. `place` is the provenance
     /// of the cluster.
     pub fn disabled(&self, integration: &str, place: Option<SourceLocation>) -> Option<DisabledReason> {
-        let disabled = self.disable.as_ref().and_then(|disable| disable.integrations.as_ref());
-        let is_disabled = disabled.is_some_and(|names| names.iter().any(|name| name == integration));
+        let is_disabled = self.disabled_integrations.contains(integration);
         is_disabled.then(|| DisabledReason { by: format!("cluster `{}`", self.name), place })
     }
 }

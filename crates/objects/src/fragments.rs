@@ -7,6 +7,9 @@ use serde::Deserialize;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterAccess {
+    /// The fragment `DisabledIntegrations`.
+    #[serde(flatten)]
+    pub disabled_integrations: DisabledIntegrations,
     /// `name`
     pub name: String,
     /// `serverUrl`
@@ -17,15 +20,13 @@ pub struct ClusterAccess {
     pub automation_token: Option<VaultSecretRef>,
     /// `clusterAdminAutomationToken`
     pub cluster_admin_automation_token: Option<VaultSecretRef>,
-    /// `disable`
-    pub disable: Option<DisableClusterAutomations>,
 }
 
 impl ClusterAccess {
     /// The source of the fragment, and the sources of the fragments that it spreads.
     pub const FRAGMENTS: &'static [&'static str] = &[
         include_str!("fragments/cluster_access.graphql"),
-        include_str!("fragments/disable_cluster_automations.graphql"),
+        include_str!("fragments/disabled_integrations.graphql"),
         include_str!("fragments/vault_secret_ref.graphql"),
     ];
 }
@@ -76,17 +77,23 @@ impl DataRepository {
     pub const FRAGMENTS: &'static [&'static str] = &[include_str!("fragments/data_repository.graphql")];
 }
 
-/// The fragment `DisableClusterAutomations` on `DisableClusterAutomations_v1`.
+/// The fragment `DisabledIntegrations` on `Cluster_v1`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct DisabledIntegrations {
+    /// `disable`
+    pub disable: Option<DisableClusterAutomations>,
+}
+
+impl DisabledIntegrations {
+    /// The source of the fragment, and the sources of the fragments that it spreads.
+    pub const FRAGMENTS: &'static [&'static str] = &[include_str!("fragments/disabled_integrations.graphql")];
+}
+
+/// The type `DisableClusterAutomations_v1`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct DisableClusterAutomations {
     /// `integrations`
     pub integrations: Option<Vec<String>>,
-}
-
-impl DisableClusterAutomations {
-    /// The source of the fragment, and the sources of the fragments that it spreads.
-    pub const FRAGMENTS: &'static [&'static str] =
-        &[include_str!("fragments/disable_cluster_automations.graphql")];
 }
 
 /// The fragment `NamespaceTarget` on `Namespace_v1`.
@@ -110,7 +117,7 @@ impl NamespaceTarget {
     pub const FRAGMENTS: &'static [&'static str] = &[
         include_str!("fragments/namespace_target.graphql"),
         include_str!("fragments/cluster_access.graphql"),
-        include_str!("fragments/disable_cluster_automations.graphql"),
+        include_str!("fragments/disabled_integrations.graphql"),
         include_str!("fragments/vault_secret_ref.graphql"),
     ];
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use qontract_client_kubernetes::{Cluster, Kubernetes};
+use qontract_concurrency::OnceMap;
 use qontract_inventory::{Callers, Owner};
 use qontract_runtime::guard::Date;
 use qontract_runtime::{
@@ -50,9 +51,16 @@ pub trait ObjectIntegration: Send + Sync + 'static {
     }
 
     /// All callers of the integration in the whole bundle. An object of another caller is taken over only if
-    /// that caller is not among them. Called once per round; by default, no caller is known to be gone.
+    /// that caller is not among them. It must depend only on the bundle, and is called once per bundle, on a
+    /// thread that may block; by default, no caller is known to be gone.
     fn callers(&self, _: &Data) -> Result<Callers, Fault> {
         Ok(Callers::Unknown)
+    }
+
+    /// Whether shards of the integration may have callers, so that several shards manage objects of the same
+    /// kinds in one namespace.
+    fn has_callers(&self) -> bool {
+        false
     }
 
     /// Strings that follow from the data alone; see [`StagedIntegration::public_texts`].
@@ -76,7 +84,7 @@ pub trait ObjectState: Serialize + Send + Sync + Sized + 'static {
     /// The objects that the shard manages.
     fn scope_spec(shard: ObjectShardView<'_, Self>) -> ScopeSpec;
 
-    /// The objects that follow from the state alone. An integration that needs look-ups overrides
+    /// The objects that follow from the state alone. An integration that needs lookups overrides
     /// [`ObjectIntegration::resolve`] instead.
     fn desired(
         _: ObjectShardView<'_, Self>,
@@ -103,7 +111,7 @@ pub struct ScopeSpec {
 pub struct ResolveContext<'r> {
     /// The read context: permit, data, and the cache of this round.
     pub read: &'r ReadContext,
-    /// Secrets and other external look-ups of templates.
+    /// Secrets and other external lookups of templates.
     pub lookups: &'r ExternalLookups,
     /// The objects that the shard manages.
     pub scope: &'r Arc<ManagedScope>,
@@ -164,22 +172,25 @@ pub struct ResolveContext<'r> {
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 pub struct ManagedObjects<I> {
-    integration: I,
+    integration: Arc<I>,
     meta: IntegrationMeta,
     owner: Arc<Owner>,
     reconciler: ObjectReconciler,
     lookups: Arc<ExternalLookups>,
+    /// The callers in a bundle, by its sha. Only the entry of the last bundle is kept.
+    callers: OnceMap<String, Result<Arc<Callers>, Fault>>,
 }
 
 impl<I: ObjectIntegration> ManagedObjects<I> {
-    /// Binds the integration to clusters and look-ups.
+    /// Binds the integration to clusters and lookups.
     pub fn new(integration: I, kubernetes: Arc<dyn Kubernetes>, lookups: Arc<ExternalLookups>) -> Self {
         let mut meta = integration.meta();
         if meta.patience == Patience::NONE {
             meta.patience = PATIENCE;
         }
         let owner = owner_of(&meta, None);
-        Self { integration, meta, owner, reconciler: ObjectReconciler::new(kubernetes), lookups }
+        let (integration, reconciler) = (Arc::new(integration), ObjectReconciler::new(kubernetes));
+        Self { integration, meta, owner, reconciler, lookups, callers: OnceMap::default() }
     }
 
     /// The objects that the shard manages. `resolve` and `observe` each build it, because an orphaned shard
@@ -195,13 +206,24 @@ impl<I: ObjectIntegration> ManagedObjects<I> {
             None => (Arc::clone(&self.owner), Arc::new(Callers::Unknown)),
         };
         let cluster = shard.shard.target.clone();
-        Ok(Arc::new(ManagedScope { cluster, namespace, kinds, owner, callers, adopts_unmarked }))
+        let is_shared = self.integration.has_callers();
+        Ok(Arc::new(ManagedScope { cluster, namespace, kinds, owner, callers, adopts_unmarked, is_shared }))
     }
 
-    /// The callers of the integration, read once per round.
+    /// The callers of the integration, determined once per bundle. A fault is kept for one round.
     async fn callers(&self, read: &ReadContext) -> Result<Arc<Callers>, Fault> {
-        let query = async { self.integration.callers(&read.data).map(Arc::new) };
-        Result::clone(&*read.cache.get_or_read(CallersKey, query).await)
+        Result::clone(&*read.cache.get_or_read(CallersKey, self.callers_of_bundle(&read.data)).await)
+    }
+
+    async fn callers_of_bundle(&self, data: &Data) -> Result<Arc<Callers>, Fault> {
+        let entry = self.callers.entry(data.sha().to_owned());
+        self.callers.retain(|sha, _| sha == data.sha());
+        let (integration, data) = (Arc::clone(&self.integration), data.clone());
+        let query = || async move {
+            let query = tokio::task::spawn_blocking(move || integration.callers(&data).map(Arc::new));
+            query.await.unwrap_or_else(|error| Err(Fault::internal(error.to_string())))
+        };
+        entry.get_or_init_if(Result::is_ok, query).await
     }
 }
 
@@ -263,9 +285,9 @@ impl<I: ObjectIntegration> StagedIntegration for ManagedObjects<I> {
     fn plan(
         &self,
         wanted: &[DesiredItem<DesiredObject>],
-        world: &CurrentState<LiveObject>,
+        current: &CurrentState<LiveObject>,
     ) -> Plan<ObjectAction> {
-        plan_objects(wanted, world)
+        plan_objects(wanted, current)
     }
 
     async fn rehearse(&self, read: &ReadContext, action: &ObjectAction) -> Result<RehearsalResult, Fault> {

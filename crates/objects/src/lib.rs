@@ -7,7 +7,7 @@
 //! `qontract-client-kubernetes` sends the requests.
 //!
 //! **Invariant:** an object that carries the mark of another integration, or of another existing caller, is
-//! never written (`tests/ownership.rs`).
+//! never written (`tests/suite/ownership.rs`).
 
 mod cluster_access;
 mod declared;

@@ -105,6 +105,7 @@ impl<S> ShardBuilder<S> {
         let LocatedNamespace { target, place, .. } = namespace;
         let key = target.key();
         self.label(&target.cluster, &key);
+        self.locate(&target.cluster, &key);
         if !is_name(&target.name) {
             let why = format!("`{}` is not a valid namespace name", target.name);
             return self.declared.add_fault(key, Fault::author(why).at(place));
@@ -127,6 +128,7 @@ impl<S> ShardBuilder<S> {
         let LocatedNamespace { target, place, .. } = namespace;
         let key = target.key();
         self.label(&target.cluster, &key);
+        self.locate(&target.cluster, &key);
         let by = format!("namespace `{}` ({why})", target.name);
         let disabled = Some(DisabledReason { by, place: place.clone() });
         let shard = LocatedState::<S>::default().shard(target.cluster.cluster(), place.clone());
@@ -142,6 +144,7 @@ impl<S> ShardBuilder<S> {
     ) {
         let key = ShardKey::new([("cluster", cluster.name.as_str())]);
         self.label(cluster, &key);
+        self.locate(cluster, &key);
         let disabled = cluster.disabled(self.integration, place.clone());
         let server = ServerTarget { address: normalize_key(&cluster.server_url), namespace: None };
         if self.is_duplicate(server, &key, place.as_ref()) {
@@ -155,6 +158,10 @@ impl<S> ShardBuilder<S> {
         if cluster.is_internal() {
             self.declared.label(INTERNAL, key.clone());
         }
+    }
+
+    fn locate(&mut self, cluster: &ClusterAccess, key: &ShardKey) {
+        self.declared.target_keys.insert(key.clone(), cluster.target_key(key));
     }
 
     /// Whether the server, or its namespace, is already declared under another key. That is an error: two

@@ -60,7 +60,11 @@ impl ObjectIntegration for ObjectProgram {
         for shard in declaration.shards {
             let key = shard_key(&shard.shard);
             let id = (shard.shard.cluster.clone(), shard.shard.namespace.clone());
-            let shard = match namespaces.get(&id) {
+            let namespace = namespaces.get(&id);
+            if let Some(LocatedNamespace { target, .. }) = namespace {
+                declared.target_keys.insert(key.clone(), target.cluster.target_key(&key));
+            }
+            let shard = match namespace {
                 Some(namespace) => namespace.object_shard(name, shard),
                 None => Err(undeclared(&shard)),
             };
@@ -73,6 +77,10 @@ impl ObjectIntegration for ObjectProgram {
             declared.add_fault(key, fault);
         }
         Ok(declared)
+    }
+
+    fn has_callers(&self) -> bool {
+        true
     }
 
     fn callers(&self, data: &Data) -> Result<Callers, Fault> {
@@ -107,7 +115,8 @@ impl LocatedNamespace {
         integration: &str,
         located: LocatedShard<WireObjectShard>,
     ) -> Result<Shard<qontract_client_kubernetes::Cluster, DeclaredObjects>, Fault> {
-        let LocatedShard { shard: WireObjectShard { kinds, objects, caller, .. }, place } = located;
+        let LocatedShard { shard: WireObjectShard { kinds, objects, caller, may_remove, .. }, place } =
+            located;
         if caller.as_deref() == Some("") {
             return Err(Fault::author("the caller is empty").at(place));
         }
@@ -121,6 +130,7 @@ impl LocatedNamespace {
         let cluster = self.target.cluster().map_err(|why| Fault::author(why).at(self.place.clone()))?;
         let state = DeclaredObjects { kinds: parsed, objects, ..DeclaredObjects::default() };
         let disabled = self.disabled(integration);
-        Ok(Shard { disabled, ..Shard::new(cluster, state, place.or_else(|| self.place.clone())) })
+        let shard = Shard::new(cluster, state, place.or_else(|| self.place.clone()));
+        Ok(Shard { disabled, ..shard.consent_to_removals(may_remove) })
     }
 }

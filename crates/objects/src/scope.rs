@@ -25,6 +25,8 @@ pub struct ManagedScope {
     pub callers: Arc<Callers>,
     /// Whether unmarked objects are managed as well: undeclared ones are removed.
     pub adopts_unmarked: bool,
+    /// Whether other shards manage objects of the same kinds in the namespace, so that they share its lists.
+    pub is_shared: bool,
 }
 
 /// A managed kind.

@@ -1,4 +1,4 @@
-//! Renders templates: from the data alone where possible, with look-ups where needed.
+//! Renders templates: from the data alone where possible, with lookups where needed.
 
 pub(crate) mod deferred;
 pub(crate) mod entry_error;

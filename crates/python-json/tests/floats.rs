@@ -17,6 +17,7 @@ for line in sys.stdin:
 const CASES: usize = 25_000;
 
 #[test]
+#[ignore = "needs QONTRACT_PYTHON; run by `cargo xtask test`"]
 fn random_numbers_are_printed_as_python_prints_them() {
     let mut random = fastrand::Rng::with_seed(1);
     let mut bits: Vec<u64> = (0..CASES).map(|_| random.u64(..)).collect();

@@ -29,11 +29,17 @@ mod up;
 mod validate;
 
 use qontract_cli::printer::Printer;
-use qontract_cli::{Cli, CliFlavor, Command, ConfigAction, PeerTool, SchemaAction};
+use qontract_cli::{Cli, CliFlavor, Command, ConfigAction, PeerTool, ReconcileArgs, SchemaAction};
+use qontract_config::LocatedConfig;
 use qontract_daemon::exit::Exit;
 
-/// Runs the command.
-pub fn run(cli: Cli, printer: &Printer) -> anyhow::Result<Exit> {
+/// Runs the command; `config` is the configuration if it was read to parse the command line.
+pub fn run(cli: Cli, config: Option<LocatedConfig>, printer: &Printer) -> anyhow::Result<Exit> {
+    let reconcile = |arguments: ReconcileArgs, flavor: CliFlavor| {
+        let file = arguments.options.config.as_deref();
+        let config = config.unwrap_or_else(|| flavor.read_config(file));
+        reconcile::run(arguments, flavor, config, printer)
+    };
     match cli.command {
         Command::Up(arguments) => up::run(arguments),
         Command::Plan(arguments) => plan::run(&arguments, printer),
@@ -42,7 +48,7 @@ pub fn run(cli: Cli, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Get(arguments) => get::run(arguments, printer),
         Command::Query(arguments) => query::run(arguments, printer),
         Command::Serve(arguments) => data_server::run(*arguments),
-        Command::Reconcile(arguments) => reconcile::run(*arguments, CliFlavor::Qontract, printer),
+        Command::Reconcile(arguments) => reconcile(*arguments, CliFlavor::Qontract),
         Command::Affected(arguments) => affected::run(arguments, printer),
         Command::Integrations(arguments) => integrations::run(arguments, printer),
         Command::Shards(arguments) => shards::run(arguments, printer),
@@ -58,9 +64,7 @@ pub fn run(cli: Cli, printer: &Printer) -> anyhow::Result<Exit> {
         Command::Journal(arguments) => journal::run(arguments, printer),
         Command::Peer(peer) => match peer.tool {
             PeerTool::Bundler(arguments) => peer_bundler::run(arguments, printer),
-            PeerTool::Reconcile(arguments) => {
-                reconcile::run(*arguments, CliFlavor::QontractReconcile, printer)
-            }
+            PeerTool::Reconcile(arguments) => reconcile(*arguments, CliFlavor::QontractReconcile),
             PeerTool::RunIntegration => peer_run_integration::run(),
             PeerTool::Server(arguments) => peer_server::run(&arguments),
             PeerTool::Validator(arguments) => peer_validator::run(&arguments, printer),

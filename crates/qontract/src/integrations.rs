@@ -2,10 +2,10 @@
 //! which adds it here; see `docs/how-to/add-an-integration.md`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use qontract_config::Config;
+use qontract_cli::ReconcileLine;
+use qontract_config::{Config, LocatedConfig};
 use qontract_daemon::registry::{IntegrationEntry as Entry, Registry};
 use qontract_daemon::targets::Targets;
 use qontract_integration_openshift_namespace_labels as openshift_namespace_labels;
@@ -46,17 +46,54 @@ fn rules_tester(targets: &Targets) -> anyhow::Result<Integration> {
     Ok(Integration::function(prometheus_rules_tester::PrometheusRulesTester::new(promtool)))
 }
 
-/// The metadata of all integrations of a command line: those of the binary, and the process integrations of
-/// its configuration.
-pub fn metas(arguments: &[OsString]) -> Vec<IntegrationMeta> {
-    let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
-    // The command itself reports errors of the configuration.
-    let config = read_config(&words).unwrap_or_default();
-    let mut metas: Vec<IntegrationMeta> = ALL.iter().map(|entry| (entry.meta)()).collect();
+/// The integrations that a command line can name, and the configuration that registers some of them.
+pub struct KnownIntegrations {
+    /// The metadata of the integrations.
+    pub metas: Vec<IntegrationMeta>,
+    /// The configuration; `None` if the command does not run an integration.
+    pub config: Option<LocatedConfig>,
+}
+
+impl KnownIntegrations {
+    /// Reads the configuration if the command line runs an integration. Starts the program of the process
+    /// integration that it names, if it names one, and no other.
+    pub fn of(arguments: &[OsString]) -> Self {
+        let Some(ReconcileLine { flavor, config, integration }) = ReconcileLine::of(arguments) else {
+            return Self { metas: metas(&Config::default(), None), config: None };
+        };
+        let config = flavor.read_config(config.as_deref());
+        let metas = match &config.content {
+            Ok(config) => metas(config, integration.as_deref()),
+            // The command reports the error.
+            Err(_) => metas(&Config::default(), None),
+        };
+        Self { metas, config: Some(config) }
+    }
+
+    /// All integrations, of which none runs.
+    pub fn listed() -> Self {
+        let config = Config::find(None).unwrap_or_default();
+        Self { metas: metas(&config, None), config: None }
+    }
+
+    /// The error for an integration that is not known, if the command runs one. The cause may be an error in
+    /// the configuration that should define it.
+    pub fn unknown(self, name: &str) -> Option<anyhow::Error> {
+        Some(match self.config?.content {
+            Ok(config) => REGISTRY.unknown(name, &config),
+            Err(wrong) => wrong.into(),
+        })
+    }
+}
+
+/// The metadata of the integrations of this binary and of a configuration. The program of the integration
+/// `selected` describes itself.
+fn metas(config: &Config, selected: Option<&str>) -> Vec<IntegrationMeta> {
+    let mut metas: Vec<IntegrationMeta> = REGISTRY.metas().collect();
     for (name, registered) in &config.integrations {
         metas.retain(|meta| meta.name != *name);
-        let process =
-            words.contains(&name.as_str()).then(|| ProcessIntegration::describe(name, registered.program()));
+        let is_selected = selected == Some(name.as_str());
+        let process = is_selected.then(|| ProcessIntegration::describe(name, registered.program()));
         metas.push(match process {
             Some(Ok(process)) => Integration::process(process).meta().clone(),
             // Not needed, or an error that is reported when the integration is created.
@@ -69,25 +106,6 @@ pub fn metas(arguments: &[OsString]) -> Vec<IntegrationMeta> {
     }
     metas.sort_by(|a, b| a.name.cmp(&b.name));
     metas
-}
-
-/// The configuration that a command line names.
-fn read_config(words: &[&str]) -> anyhow::Result<Config> {
-    let named = words.iter().zip(words.iter().skip(1)).find(|(flag, _)| **flag == "--config");
-    let given = words.iter().find_map(|word| word.strip_prefix("--config="));
-    let file = given.or(named.map(|(_, file)| *file)).map(PathBuf::from);
-    // `up` and the peer's tools do not search the default locations.
-    let is_named = matches!(words.get(1), Some(&("up" | "peer")));
-    if is_named { Config::read(file.as_deref()) } else { Config::find(file.as_deref()) }
-}
-
-/// The error for an unknown integration on the command line.
-pub fn unknown(name: &str, arguments: &[OsString]) -> anyhow::Error {
-    let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
-    match read_config(&words) {
-        Ok(config) => REGISTRY.unknown(name, &config),
-        Err(wrong) => wrong,
-    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ use qontract_daemon::exit::{Exit, ExitConvention};
 use qontract_daemon::run_loop::BuildInfo;
 use qontract_diagnostics::sanitize_lines;
 
+use integrations::KnownIntegrations;
+
 /// The output of `--version`: the version, the commit and its date.
 const VERSION: &str = env!("QONTRACT_VERSION");
 
@@ -42,13 +44,13 @@ fn main() -> std::process::ExitCode {
 
 /// Runs the command of a command line.
 fn run_command(arguments: &[OsString], peer: Option<PeerName>) -> Exit {
-    qontract_cli::register_integrations(integrations::metas(arguments));
     let color = ColorWhen::of(arguments);
     color.set();
-    let cli = match parse(color, arguments) {
+    let known = KnownIntegrations::of(arguments);
+    let cli = match parse(color, arguments, &known) {
         Ok(cli) => cli,
         Err(error) => {
-            if let Some(error) = unknown_integration(&error, arguments) {
+            if let Some(error) = unknown_integration(&error, known) {
                 Printer::default().error(&error);
                 return Exit::of(&error);
             }
@@ -57,15 +59,15 @@ fn run_command(arguments: &[OsString], peer: Option<PeerName>) -> Exit {
     };
     qontract_cli::printer::set_verbosity(cli.global.verbosity());
     let printer = Printer::default();
-    commands::run(cli, &printer).unwrap_or_else(|error| {
+    commands::run(cli, known.config, &printer).unwrap_or_else(|error| {
         printer.error(&error);
         Exit::of(&error)
     })
 }
 
-/// Parses a command line.
-fn parse(color: ColorWhen, arguments: &[OsString]) -> Result<Cli, clap::Error> {
-    let mut command = qontract_cli::command(color, VERSION);
+/// Parses a command line that can name these integrations.
+fn parse(color: ColorWhen, arguments: &[OsString], known: &KnownIntegrations) -> Result<Cli, clap::Error> {
+    let mut command = qontract_cli::command(color, VERSION, &known.metas);
     let matches = command.try_get_matches_from_mut(arguments)?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
@@ -106,16 +108,12 @@ const PEER_NAMES: [PeerName; 5] = [
     PeerName { name: "run-integration", command: "run-integration" },
 ];
 
-/// The error for a command line that runs an unknown integration. The cause may be an error in the
-/// configuration that should define it.
-fn unknown_integration(error: &clap::Error, arguments: &[OsString]) -> Option<anyhow::Error> {
-    let runs = |words: &[&str]| words.iter().zip(arguments.iter().skip(1)).all(|(word, given)| given == word);
-    if error.kind() != ErrorKind::InvalidSubcommand || !(runs(&["reconcile"]) || runs(&["peer", "reconcile"]))
-    {
-        return None;
+/// The error for a command line that runs an unknown integration.
+fn unknown_integration(error: &clap::Error, known: KnownIntegrations) -> Option<anyhow::Error> {
+    match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
+        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(name))) => known.unknown(name),
+        _ => None,
     }
-    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else { return None };
-    Some(integrations::unknown(name, arguments))
 }
 
 /// Turns a command line that begins with a peer's name (`qontract-bundler …`) into `qontract peer bundler …`.

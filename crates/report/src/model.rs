@@ -142,6 +142,9 @@ pub struct IntegrationReport {
     /// The id of its run, for `qontract explain run ID`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
+    /// The digest of its plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_digest: Option<String>,
     /// The status of its run.
     pub status: ReportStatus,
     /// The counts.

@@ -1,4 +1,5 @@
-//! Renders the `up` table (status table): a pure function of the state of the loops and the size of the terminal.
+//! Renders the `up` table (status table): a pure function of the state of the loops and the size of the
+//! terminal.
 //!
 //! **Invariant:** the table has at most (terminal rows − 2) lines, and no line is wider than the terminal
 //! (`a_table_fits_its_terminal`).
@@ -230,21 +231,34 @@ fn counts(loops: &[&LoopView]) -> Vec<String> {
     counts.filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect()
 }
 
-/// A line of parts. Parts are omitted until the line fits, those with the highest number first.
-fn fit_parts(mut parts: Vec<(u8, LinePart)>, width: usize) -> StatusLine {
-    let wide = |parts: &[(u8, LinePart)]| {
+/// A part of a line that may be omitted if the line is too long.
+struct RankedPart {
+    /// Parts with the highest rank are omitted first; rank 0 stays.
+    rank: u8,
+    part: LinePart,
+}
+
+impl RankedPart {
+    fn new(rank: u8, part: LinePart) -> Self {
+        Self { rank, part }
+    }
+}
+
+/// A line of parts. Parts are omitted until the line fits, those with the highest rank first.
+fn fit_parts(mut parts: Vec<RankedPart>, width: usize) -> StatusLine {
+    let wide = |parts: &[RankedPart]| {
         let gaps = width_of(SEPARATOR) * parts.len().saturating_sub(1);
-        parts.iter().map(|(_, part)| part.width()).sum::<usize>() + gaps
+        parts.iter().map(|ranked| ranked.part.width()).sum::<usize>() + gaps
     };
     while wide(&parts) > width && parts.len() > 1 {
-        let least = parts.iter().map(|(rank, _)| *rank).max().unwrap_or_default();
+        let least = parts.iter().map(|ranked| ranked.rank).max().unwrap_or_default();
         if least == 0 {
             break;
         }
-        parts.retain(|(rank, _)| *rank != least);
+        parts.retain(|ranked| ranked.rank != least);
     }
     let mut all = Vec::new();
-    for (index, (_, part)) in parts.into_iter().enumerate() {
+    for (index, RankedPart { part, .. }) in parts.into_iter().enumerate() {
         if index > 0 {
             all.push(LinePart::new(SEPARATOR, LineStyle::Dim));
         }
@@ -265,10 +279,10 @@ fn title(title: &StatusTitle, width: usize) -> StatusLine {
     };
     fit_parts(
         vec![
-            (3, LinePart::new("qontract up", LineStyle::Bold)),
-            (0, LinePart::plain(data)),
-            (1, LinePart::new(mode.as_str(), mode_style)),
-            (2, LinePart::plain(sanitize(targets).into_owned())),
+            RankedPart::new(3, LinePart::new("qontract up", LineStyle::Bold)),
+            RankedPart::new(0, LinePart::plain(data)),
+            RankedPart::new(1, LinePart::new(mode.as_str(), mode_style)),
+            RankedPart::new(2, LinePart::plain(sanitize(targets).into_owned())),
         ],
         width,
     )
@@ -279,14 +293,17 @@ fn invalid(StatusTitle { invalid, bundle, .. }: &StatusTitle, width: usize) -> O
     let text = sanitize(invalid.as_ref()?).into_owned();
     let bundle = DataUse::Reconcile.describe(Some(&*sanitize(bundle)).filter(|sha| !sha.is_empty()));
     Some(fit_parts(
-        vec![(0, LinePart::new(text, LineStyle::Red)), (1, LinePart::new(bundle, LineStyle::Red))],
+        vec![
+            RankedPart::new(0, LinePart::new(text, LineStyle::Red)),
+            RankedPart::new(1, LinePart::new(bundle, LineStyle::Red)),
+        ],
         width,
     ))
 }
 
 fn totals(view: &StatusView, width: usize) -> StatusLine {
     let count = |state: LoopState| view.loops.iter().filter(|one| one.state == state).count();
-    let mut parts = vec![(2, LinePart::plain(pluralize(view.loops.len(), "integration")))];
+    let mut parts = vec![RankedPart::new(2, LinePart::plain(pluralize(view.loops.len(), "integration")))];
     for state in LoopState::ALL.into_iter().rev() {
         let rank = match state {
             LoopState::Failed | LoopState::Held | LoopState::Degraded => 0,
@@ -297,19 +314,25 @@ fn totals(view: &StatusView, width: usize) -> StatusLine {
             | LoopState::Ok => 1,
         };
         if count(state) > 0 {
-            parts.push((rank, LinePart::new(format!("{} {}", count(state), state.as_str()), state.style())));
+            parts.push(RankedPart::new(
+                rank,
+                LinePart::new(format!("{} {}", count(state), state.as_str()), state.style()),
+            ));
         }
     }
     if view.title.unchecked > 0 {
-        parts.push((1, LinePart::new(format!("{} not checked", view.title.unchecked), LineStyle::Yellow)));
+        parts.push(RankedPart::new(
+            1,
+            LinePart::new(format!("{} not checked", view.title.unchecked), LineStyle::Yellow),
+        ));
     }
     let changes = view.loops.iter().map(|one| one.changes).sum::<usize>();
-    parts.push((3, LinePart::plain(pluralize(changes, "change"))));
+    parts.push(RankedPart::new(3, LinePart::plain(pluralize(changes, "change"))));
     if !view.title.bundle.is_empty() {
-        parts.push((5, LinePart::plain(format!("bundle {}", short(&view.title.bundle)))));
+        parts.push(RankedPart::new(5, LinePart::plain(format!("bundle {}", short(&view.title.bundle)))));
     }
-    parts.push((6, LinePart::plain(sanitize(&view.title.targets).into_owned())));
-    parts.push((4, LinePart::new("Ctrl-C to stop", LineStyle::Dim)));
+    parts.push(RankedPart::new(6, LinePart::plain(sanitize(&view.title.targets).into_owned())));
+    parts.push(RankedPart::new(4, LinePart::new("Ctrl-C to stop", LineStyle::Dim)));
     fit_parts(parts, width)
 }
 

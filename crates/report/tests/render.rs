@@ -44,6 +44,7 @@ fn integration(
     IntegrationReport {
         integration: name.to_owned(),
         run: Some("20260101T000000Z-x-1".to_owned()),
+        plan_digest: Some("9f86d081".repeat(8)),
         status,
         totals: Totals::of(&changes, &errors),
         causes: vec![Location::parse("data/n1.yml:9")],

@@ -16,11 +16,12 @@ use crate::guard::Date;
 use crate::key::{Scope, ShardKey};
 use crate::meta::IntegrationMeta;
 use crate::options::Options;
-use crate::plan::{ObjectKey, Plan};
+use crate::plan::{Change, ObjectKey, Plan};
 use crate::round_cache::RoundCache;
 use crate::secrets::{SecretLookup, ShardSecrets};
 use crate::source_location::SourceLocation;
 use crate::state::{DeclaredState, Shard};
+use crate::trust::{AddressTrust, TargetAddress};
 
 /// One item of desired state: an object that must exist, or must not.
 #[derive(Clone, Debug)]
@@ -42,6 +43,15 @@ pub enum DesiredState<T> {
     Delete,
     /// The desired state could not be resolved. Nothing in the object's scope is removed.
     Unresolved(Fault),
+}
+
+/// An object whose removal is approved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovedObject {
+    /// The object.
+    pub object: ObjectKey,
+    /// Provenance: the location that approves it.
+    pub place: Option<SourceLocation>,
 }
 
 /// The result of reading one scope.
@@ -112,6 +122,9 @@ pub struct ReadContext {
     pub now: Timestamp,
     /// The secrets that this shard may read. Values that the shard reads are recorded there for redaction.
     pub secrets: ShardSecrets,
+    /// The addresses that this shard may contact. An integration checks each of its
+    /// [addresses](StagedIntegration::addresses) before it contacts it.
+    pub trust: AddressTrust,
 }
 
 impl ReadContext {
@@ -286,6 +299,15 @@ pub trait StagedIntegration: Send + Sync + 'static {
         BTreeSet::new()
     }
 
+    /// The addresses that a shard contacts: by default one, its target. In a dry run with a base, a shard runs if
+    /// base names at least one of them, anywhere in the integration; see [`ReadContext::trust`].
+    fn addresses(
+        &self,
+        view: DeclaredShardView<'_, Self::Common, Self::Target, Self::State>,
+    ) -> Vec<TargetAddress> {
+        vec![TargetAddress::of(view.key.to_string(), &view.shard.target)]
+    }
+
     /// Strings that follow from the data of a shard alone and are not in its serialised state. They are shown
     /// even if they equal a secret.
     fn public_texts(&self, _: DeclaredShardView<'_, Self::Common, Self::Target, Self::State>) -> Vec<String> {
@@ -308,6 +330,19 @@ pub trait StagedIntegration: Send + Sync + 'static {
         view: DeclaredShardView<'_, Self::Common, Self::Target, Self::State>,
         desired: &[DesiredItem<Self::Desired>],
     ) -> impl Future<Output = Result<CurrentState<Self::Current>, Fault>> + Send;
+
+    /// The objects whose removal is approved by what the integration itself observed, such as its own earlier
+    /// plan. Pure. It must not follow from anything that a third party can write. A protected kind is approved
+    /// as well, because the object is named; nothing is removed from a scope that was not read.
+    fn approved_removals(&self, _: &CurrentState<Self::Current>) -> Vec<ApprovedObject> {
+        Vec::new()
+    }
+
+    /// How to approve the changes that guards hold, if it is not a datafile of removal approvals. By default, a
+    /// report has such a datafile. The changes contain no secret.
+    fn approval_text(&self, _held: &[&Change], _today: Date) -> Option<String> {
+        None
+    }
 
     /// Plans the steps from current to desired state. Pure.
     fn plan(

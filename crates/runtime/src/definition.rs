@@ -46,17 +46,41 @@ struct TypesAnswer {
 
 #[derive(Deserialize)]
 struct QueryType {
-    fields: Vec<QueryField>,
+    fields: Option<Vec<QueryField>>,
 }
 
 #[derive(Deserialize)]
 struct QueryField {
     name: String,
+    #[serde(rename = "type")]
+    of: FieldType,
+}
+
+/// A type; lists and required types wrap another one.
+#[derive(Deserialize)]
+struct FieldType {
+    name: Option<String>,
+    #[serde(rename = "ofType")]
+    of: Option<Box<FieldType>>,
+}
+
+impl QueryField {
+    /// The name of its type, without lists.
+    fn named_type(&self) -> Option<&str> {
+        let mut one = &self.of;
+        loop {
+            match (&one.name, &one.of) {
+                (Some(name), _) => return Some(name),
+                (None, Some(of)) => one = of,
+                (None, None) => return None,
+            }
+        }
+    }
 }
 
 /// All integrations that the data defines, by name.
 pub fn all(source: &dyn BundleReader) -> Result<Vec<(String, IntegrationDefinition)>, DataError> {
-    if !has_field(source, "integrations_v1")? {
+    if type_of(source, "Query", "integrations_v1")?.is_none() {
         return Ok(Vec::new());
     }
     let result: DefinitionsAnswer = query(source, "{ integrations_v1 { name path schemas } }")?;
@@ -73,22 +97,40 @@ pub fn of(source: &dyn BundleReader, name: &str) -> Result<Option<IntegrationDef
 }
 
 /// The removal approvals in the data; empty if the GraphQL schema does not define them.
+///
+/// The types may lack some of the fields. They are looked up instead of tried: an approval that is bound to a
+/// plan must never be read as one that is not, only because a query with that field failed.
 pub fn approvals(source: &dyn BundleReader) -> Result<Vec<Approval>, DataError> {
-    if !has_field(source, "removal_approvals_v1")? {
-        return Ok(Vec::new());
-    }
-    let text = "{ removal_approvals_v1 { path integration expiration removals { target kind name } } }";
-    // The type may lack `path`; then messages do not name the file.
-    let result: ApprovalsAnswer = match query(source, text) {
-        Err(DataError::Refused { .. }) => query(source, &text.replace("path ", ""))?,
-        other => other?,
+    let Some(approval) = type_of(source, "Query", "removal_approvals_v1")? else { return Ok(Vec::new()) };
+    let fields = fields_of(source, &approval)?;
+    let removal = fields.iter().find(|field| field.name == "removals").and_then(QueryField::named_type);
+    let of_removals = removal.map(|removal| fields_of(source, removal)).transpose()?.unwrap_or_default();
+    let optional = |fields: &[QueryField], name: &'static str| {
+        if fields.iter().any(|field| field.name == name) { name } else { "" }
     };
+    let (path, once) = (optional(&fields, "path"), optional(&fields, "once"));
+    let plan = optional(&of_removals, "plan");
+    let text = format!(
+        "{{ removal_approvals_v1 {{ {path} integration expiration {once} removals {{ target kind name {plan} }} }} }}"
+    );
+    let result: ApprovalsAnswer = query(source, &text)?;
     Ok(result.removal_approvals_v1.unwrap_or_default())
 }
 
-fn has_field(source: &dyn BundleReader, name: &str) -> Result<bool, DataError> {
-    let types: TypesAnswer = query(source, "{ __type(name: \"Query\") { fields { name } } }")?;
-    Ok(types.query.is_some_and(|query| query.fields.iter().any(|field| field.name == name)))
+/// The name of the type of a field, without lists; `None` if there is no such field.
+fn type_of(source: &dyn BundleReader, of: &str, field: &str) -> Result<Option<String>, DataError> {
+    let fields = fields_of(source, of)?;
+    let found = fields.iter().find(|one| one.name == field);
+    Ok(found.and_then(QueryField::named_type).map(str::to_owned))
+}
+
+/// The fields of a type.
+fn fields_of(source: &dyn BundleReader, name: &str) -> Result<Vec<QueryField>, DataError> {
+    let named = "name ofType { name ofType { name ofType { name } } }";
+    let name = serde_json::Value::from(name);
+    let types: TypesAnswer =
+        query(source, &format!("{{ __type(name: {name}) {{ fields {{ name type {{ {named} }} }} }} }}"))?;
+    Ok(types.query.and_then(|query| query.fields).unwrap_or_default())
 }
 
 fn query<T: serde::de::DeserializeOwned>(source: &dyn BundleReader, text: &str) -> Result<T, DataError> {

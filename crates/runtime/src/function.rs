@@ -1,7 +1,6 @@
 //! The function form, for validators and small jobs: a single `run` function, whose writes all go through
 //! [`FunctionContext::apply`].
 
-use std::collections::BTreeSet;
 use std::future::Future;
 
 use futures_util::FutureExt as _;
@@ -16,7 +15,7 @@ use crate::contract::WriteContext;
 use crate::data::Data;
 use crate::deadline::with_deadline;
 use crate::fault::Fault;
-use crate::guard::{JudgedShard, Proposal, Refusal, RemovalGuard, ShardFacts};
+use crate::guard::{JudgedShard, Proposal, RemovalGuard, ShardFacts, ShardPlans};
 use crate::key::ShardKey;
 use crate::meta::IntegrationMeta;
 use crate::options::Options;
@@ -126,6 +125,15 @@ pub struct FunctionReport {
     pub removed: usize,
 }
 
+/// The verdict of the guards on a change.
+#[derive(Debug, Default)]
+struct Verdict {
+    /// Whether the change counts against the budgets.
+    is_counted: bool,
+    /// The change, if it is held.
+    held: Option<HeldPlanChange>,
+}
+
 /// The context of a function.
 pub struct FunctionContext<'r> {
     /// The data.
@@ -176,19 +184,35 @@ impl<'r> FunctionContext<'r> {
         Self { limits, ..self }
     }
 
-    /// The refusal of a change that is held. In a real run, a removal that is not held is reserved in the
-    /// ledger.
-    async fn refusal(&self, change: &Change) -> Option<Refusal> {
+    /// The verdict of the guards on a change. In a real run, a removal that is not held is reserved in the ledger.
+    async fn judge(&self, change: &Change) -> Verdict {
+        let mut verdict = Verdict::default();
         if !self.guard.removes(change) {
-            return None;
+            return verdict;
         }
         // The number of objects in the scope is unknown, so only absolute limits apply.
-        let facts = ShardFacts { counts: [(change.object.scope.clone(), 0)].into(), ..ShardFacts::default() };
+        let mut facts =
+            ShardFacts { counts: [(change.object.scope.clone(), 0)].into(), ..ShardFacts::default() };
         let mut plan = Plan::default();
         plan.add_step(change.clone(), ());
+        // The plan of a function consists of one change.
+        let digest = plan.digest();
+        facts.plans = ShardPlans::first(digest.clone());
         let proposals = [Proposal { key: ShardKey::default(), facts, groups: plan.groups }];
         let judged = self.reservations.judge_and_reserve(&proposals).await;
-        judged.iter().flat_map(JudgedShard::steps).find_map(|step| step.refusal().cloned())
+        for step in judged.iter().flat_map(JudgedShard::steps) {
+            verdict.is_counted = step.counted_changes().next().is_some();
+            let mut mismatches = step.judged_changes().filter_map(|one| one.clearance.mismatch());
+            let mismatch = mismatches.next().map(|mismatch| format!("; {mismatch}")).unwrap_or_default();
+            verdict.held = step.refusal().map(|refusal| HeldPlanChange {
+                change: change.clone(),
+                why: format!("{}{mismatch}", refusal.why()),
+                hold: refusal.hold(),
+                plan: Some(digest.clone()),
+                remedy: None,
+            });
+        }
+        verdict
     }
 
     /// The read permit.
@@ -254,14 +278,14 @@ impl<'r> FunctionContext<'r> {
             self.lock().changes.push(change);
             return Err(fault);
         }
-        let counts = self.guard.counts(&BTreeSet::new(), &change);
-        if let Some(refusal) = self.refusal(&change).await {
-            self.lock().held.push(HeldPlanChange { change, why: refusal.why(), hold: refusal.hold() });
+        let Verdict { is_counted, held } = self.judge(&change).await;
+        if let Some(held) = held {
+            self.lock().held.push(held);
             return Ok(());
         }
         {
             let mut did = self.lock();
-            did.removed += usize::from(counts);
+            did.removed += usize::from(is_counted);
             did.changes.push(change.clone());
         }
         let Some(permit) = &self.permits.write else { return Ok(()) };

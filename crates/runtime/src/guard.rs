@@ -7,6 +7,8 @@
 
 mod approval;
 mod budget;
+mod clearance;
+mod consent;
 mod judged;
 mod keys;
 mod ledger;
@@ -20,14 +22,21 @@ use jiff::Timestamp;
 
 use crate::key::{Scope, ShardKey};
 use crate::plan::{Change, ChangeKind, ObjectKey};
+use clearance::ClearanceContext;
 
-pub use approval::{Approval, ApprovalFile, Approvals, DEFAULT_APPROVAL_DAYS, Date, ObjectRef, Validity};
+pub use crate::state::RemovalConsent;
+pub use approval::{
+    Approval, ApprovalFile, Approvals, ApprovedRemoval, DEFAULT_APPROVAL_DAYS, Date, ObjectRef, Validity,
+};
 pub use budget::{Budget, Budgets};
-pub use judged::{JudgedGroup, JudgedShard, JudgedStep, PlannedSteps, Proposal, ShardFacts};
+pub use clearance::{Clearance, SingleUse};
+pub use judged::{
+    JudgedChange, JudgedGroup, JudgedShard, JudgedStep, PlannedSteps, Proposal, ShardFacts, ShardPlans,
+};
 pub use keys::KeyLimits;
 pub use ledger::{
     HeldEntry, Ledger, LedgerEntry, LedgerError, LedgerSnapshot, LedgerState, MemoryLedger, ShardCount,
-    StoreResult,
+    StoreResult, UsedApproval,
 };
 pub use refusal::{MissingApproval, Refusal};
 
@@ -113,10 +122,13 @@ impl RemovalGuard {
         ledger: Result<&LedgerState, &LedgerError>,
     ) -> Vec<JudgedShard<'p, S>> {
         let whole = CombinedFacts::of(shards);
-        let by_itself =
-            |shard: &'p S| JudgedShard::new(shard, |changes| self.judge_step(&whole, changes, ledger));
+        let by_itself = |shard: &'p S| {
+            let context = ClearanceContext { whole: &whole, facts: shard.facts(), ledger: ledger.ok() };
+            let clearance = |change: &Change| self.clearance(context, change);
+            JudgedShard::new(shard, clearance, |changes| self.judge_step(&whole, changes, ledger))
+        };
         let mut judged: Vec<JudgedShard<'p, S>> = shards.iter().map(by_itself).collect();
-        self.hold_emptied_scopes(&whole, &mut judged);
+        Self::hold_emptied_scopes(&whole, &mut judged);
         if let Ok(ledger) = ledger {
             let context = LimitContext { whole: &whole, ledger };
             self.hold_emptied_integration(&context, &mut judged);
@@ -134,17 +146,12 @@ impl RemovalGuard {
         judged
     }
 
-    /// Holds every removal that counts against a budget, because it could not be reserved, and the steps that
-    /// depend on it.
-    pub(crate) fn hold_unreserved<S: PlannedSteps>(
-        &self,
-        judged: &mut [JudgedShard<'_, S>],
-        error: &LedgerError,
-    ) {
+    /// Holds every removal that counts against a budget, because it could not be reserved, every one that uses an
+    /// approval for a single use, because the use could not be stored, and the steps that depend on them.
+    pub(crate) fn hold_unreserved<S: PlannedSteps>(judged: &mut [JudgedShard<'_, S>], error: &LedgerError) {
         for shard in judged {
-            let deletes = &shard.shard().facts().deletes;
             for step in shard.steps_mut() {
-                if step.changes().iter().any(|change| self.counts(deletes, change)) {
+                if step.judged_changes().any(|one| one.clearance.needs_ledger()) {
                     step.hold(Refusal::unapproved(error.to_string()));
                 }
             }
@@ -157,21 +164,15 @@ impl RemovalGuard {
         self.budgets.keys.removes(change)
     }
 
-    /// Whether a change counts against the budgets.
-    pub fn counts(&self, deletes: &BTreeSet<ObjectKey>, change: &Change) -> bool {
-        self.removes(change)
-            && !deletes.contains(&change.object)
-            && !self.approvals.allows(&self.integration, &change.object)
-    }
-
     fn judge_step(
         &self,
-        whole: &CombinedFacts,
-        changes: &[Change],
+        whole: &CombinedFacts<'_>,
+        changes: &[JudgedChange<'_>],
         ledger: Result<&LedgerState, &LedgerError>,
     ) -> Option<Refusal> {
-        let loss = || keys::describe_loss(changes, self.budgets.keys);
-        changes.iter().filter(|change| self.removes(change)).find_map(|change| {
+        let loss = || keys::describe_loss(changes.iter().map(|one| one.change), self.budgets.keys);
+        let removals = changes.iter().filter(|one| *one.clearance != Clearance::NoRemoval);
+        removals.into_iter().find_map(|JudgedChange { change, clearance }| {
             let scope = &change.object.scope;
             // An object that is kept is declared, even if its scope was not read completely.
             let is_whole = change.kind.removes();
@@ -187,7 +188,7 @@ impl RemovalGuard {
             if is_whole && !whole.counts.contains_key(scope) {
                 return Some(Refusal::Blocked(format!("`{scope}` was not read")));
             }
-            if !self.counts(&whole.deletes, change) {
+            if !clearance.is_counted() {
                 return None;
             }
             if is_whole && self.protected.contains(&change.object.kind) {
@@ -206,7 +207,7 @@ impl RemovalGuard {
     }
 
     /// Holds removals that would leave a scope empty, across all shards.
-    fn hold_emptied_scopes<S: PlannedSteps>(&self, whole: &CombinedFacts, judged: &mut [JudgedShard<'_, S>]) {
+    fn hold_emptied_scopes<S: PlannedSteps>(whole: &CombinedFacts<'_>, judged: &mut [JudgedShard<'_, S>]) {
         let mut under_way: BTreeMap<&Scope, ScopeChanges> = BTreeMap::new();
         for (shard, of_shard) in judged.iter().enumerate() {
             for (group, of_group) in of_shard.groups.iter().enumerate() {
@@ -227,12 +228,8 @@ impl RemovalGuard {
             let why = format!("it would empty `{scope}`, which needs an approval");
             for StepIndex { shard, group, step } in std::mem::take(&mut here.steps) {
                 let step = &mut judged[shard].groups[group].steps[step];
-                let is_here = |change: &Change| {
-                    change.object.scope == *scope
-                        && change.kind.removes()
-                        && self.counts(&whole.deletes, change)
-                };
-                if step.refusal().is_some() || !step.changes().iter().any(is_here) {
+                let is_here = |change: &Change| change.object.scope == *scope && change.kind.removes();
+                if step.refusal().is_some() || !step.counted_changes().any(is_here) {
                     continue;
                 }
                 step.hold(Refusal::unapproved(why.as_str()));
@@ -253,7 +250,6 @@ impl RemovalGuard {
         context: &LimitContext<'_>,
         judged: &mut [JudgedShard<'_, S>],
     ) {
-        let whole = context.whole;
         let Some(total) = self.integration_objects(context) else { return };
         let (mut removed, mut added) = (BTreeSet::new(), 0);
         for change in judged.iter().flat_map(JudgedShard::permitted_changes) {
@@ -272,9 +268,8 @@ impl RemovalGuard {
             "it would remove all {total} objects that `{}` manages, which needs an approval",
             self.integration
         );
-        let removes = |change: &Change| change.kind.removes() && self.counts(&whole.deletes, change);
         for step in judged.iter_mut().flat_map(JudgedShard::steps_mut) {
-            if step.changes().iter().any(removes) {
+            if step.counted_changes().any(|change| change.kind.removes()) {
                 step.hold(Refusal::unapproved(why.as_str()));
             }
         }
@@ -298,12 +293,11 @@ impl RemovalGuard {
         judged: &mut [JudgedShard<'_, S>],
     ) {
         let LimitContext { whole, ledger } = *context;
-        let counts = |shard: &S, change: &Change| {
-            level.has(shard.key(), change) && self.counts(&whole.deletes, change)
-        };
         let mut open = BTreeSet::new();
         for one in &*judged {
-            let changes = one.permitted_changes().filter(|change| counts(one.shard(), change));
+            let steps = one.steps().filter(|step| step.permitted().is_some());
+            let changes = steps.flat_map(JudgedStep::counted_changes);
+            let changes = changes.filter(|change| level.has(one.shard().key(), change));
             open.extend(
                 changes.map(|change| (ObjectRef::from(&change.object), change.incarnation.as_deref())),
             );
@@ -319,7 +313,7 @@ impl RemovalGuard {
         for one in judged {
             let shard = one.shard();
             for step in one.steps_mut().filter(|step| step.refusal().is_none()) {
-                if step.changes().iter().any(|change| counts(shard, change)) {
+                if step.counted_changes().any(|change| level.has(shard.key(), change)) {
                     let loss = keys::describe_loss(step.changes(), self.budgets.keys);
                     let reason = reason.clone();
                     step.hold(Refusal::Unapproved(MissingApproval { since: None, loss, reason }));
@@ -331,7 +325,7 @@ impl RemovalGuard {
     /// Maximum number of removals at a level. Percentages refer to the objects that this process read plus
     /// the last counts of other processes; if a shard of another process was never counted, only the absolute
     /// limit applies.
-    fn max_removals(&self, whole: &CombinedFacts, ledger: &LedgerState, level: BudgetLevel<'_>) -> usize {
+    fn max_removals(&self, whole: &CombinedFacts<'_>, ledger: &LedgerState, level: BudgetLevel<'_>) -> usize {
         let others = |of: &dyn Fn(&ShardCount) -> usize| -> Option<usize> {
             self.other_shards.iter().map(|shard| ledger.counts.get(shard).map(of)).sum()
         };
@@ -353,7 +347,7 @@ impl RemovalGuard {
 
 /// The inputs for enforcing budgets.
 struct LimitContext<'a> {
-    whole: &'a CombinedFacts,
+    whole: &'a CombinedFacts<'a>,
     ledger: &'a LedgerState,
 }
 
@@ -414,21 +408,34 @@ impl ScopeChanges {
 
 /// The combined facts of all shards: a scope may belong to several of them.
 #[derive(Default)]
-struct CombinedFacts {
+struct CombinedFacts<'a> {
     deletes: BTreeSet<ObjectKey>,
     blocked: BTreeMap<Scope, String>,
     counts: BTreeMap<Scope, usize>,
     declared: BTreeSet<ObjectKey>,
+    /// The consent of each shard that has read the scope.
+    consents: BTreeMap<&'a Scope, Vec<&'a RemovalConsent>>,
 }
 
-impl CombinedFacts {
+impl<'a> CombinedFacts<'a> {
+    /// Whether every shard that has read the scope of a removal approves it as a whole: no shard can approve the
+    /// removal of an object that another one may manage.
+    fn consents_to(&self, change: &Change, protected: &ProtectedKinds) -> bool {
+        let mut consents = self.consents.get(&change.object.scope).into_iter().flatten();
+        consents.all(|consent| consent.covers(change, protected))
+    }
+
     fn callers(&self) -> BTreeSet<&str> {
         self.counts.keys().filter_map(Scope::caller).collect()
     }
 
-    fn of<S: PlannedSteps>(shards: &[S]) -> Self {
+    fn of<S: PlannedSteps>(shards: &'a [S]) -> Self {
         let mut whole = Self::default();
-        for ShardFacts { deletes, blocked, counts, declared } in shards.iter().map(PlannedSteps::facts) {
+        for facts in shards.iter().map(PlannedSteps::facts) {
+            let ShardFacts { deletes, blocked, counts, declared, approved: _, consent, plans: _ } = facts;
+            for scope in counts.keys().chain(blocked.keys()) {
+                whole.consents.entry(scope).or_default().push(consent);
+            }
             whole.declared.extend(declared.iter().cloned());
             whole.deletes.extend(deletes.iter().cloned());
             whole.blocked.extend(blocked.iter().map(|(scope, why)| (scope.clone(), why.clone())));

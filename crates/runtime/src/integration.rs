@@ -9,9 +9,11 @@ use crate::declared_cache::{DeclaredStateCache, SharedDeclaredState};
 use crate::fault::{Fault, panic_fault};
 use crate::foreign::ForeignIntegration;
 use crate::function::{DynFunction, Function};
+use crate::key::ShardKey;
 use crate::meta::IntegrationMeta;
 use crate::options::Options;
 use crate::process::ProcessIntegration;
+use crate::trust::TargetAddress;
 use crate::type_erasure::{AnyDeclaredState, DynIntegration, StagedAdapter};
 use qontract_telemetry::activity;
 
@@ -59,6 +61,16 @@ impl Integration {
     /// The form.
     pub(crate) fn form(&self) -> &IntegrationForm {
         &self.form
+    }
+
+    /// The addresses that a shard contacts.
+    pub(crate) fn addresses(&self, declared: &dyn AnyDeclaredState, key: &ShardKey) -> Vec<TargetAddress> {
+        match &self.form {
+            IntegrationForm::Staged(integration) => integration.addresses(declared, key),
+            IntegrationForm::Function(_) | IntegrationForm::Foreign(_) => {
+                TargetAddress::of_shard(declared, key)
+            }
+        }
     }
 
     /// The metadata.

@@ -38,11 +38,12 @@ pub mod state;
 mod step_effect;
 mod termination;
 mod truncation;
+mod trust;
 mod type_erasure;
 
 pub use contract::{
-    ApplyResult, CurrentState, DeclaredShardView, DeclaredStateOf, DesiredItem, DesiredState, Observed,
-    ReadContext, RehearsalResult, StagedIntegration, WriteContext,
+    ApplyResult, ApprovedObject, CurrentState, DeclaredShardView, DeclaredStateOf, DesiredItem, DesiredState,
+    Observed, ReadContext, RehearsalResult, StagedIntegration, WriteContext,
 };
 pub use data::{
     BundleReader, Data, DataError, DeclaredAnswer, LoadedBundle, QueryLog, QueryPolicy, QueryRequest,
@@ -66,12 +67,12 @@ pub use integration::Integration;
 pub use key::{CALLER_DIMENSION, Scope, ShardKey};
 pub use options::{Options, UnmatchedSelector};
 pub use outcome::{
-    Decision, NextRun, PinnedBundle, PlanKnowledge, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipKind,
-    SkipReason,
+    ApprovalForm, Decision, NextRun, PinnedBundle, PlanKnowledge, RunEnd, RunOutcome, ShardOutcome,
+    ShardState, SkipKind, SkipReason,
 };
 pub use plan::{
-    Change, ChangeKind, Degradation, FieldLoss, HeldPlanChange, Hold, ObjectKey, Plan, PlanHint, PlanStage,
-    Rollout, RolloutProgress, Step, StepGroup, StepResult, Wait,
+    Change, ChangeKind, Degradation, FieldLoss, HeldPlanChange, Hold, ObjectKey, Plan, PlanDigest, PlanHint,
+    PlanStage, Rollout, RolloutProgress, Step, StepGroup, StepResult, Wait,
 };
 pub use record::{LineResolvers, RunRecord, RunTiming};
 pub use round_cache::RoundCache;
@@ -80,3 +81,4 @@ pub use run_request::{Bodies, RunLimits, RunRequest};
 pub use run_state::RunState;
 pub use secrets::{SecretLookup, ShardSecrets};
 pub use source_location::{SourceLocation, SourceLocations};
+pub use trust::{AddressTrust, TargetAddress};

@@ -12,7 +12,7 @@ use crate::data::QueryLog;
 use crate::fault::Fault;
 use crate::key::ShardKey;
 use crate::options::Options;
-use crate::plan::{Change, Degradation, HeldPlanChange, PlanHint, Rollout, StepResult, Wait};
+use crate::plan::{Change, Degradation, HeldPlanChange, PlanDigest, PlanHint, Rollout, StepResult, Wait};
 use crate::slot::Slot;
 use crate::source_location::SourceLocation;
 use crate::termination::TerminationSignal;
@@ -272,6 +272,24 @@ impl fmt::Display for SkipReason {
     }
 }
 
+/// How held changes can be approved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ApprovalForm {
+    /// With a datafile of removal approvals.
+    #[default]
+    Datafile,
+    /// As the integration says.
+    Own,
+}
+
+impl ApprovalForm {
+    /// Whether held changes can be approved with a datafile.
+    pub fn is_datafile(&self) -> bool {
+        *self == Self::Datafile
+    }
+}
+
 /// The outcome of a shard.
 #[derive(Clone, Debug)]
 pub struct ShardOutcome {
@@ -279,6 +297,11 @@ pub struct ShardOutcome {
     pub state: ShardState,
     /// Number of rounds.
     pub rounds: u32,
+    /// When its first plan was made: the time that its integration used. A function has one plan per change,
+    /// and no such time.
+    pub planned_at: Option<Timestamp>,
+    /// The digest of its first plan.
+    pub plan_digest: Option<PlanDigest>,
     /// The changes that were planned and not held, over all rounds.
     pub changes: Vec<Change>,
     /// The changes that were held in the last round.
@@ -308,6 +331,10 @@ pub struct ShardOutcome {
     pub applied: usize,
     /// Number of objects that were removed without an approval, which count against the budgets.
     pub removed: usize,
+    /// Number of removals that the declaration of the shard approves as a whole, in the last round.
+    pub consented: usize,
+    /// How to approve held changes of the last plan, if the integration says so itself.
+    pub approval: Option<String>,
 }
 
 impl ShardOutcome {
@@ -316,6 +343,8 @@ impl ShardOutcome {
         Self {
             state,
             rounds: 0,
+            planned_at: None,
+            plan_digest: None,
             changes: Vec::new(),
             held: Vec::new(),
             observations: 0,
@@ -330,6 +359,8 @@ impl ShardOutcome {
             faults: Vec::new(),
             applied: 0,
             removed: 0,
+            consented: 0,
+            approval: None,
         }
     }
 }
@@ -367,8 +398,10 @@ pub struct RunOutcome {
     pub warnings: Vec<String>,
     /// The log of all reads of the data.
     pub query_log: QueryLog,
-    /// The datafile that would approve the removals that guards hold.
+    /// The datafile that would approve the removals that guards hold, or the integration's own instructions.
     pub approval: Option<String>,
+    /// The form of `approval`.
+    pub approval_form: ApprovalForm,
     /// Number of removals that earlier runs held, and that no run plans because the data no longer declares
     /// their shards.
     pub unplanned_holds: usize,
@@ -392,6 +425,13 @@ impl RunOutcome {
         self.faults.iter().chain(self.shards.values().flat_map(|shard| &shard.faults))
     }
 
+    /// The digest of the first plans of all shards; `None` if nothing was planned.
+    pub fn plan_digest(&self) -> Option<PlanDigest> {
+        let digests = self.shards.iter().filter_map(|(key, shard)| Some((key, shard.plan_digest.as_ref()?)));
+        let digests: BTreeMap<&ShardKey, &PlanDigest> = digests.collect();
+        (!digests.is_empty()).then(|| PlanDigest::of_shards(&digests))
+    }
+
     /// Number of applied steps.
     pub fn applied(&self) -> usize {
         self.shards.values().map(|shard| shard.applied).sum()
@@ -399,7 +439,9 @@ impl RunOutcome {
 
     /// Sets the end state from faults, holds and the shutdown signal.
     pub(crate) fn conclude(&mut self, interruption: Option<TerminationSignal>) {
-        let held = self.approval.is_some();
+        // A removal that an earlier run held stays held, also if this run cannot plan it.
+        let is_held_by_ledger = self.mode == Mode::Real && self.unplanned_holds > 0;
+        let held = self.approval.is_some() || is_held_by_ledger;
         // A dry run reports operations in progress, but nothing that it did depends on them.
         let waits = self.mode == Mode::Real && self.shards.values().any(|shard| !shard.waits.is_empty());
         let degraded = self.shards.values().any(|shard| !shard.degraded.is_empty());
@@ -467,7 +509,7 @@ mod tests {
     use jiff::Timestamp;
     use qontract_access::Mode;
 
-    use super::{NextRun, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState};
+    use super::{ApprovalForm, NextRun, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState};
     use crate::data::QueryLog;
     use crate::fault::Fault;
     use crate::key::{Scope, ShardKey};
@@ -494,6 +536,7 @@ mod tests {
             warnings: Vec::new(),
             query_log: QueryLog::default(),
             approval: None,
+            approval_form: ApprovalForm::default(),
             unplanned_holds: 0,
             ended,
             interruption: None,

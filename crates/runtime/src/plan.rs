@@ -1,6 +1,8 @@
 //! Plans: ordered, printable data. A *step* is the unit of execution; its *changes* are the units that
 //! reports show and guards check.
 
+mod digest;
+
 use std::cmp::Reverse;
 use std::fmt;
 
@@ -9,6 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::field_diff::DiffEntry;
 use crate::key::{CALLER_DIMENSION, Scope};
 use crate::source_location::SourceLocation;
+
+pub use digest::PlanDigest;
+pub(crate) use digest::{DigestedNames, PlanOutline};
 
 /// The identity of an object in a target.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -366,6 +371,10 @@ pub struct HeldPlanChange {
     pub why: String,
     /// The condition under which the change will be applied.
     pub hold: Hold,
+    /// The plan to which an approval of the change can be bound; only for changes that guards hold.
+    pub plan: Option<PlanDigest>,
+    /// The remedy, for a change that the integration itself holds.
+    pub remedy: Option<String>,
 }
 
 /// The condition under which a change that is not applied now will be.
@@ -430,6 +439,8 @@ pub struct Plan<A> {
     pub held: Vec<HeldPlanChange>,
     /// Faults of single objects; the rest of the plan does not depend on them.
     pub faults: Vec<crate::fault::Fault>,
+    /// How to approve the changes that guards hold, if it is not a datafile of removal approvals.
+    pub approval: Option<String>,
 }
 
 impl<A> Default for Plan<A> {
@@ -442,6 +453,7 @@ impl<A> Default for Plan<A> {
             hints: Vec::new(),
             held: Vec::new(),
             faults: Vec::new(),
+            approval: None,
         }
     }
 }
@@ -478,7 +490,7 @@ impl<A> Plan<A> {
 
     /// Converts the actions of the plan.
     pub fn map<B>(self, with: impl Fn(A) -> B) -> Plan<B> {
-        let Self { groups, waits, rollouts, degraded, hints, held, faults } = self;
+        let Self { groups, waits, rollouts, degraded, hints, held, faults, approval } = self;
         let step = |step: Step<A>| Step { changes: step.changes, action: with(step.action) };
         let group = |StepGroup { name, stage, steps }: StepGroup<A>| StepGroup {
             name,
@@ -486,7 +498,7 @@ impl<A> Plan<A> {
             steps: steps.into_iter().map(&step).collect(),
         };
         let groups = groups.into_iter().map(group).collect();
-        Plan { groups, waits, rollouts, degraded, hints, held, faults }
+        Plan { groups, waits, rollouts, degraded, hints, held, faults, approval }
     }
 }
 

@@ -18,6 +18,8 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use qontract_diagnostics::human;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::contract::{ApplyResult, ReadContext, RehearsalResult, WriteContext};
@@ -29,6 +31,7 @@ use crate::options::Options;
 use crate::plan::Plan;
 use crate::source_location::SourceLocations;
 use crate::state::DeclaredState;
+use crate::trust::TargetAddress;
 use crate::type_erasure::{
     AnyCurrentState, AnyDeclaredState, AnyDesiredState, DynIntegration, OpaqueValue, downcast, no_shard,
 };
@@ -45,15 +48,20 @@ pub use flags::is_reserved;
 pub use program::{Program, SANDBOX_VARIABLE, StderrLog};
 pub use wire::{ResultPointer, ShownTexts};
 
+/// Maximum length of the name of a target in messages.
+const MAX_LABEL_CHARS: usize = 200;
+
 /// An integration of the process form.
 pub struct ProcessIntegration {
     meta: IntegrationMeta,
     supports_sandbox: bool,
+    /// Whether `plan` gets the results of the queries on the base.
+    reads_base: bool,
     form: wire::ProgramForm,
     client: Arc<ProgramClient>,
 }
 
-type ProcessState = DeclaredState<Value, Value, Value>;
+type ProcessState = DeclaredState<Value, ProgramTarget, Value>;
 
 impl ProcessIntegration {
     /// Starts the executable and requests its description. The name in the description must be the registered
@@ -91,8 +99,9 @@ impl ProcessIntegration {
                 opposite: None,
             })
             .collect();
+        let reads_base = response.base;
         let supports_sandbox = response.sandbox || response.form == wire::ProgramForm::Objects;
-        Ok(Self { meta, supports_sandbox, form: response.form, client: Arc::new(client) })
+        Ok(Self { meta, supports_sandbox, reads_base, form: response.form, client: Arc::new(client) })
     }
 
     /// Whether the program only declares objects, so that an integration that manages such objects has to run
@@ -113,15 +122,22 @@ impl ProcessIntegration {
         data: &Data,
         options: &Options,
     ) -> Result<ProgramDeclaration<S>, Fault> {
-        let QueryResults { request, places } = self.query_results(data, options)?;
+        let QueryResults { request, places } = self.declare_request(data, options)?;
         let response: ParsedResponse<wire::DeclareShardsResponse<S>> =
             self.client.request_blocking(ProgramPhase::Declare, &request)?;
         let redact = |text: &str| self.client.program().redacted(text, ProgramPhase::Declare, &request);
         Ok(response.value.redacted(redact).into_declaration(&places))
     }
 
+    /// The request for `declare`. It depends only on the results of the queries and the options.
+    fn declare_request(&self, data: &Data, options: &Options) -> Result<QueryResults, Fault> {
+        let QueryResults { request: answers, places } = self.query_results(data)?;
+        let options: BTreeMap<&str, &[String]> = options.iter().collect();
+        Ok(QueryResults { request: json!({"answers": answers, "options": options}), places })
+    }
+
     /// Executes the program's queries.
-    fn query_results(&self, data: &Data, options: &Options) -> Result<QueryResults, Fault> {
+    fn query_results(&self, data: &Data) -> Result<QueryResults, Fault> {
         let mut results = serde_json::Map::new();
         let mut places: BTreeMap<String, SourceLocations> = BTreeMap::new();
         for query in &self.meta.queries {
@@ -131,8 +147,7 @@ impl ProcessIntegration {
             results.insert(query.name.clone(), value);
             places.insert(query.name.clone(), result.places);
         }
-        let options: BTreeMap<&str, &[String]> = options.iter().collect();
-        Ok(QueryResults { request: json!({"answers": results, "options": options}), places })
+        Ok(QueryResults { request: Value::Object(results), places })
     }
 
     /// Whether the program supports a sandbox directory.
@@ -147,13 +162,21 @@ impl DynIntegration for ProcessIntegration {
     }
 
     fn declare(&self, data: &Data, options: &Options) -> Result<Box<dyn AnyDeclaredState>, Fault> {
-        let QueryResults { request, places } = self.query_results(data, options)?;
+        let QueryResults { request, places } = self.declare_request(data, options)?;
         let response: ParsedResponse<wire::DeclareResponse> =
             self.client.request_blocking(ProgramPhase::Declare, &request)?;
         let declaration = response
             .value
             .redacted(|text| self.client.program().redacted(text, ProgramPhase::Declare, &request));
         Ok(Box::new(declaration.into_state(&places)))
+    }
+
+    fn addresses(&self, declared: &dyn AnyDeclaredState, key: &ShardKey) -> Vec<TargetAddress> {
+        let shards = &downcast::<ProcessState>(declared.as_any()).shards;
+        match shards.get(key).map(|shard| &shard.target) {
+            Some(target) if !target.parts.is_empty() => target.addresses().map(|one| one.address).collect(),
+            Some(_) | None => TargetAddress::of_shard(declared, key),
+        }
     }
 
     fn resolve<'a>(
@@ -184,12 +207,27 @@ impl DynIntegration for ProcessIntegration {
                 DesiredInput::State => &shard.state,
                 DesiredInput::Nothing => &Value::Null,
             };
-            let request = json!({
+            let mut request = json!({
                 "key": wire::WireDimensions::from(key),
                 "common": declared.common,
-                "target": shard.target,
+                "target": shard.target.whole,
                 "state": state,
+                "now": read.now,
+                "commit": read.data.commit(),
             });
+            let (trusted, refused): (Vec<ProgramAddress<'_>>, Vec<ProgramAddress<'_>>) =
+                shard.target.addresses().partition(|one| read.trust.trusts(&one.address));
+            if !shard.target.parts.is_empty() {
+                request["targets"] = trusted.into_iter().map(|one| one.target.clone()).collect();
+                request["refused"] = refused.iter().map(|one| Value::from(one.address.label())).collect();
+            }
+            if let Some(base) = &read.base {
+                request["base_commit"] = json!(base.commit());
+                if self.reads_base {
+                    // A base that cannot be queried, for example because its types lack a field, is not passed.
+                    request["base"] = self.query_results(base).map_or(Value::Null, |base| base.request);
+                }
+            }
             // Secrets that are passed to the program may occur in its response.
             self.client.program().secrets().for_each(|value| read.secrets.record(value));
             let ParsedResponse { value, reservation: held } =
@@ -198,7 +236,7 @@ impl DynIntegration for ProcessIntegration {
                 return Err(invalid_response(ProgramPhase::Plan, self.client.program(), problem));
             }
             let mut response = value.at(shard.places.get(""));
-            let (scopes, facts) = (response.take_scopes(), response.take_facts());
+            let (scopes, facts) = (response.take_scopes(!refused.is_empty()), response.take_facts());
             Ok(AnyCurrentState {
                 scopes,
                 facts,
@@ -229,7 +267,8 @@ impl DynIntegration for ProcessIntegration {
         action: &'a OpaqueValue,
     ) -> BoxFuture<'a, Result<ApplyResult, Fault>> {
         async move {
-            let request = json!({"run": write.run, "action": downcast::<Value>(&**action)});
+            let action = downcast::<Value>(&**action);
+            let request = json!({"run": write.run, "now": write.now, "action": action});
             let effect =
                 self.client.request::<wire::ApplyResponse>(ProgramPhase::Apply, request).await?.value;
             Ok(if effect.stale { ApplyResult::Stale } else { ApplyResult::Done })
@@ -238,10 +277,34 @@ impl DynIntegration for ProcessIntegration {
     }
 }
 
-/// The results of a program's queries, as the request for `declare`, and their source locations.
+/// The results of a program's queries, as part of a request, and their source locations.
 struct QueryResults {
     request: Value,
     places: BTreeMap<String, SourceLocations>,
+}
+
+/// The target of a shard of a program: one value, or several addresses that are trusted one by one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+struct ProgramTarget {
+    whole: Value,
+    parts: Vec<Value>,
+}
+
+/// One of several targets, with its address.
+struct ProgramAddress<'t> {
+    target: &'t Value,
+    address: TargetAddress,
+}
+
+impl ProgramTarget {
+    /// Its parts as addresses.
+    fn addresses(&self) -> impl Iterator<Item = ProgramAddress<'_>> {
+        self.parts.iter().map(|target| {
+            let label = target.as_str().map_or_else(|| target.to_string(), str::to_owned);
+            let address = TargetAddress::of(human::shortened(&label, MAX_LABEL_CHARS), target);
+            ProgramAddress { target, address }
+        })
+    }
 }
 
 /// The response to `plan`, with its memory reservation.

@@ -12,13 +12,16 @@ use serde::{Deserialize, Serialize};
 use crate::fault::{Fault, Responsible};
 use crate::field_diff::DiffEntry;
 use crate::key::Scope;
-use crate::outcome::{PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipKind, SkipReason};
-use crate::plan::{Change, ChangeKind, Hold, Rollout, StepResult};
+use crate::outcome::{
+    ApprovalForm, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipKind, SkipReason,
+};
+use crate::plan::{Change, ChangeKind, Hold, PlanDigest, Rollout, StepResult};
 use crate::source_location::SourceLocation;
 
 /// The version of the record format. Records without a version have version 1: in that version, a held run
-/// ended as `failed`. Before version 3, a run with operations in progress ended as `ok`.
-pub const RECORD_VERSION: u32 = 3;
+/// ended as `failed`. Before version 3, a run with operations in progress ended as `ok`. Before version 4, plans
+/// had no digests; all fields that later versions added are absent in earlier records.
+pub const RECORD_VERSION: u32 = 4;
 
 fn first_version() -> u32 {
     1
@@ -66,8 +69,14 @@ pub struct RunRecord {
     pub faults: Vec<LocatedText>,
     /// Warnings; none of them is a failure.
     pub warnings: Vec<String>,
+    /// The digest of the plans of all shards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_digest: Option<PlanDigest>,
     /// The datafile that would approve the removals that guards hold.
     pub approval: Option<String>,
+    /// Whether `approval` is a datafile, or the integration's own instructions.
+    #[serde(default, skip_serializing_if = "ApprovalForm::is_datafile")]
+    pub approval_form: ApprovalForm,
     /// Number of removals that earlier runs held, and that no run plans because the data no longer declares
     /// their shards.
     #[serde(default, skip_serializing_if = "is_zero_objects")]
@@ -167,6 +176,12 @@ pub struct ShardRecord {
     pub reason: Option<SkipKind>,
     /// Number of rounds.
     pub rounds: u32,
+    /// When its first plan was made: the time that its integration used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned_at: Option<Timestamp>,
+    /// The digest of its first plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_digest: Option<PlanDigest>,
     /// The planned changes.
     pub changes: Vec<ChangeRecord>,
     /// Changes that are not applied: those that guards hold, and those that cannot be decided
@@ -249,6 +264,12 @@ pub struct ChangeRecord {
     /// The condition under which a change that is not applied now will be applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold>,
+    /// The plan to which an approval of the change can be bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanDigest>,
+    /// The remedy, for a change that the integration itself holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
     /// `file:line`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
@@ -319,7 +340,9 @@ impl RunRecord {
             shards: shards.collect(),
             faults: outcome.faults.iter().map(|fault| fault_record(fault, lines.faults)).collect(),
             warnings: outcome.warnings.clone(),
+            plan_digest: outcome.plan_digest(),
             approval: outcome.approval.clone(),
+            approval_form: outcome.approval_form,
             unplanned_holds: outcome.unplanned_holds,
             ended: outcome.ended,
             exit: outcome.exit_code(),
@@ -343,6 +366,12 @@ impl RunRecord {
 }
 
 impl ChangeRecord {
+    /// The reason why the change is held, with the integration's remedy.
+    pub fn reason(&self) -> Option<String> {
+        let parts: Vec<&str> = self.why.iter().chain(&self.remedy).map(String::as_str).collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
     /// Whether a guard holds the change until it is approved.
     pub fn is_held(&self) -> bool {
         self.hold.map_or(self.approvable, Hold::is_held)
@@ -366,6 +395,8 @@ impl ShardRecord {
         let held = shard.held.iter().map(|held| ChangeRecord {
             approvable: held.hold.is_held(),
             hold: Some(held.hold),
+            plan: held.plan.clone(),
+            remedy: held.remedy.clone(),
             ..change_record(&held.change, Some(held.why.clone()), line)
         });
         let located = |text: &str, place: &Option<SourceLocation>| LocatedText {
@@ -392,6 +423,8 @@ impl ShardRecord {
             why: skip.map(ToString::to_string),
             reason: skip.map(SkipReason::kind),
             rounds: shard.rounds,
+            planned_at: shard.planned_at,
+            plan_digest: shard.plan_digest.clone(),
             changes: shard.changes.iter().map(|change| change_record(change, None, line)).collect(),
             held: held.collect(),
             observations: shard.observations,
@@ -474,6 +507,8 @@ fn change_record(
         why,
         approvable: false,
         hold: None,
+        plan: None,
+        remedy: None,
         place: change.place.as_ref().map(line),
         result: change.result,
     }

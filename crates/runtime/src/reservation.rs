@@ -53,7 +53,7 @@ impl<'r> Reservations<'r> {
                     tokio::time::sleep(pause.min(MAX_PAUSE)).await;
                 }
                 Err(error) => {
-                    self.guard.hold_unreserved(&mut judged, &error);
+                    RemovalGuard::hold_unreserved(&mut judged, &error);
                     return judged;
                 }
             }
@@ -62,7 +62,7 @@ impl<'r> Reservations<'r> {
             "other processes changed it during each of {MAX_ATTEMPTS} attempts"
         ));
         let mut judged = self.guard.judge(shards, Err(&error));
-        self.guard.hold_unreserved(&mut judged, &error);
+        RemovalGuard::hold_unreserved(&mut judged, &error);
         judged
     }
 

@@ -5,6 +5,7 @@
 
 mod apply;
 mod approvals;
+mod early_exit;
 mod planned_shard;
 mod preflight;
 mod redaction;
@@ -26,7 +27,7 @@ use crate::fault::Fault;
 use crate::function::FunctionContext;
 use crate::integration::{Integration, IntegrationForm};
 use crate::key::ShardKey;
-use crate::outcome::{Decision, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState};
+use crate::outcome::{ApprovalForm, Decision, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState};
 use crate::reservation::Reservations;
 use crate::run_request::RunRequest;
 
@@ -114,6 +115,7 @@ fn begin(integration: &Integration, request: &RunRequest) -> RunOutcome {
         warnings: Vec::new(),
         query_log: QueryLog::default(),
         approval: None,
+        approval_form: ApprovalForm::default(),
         unplanned_holds: 0,
         ended: RunEnd::Ok,
         interruption: None,
@@ -142,7 +144,6 @@ async fn execute(
                 request,
                 data,
                 permits,
-                guard: &guard,
                 reservations: Reservations::new(&guard, request, permits),
             };
             rounds.run_rounds(work, outcome).await;
@@ -176,6 +177,6 @@ async fn execute(
             outcome.shards.insert(ShardKey::default(), foreign.run(request).await);
         }
     }
-    approvals::report_approvals(&guard, request, outcome);
+    approvals::report_approvals(&guard, integration, request, outcome);
     Ok(())
 }

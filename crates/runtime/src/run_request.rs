@@ -78,7 +78,7 @@ pub struct RunRequest {
     pub strict_selectors: bool,
     /// Whether to enforce the allow-list of schemas.
     pub validate_schemas: bool,
-    /// Whether to contact target addresses that are new or changed in head.
+    /// Whether to contact target addresses, and to read secrets, that are new or changed in head.
     pub trust_head: bool,
     /// Whether changes that create an object show all of its fields.
     pub bodies: Bodies,
@@ -177,8 +177,8 @@ impl RunRequest {
         }
     }
 
-    /// The time of the run this long after its start. It follows the monotonic clock, so that a step of the
-    /// system clock does not affect a run.
+    /// The time at which `elapsed` has passed since the start of the run. It follows the monotonic clock, so
+    /// that a step of the system clock does not affect a run.
     pub(crate) fn time_after(&self, elapsed: Duration) -> Timestamp {
         self.now.checked_add(elapsed).unwrap_or(self.now)
     }

@@ -5,6 +5,7 @@
 //! list.
 
 mod comparison;
+mod consent;
 mod digest;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +18,7 @@ use crate::key::ShardKey;
 use crate::source_location::SourceLocation;
 
 pub use comparison::{Comparison, Difference, MAX_DIFFERENCES, compare};
+pub use consent::RemovalConsent;
 pub use digest::digest;
 
 /// The declared state of one shard, and the address of its target.
@@ -31,6 +33,8 @@ pub struct Shard<T, S> {
     pub places: BTreeMap<String, SourceLocation>,
     /// Set if the data disables the integration for this shard.
     pub disabled: Option<DisabledReason>,
+    /// The removals that the data approves as a whole for this shard.
+    pub removal_consent: RemovalConsent,
 }
 
 /// The reason why an integration is disabled for a shard.
@@ -46,7 +50,14 @@ impl<T, S> Shard<T, S> {
     /// A shard with one source location, if known.
     pub fn new(target: T, state: S, place: Option<SourceLocation>) -> Self {
         let places = place.into_iter().map(|place| (String::new(), place)).collect();
-        Self { target, state, places, disabled: None }
+        Self { target, state, places, disabled: None, removal_consent: RemovalConsent::default() }
+    }
+
+    /// Approves removals as a whole.
+    #[must_use]
+    pub fn consent_to_removals(mut self, consent: RemovalConsent) -> Self {
+        self.removal_consent = consent;
+        self
     }
 
     /// The source location of a part of the state: that of the longest pointer at or above it.
@@ -98,12 +109,16 @@ pub struct DeclaredState<C, T, S> {
     pub faults: BTreeMap<ShardKey, Vec<Fault>>,
     /// Labels by which flags select shards, each with the shards that have it.
     pub labels: BTreeMap<&'static str, BTreeSet<ShardKey>>,
+    /// The keys of shards in terms of their targets' addresses instead of names, also of invalid shards. Two
+    /// shards with equal target keys have the same objects, although the data has renamed the target.
+    pub target_keys: BTreeMap<ShardKey, ShardKey>,
 }
 
 impl<C, T, S> DeclaredState<C, T, S> {
     /// A state without shards.
     pub fn new(common: C) -> Self {
-        Self { common, shards: BTreeMap::new(), faults: BTreeMap::new(), labels: BTreeMap::new() }
+        let (shards, faults) = (BTreeMap::new(), BTreeMap::new());
+        Self { common, shards, faults, labels: BTreeMap::new(), target_keys: BTreeMap::new() }
     }
 
     /// Adds a label to a shard, for flags that select by it.
@@ -164,7 +179,8 @@ impl<C: Serialize, T: Serialize, S: Serialize> DeclaredState<C, T, S> {
         let of = |key: &ShardKey, shard: &Shard<T, S>| {
             let disabled = shard.disabled.as_ref().map(|disabled| &disabled.by);
             let labels = self.labels.keys().filter(|label| self.has_label(label, key));
-            digest(&(&shard.target, &shard.state, disabled, labels.collect::<Vec<_>>()))
+            let labels: Vec<_> = labels.collect();
+            digest(&(&shard.target, &shard.state, disabled, labels, &shard.removal_consent))
         };
         let shards = self.shards.iter().map(|(key, shard)| (key.clone(), of(key, shard))).collect();
         Digests { common, shards }

@@ -12,18 +12,20 @@ use qontract_bundle::Sha256;
 use serde::Serialize;
 
 use crate::contract::{
-    ApplyResult, CurrentState, DeclaredShardView, DeclaredStateOf, DesiredItem, DesiredState, Observed,
-    ReadContext, RehearsalResult, StagedIntegration, WriteContext,
+    ApplyResult, ApprovedObject, CurrentState, DeclaredShardView, DeclaredStateOf, DesiredItem, DesiredState,
+    Observed, ReadContext, RehearsalResult, StagedIntegration, WriteContext,
 };
 use crate::data::Data;
 use crate::fault::Fault;
+use crate::guard::Date;
 use crate::key::{Scope, ShardKey};
 use crate::meta::IntegrationMeta;
 use crate::options::Options;
-use crate::plan::{ObjectKey, Plan};
+use crate::plan::{Change, ObjectKey, Plan};
 use crate::secrets::SecretLookup;
 use crate::source_location::SourceLocation;
-use crate::state::{Comparison, DeclaredState, DisabledReason, compare, digest};
+use crate::state::{Comparison, DeclaredState, DisabledReason, RemovalConsent, compare, digest};
+use crate::trust::TargetAddress;
 
 /// A value that only the integration that created it can interpret.
 pub type OpaqueValue = Box<dyn Any + Send + Sync>;
@@ -35,6 +37,8 @@ pub enum DesiredKind {
     Present,
     /// The object must not exist.
     Delete,
+    /// The integration has observed that the removal of the object is approved.
+    Approved,
     /// The desired state could not be resolved, for this reason.
     Unresolved(Fault),
 }
@@ -78,10 +82,16 @@ pub trait AnyDeclaredState: Send + Sync {
     fn disabled(&self, key: &ShardKey) -> Option<&DisabledReason>;
     /// Whether a shard has a label.
     fn has_label(&self, label: &str, key: &ShardKey) -> bool;
+    /// The key of a shard in terms of its target's address, if the integration declares it.
+    fn target_key(&self, key: &ShardKey) -> Option<&ShardKey>;
+    /// The shard with this target key.
+    fn shard_on_target(&self, target_key: &ShardKey) -> Option<&ShardKey>;
     /// The faults of shards whose declaration is invalid.
     fn faults(&self) -> &BTreeMap<ShardKey, Vec<Fault>>;
     /// Compares this state, of base, with the state that the same integration declares for head.
     fn compare(&self, head: &dyn AnyDeclaredState) -> Comparison;
+    /// The removals that a shard approves as a whole.
+    fn consent(&self, key: &ShardKey) -> RemovalConsent;
     /// The digest of a shard's target address.
     fn target_digest(&self, key: &ShardKey) -> Option<Sha256>;
     /// The state as JSON: common, and per key target and state.
@@ -114,12 +124,24 @@ where
         self.has_label(label, key)
     }
 
+    fn target_key(&self, key: &ShardKey) -> Option<&ShardKey> {
+        self.target_keys.get(key)
+    }
+
+    fn shard_on_target(&self, target_key: &ShardKey) -> Option<&ShardKey> {
+        self.target_keys.iter().find(|(_, target)| *target == target_key).map(|(key, _)| key)
+    }
+
     fn faults(&self) -> &BTreeMap<ShardKey, Vec<Fault>> {
         &self.faults
     }
 
     fn compare(&self, head: &dyn AnyDeclaredState) -> Comparison {
         compare(self, downcast::<Self>(head.as_any()))
+    }
+
+    fn consent(&self, key: &ShardKey) -> RemovalConsent {
+        self.shards.get(key).map(|shard| shard.removal_consent.clone()).unwrap_or_default()
     }
 
     fn target_digest(&self, key: &ShardKey) -> Option<Sha256> {
@@ -182,6 +204,10 @@ pub trait DynIntegration: Send + Sync {
     fn secret_lookups(&self, _: &dyn AnyDeclaredState, _: &ShardKey) -> BTreeSet<SecretLookup> {
         BTreeSet::new()
     }
+    /// See [`StagedIntegration::addresses`]; empty for an unknown shard.
+    fn addresses(&self, declared: &dyn AnyDeclaredState, key: &ShardKey) -> Vec<TargetAddress> {
+        TargetAddress::of_shard(declared, key)
+    }
     /// All strings that follow from the data of a shard alone; see [`StagedIntegration::public_texts`].
     fn public_texts(&self, declared: &dyn AnyDeclaredState, key: &ShardKey) -> Vec<String> {
         declared.texts(key)
@@ -206,6 +232,10 @@ pub trait DynIntegration: Send + Sync {
     ) -> BoxFuture<'a, Result<AnyCurrentState, Fault>>;
     /// See [`StagedIntegration::plan`].
     fn plan(&self, desired: &AnyDesiredState, current: &AnyCurrentState) -> Plan<OpaqueValue>;
+    /// See [`StagedIntegration::approval_text`].
+    fn approval_text(&self, _: &[&Change], _: Date) -> Option<String> {
+        None
+    }
     /// See [`StagedIntegration::rehearse`].
     fn rehearse<'a>(
         &'a self,
@@ -236,6 +266,12 @@ impl<I: StagedIntegration> DynIntegration for StagedAdapter<I> {
         let declared = downcast::<DeclaredStateOf<I>>(declared.as_any());
         let Some(shard) = declared.shards.get(key) else { return BTreeSet::new() };
         self.0.secret_lookups(DeclaredShardView { key, common: &declared.common, shard })
+    }
+
+    fn addresses(&self, declared: &dyn AnyDeclaredState, key: &ShardKey) -> Vec<TargetAddress> {
+        let declared = downcast::<DeclaredStateOf<I>>(declared.as_any());
+        let Some(shard) = declared.shards.get(key) else { return Vec::new() };
+        self.0.addresses(DeclaredShardView { key, common: &declared.common, shard })
     }
 
     fn public_texts(&self, declared: &dyn AnyDeclaredState, key: &ShardKey) -> Vec<String> {
@@ -284,7 +320,11 @@ impl<I: StagedIntegration> DynIntegration for StagedAdapter<I> {
                 Observed::Unknown(fault) => Err(fault.clone()),
             };
             let scopes = current.iter().map(|(scope, observed)| (scope.clone(), count(observed))).collect();
-            Ok(AnyCurrentState { scopes, facts: Vec::new(), inner: Box::new(current) })
+            let approved = self.0.approved_removals(&current).into_iter();
+            let facts = approved
+                .map(|ApprovedObject { object, place }| (object, place, DesiredKind::Approved))
+                .collect();
+            Ok(AnyCurrentState { scopes, facts, inner: Box::new(current) })
         }
         .boxed()
     }
@@ -295,6 +335,10 @@ impl<I: StagedIntegration> DynIntegration for StagedAdapter<I> {
             downcast::<CurrentState<I::Current>>(&*current.inner),
         );
         self.0.plan(desired, current).map(|action| Box::new(action) as OpaqueValue)
+    }
+
+    fn approval_text(&self, held: &[&Change], today: Date) -> Option<String> {
+        self.0.approval_text(held, today)
     }
 
     fn rehearse<'a>(

@@ -97,6 +97,11 @@ impl ProgramFixture {
 
 /// A bundle with these apps.
 fn data(apps: &[&str]) -> Arc<dyn BundleReader> {
+    committed(apps, "")
+}
+
+/// A bundle with these apps, of this commit.
+fn committed(apps: &[&str], commit: &str) -> Arc<dyn BundleReader> {
     let scratch = Scratch::copy_of(&example());
     for folder in ["data", "resources"] {
         fs::remove_dir_all(scratch.path().join(folder)).expect("the example has it");
@@ -106,7 +111,8 @@ fn data(apps: &[&str]) -> Arc<dyn BundleReader> {
         scratch.write(&format!("data/{app}.yml"), format!("$schema: /app-sre/app-1.yml\nname: {app}\n"));
     }
     let repo = Repo::directory(scratch.path(), Layout::default());
-    let built = build(&repo, CommitStamp::default(), &Pool::default()).expect("it can be read").built;
+    let stamp = CommitStamp { commit: commit.to_owned(), ..CommitStamp::default() };
+    let built = build(&repo, stamp, &Pool::default()).expect("it can be read").built;
     let bundle = Arc::new(built.expect("it can be bundled"));
     Arc::new(LoadedBundle::new(Arc::new(Engine::new(bundle).expect("its types are good"))))
 }
@@ -269,11 +275,44 @@ async fn the_requests_match_the_specification() {
     for (phase, expected) in [
         ("describe", r#"{"protocol": 1}"#),
         ("declare", r#"{"protocol": 1, "answers": {"Apps": {"apps_v1": [{"name": "a"}]}}, "options": {}}"#),
-        ("plan", r#"{"protocol": 1, "key": [["app", "a"]], "common": null, "target": null, "state": 1}"#),
+        (
+            "plan",
+            r#"{"protocol": 1, "key": [["app", "a"]], "common": null, "target": null, "state": 1,
+            "commit": null}"#,
+        ),
         ("apply", r#"{"protocol": 1, "run": "r1", "action": 7}"#),
     ] {
         let expected: serde_json::Value = serde_json::from_str(expected).expect("it is JSON");
-        assert_eq!(stage.request(&format!("{phase}.json")), expected, "{phase}");
+        let mut request = stage.request(&format!("{phase}.json"));
+        let now = request.as_object_mut().expect("an object").remove("now");
+        assert_eq!(now.is_some(), ["plan", "apply"].contains(&phase), "{phase}");
+        let is_time =
+            |now: &serde_json::Value| now.as_str().is_some_and(|now| now.starts_with("2026-01-01T00:0"));
+        assert!(now.iter().all(is_time), "{now:?}");
+        assert_eq!(request, expected, "{phase}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_gets_both_commits_and_on_request_the_results_of_the_base() {
+    let described = r#"echo '{"name": "try", "description": "", "base": true, "queries": [{"name": "Apps", "text": "query Apps { apps_v1 { name } }"}]}'"#;
+    for (special, base) in [
+        (
+            format!("case $1 in describe) {described}; exit ;; plan) cat > $OUT/plan.json ;; esac"),
+            r#"{"Apps": {"apps_v1": [{"name": "c"}]}}"#,
+        ),
+        ("case $1 in plan) cat > $OUT/plan.json ;; esac".to_owned(), "null"),
+    ] {
+        let stage = ProgramFixture::new(&special);
+        let head =
+            RunRequest::new("r1", Mode::Real, committed(&["a"], "head"), TODAY, ProtectedKinds::default());
+        // Shard `a` is in base as well, so that only one plan is requested.
+        stage.perform(&RunRequest { base: Some(committed(&["c"], "base")), mode: Mode::Real, ..head }).await;
+        let request = stage.request("plan.json");
+        let commits = (request["commit"].as_str(), request["base_commit"].as_str());
+        assert_eq!(commits, (Some("head"), Some("base")), "{request}");
+        let expected: serde_json::Value = serde_json::from_str(base).expect("it is JSON");
+        assert_eq!(request["base"], expected);
     }
 }
 

@@ -129,7 +129,13 @@ impl StagedIntegration for Vaults {
         plan.add_step(Change::new(ChangeKind::Remove, object("unwanted"), "remove"), ());
         plan.waits.push(Wait { text: format!("waiting {SECRET}"), place: None });
         let change = Change::new(ChangeKind::Add, object("held"), format!("hold {SECRET}"));
-        plan.held.push(HeldPlanChange { change, why: format!("because {SECRET}"), hold: Hold::Unresolved });
+        plan.held.push(HeldPlanChange {
+            change,
+            why: format!("because {SECRET}"),
+            hold: Hold::Unresolved,
+            plan: None,
+            remedy: None,
+        });
         plan.faults.push(Fault::remote(format!("planning {SECRET}")));
         plan
     }

@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use parking_lot::{Mutex, MutexGuard};
 use qontract_bundle::{LoadError, Pool, Sha256};
 use qontract_concurrency::OnceMap;
+use qontract_diagnostics::error_chain;
 use qontract_graphql::{Engine, SchemaError};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
@@ -131,7 +132,7 @@ impl Bundles {
             let result = bundles.load_now(&*origin).await;
             (bundles.observer)(match &result {
                 Ok(event) => event.clone(),
-                Err(error) => BundleEvent::Failed(format!("{}: {}", origin.name(), chain(error))),
+                Err(error) => BundleEvent::Failed(format!("{}: {}", origin.name(), error_chain(error))),
             });
             result
         });
@@ -261,12 +262,14 @@ impl Bundles {
     }
 
     async fn fetch_from(&self, store: &BundleStore, sha: Sha256) -> Result<Option<Arc<Engine>>, String> {
-        let Some(content) = store.fetch(sha).await.map_err(|error| chain(&error))? else { return Ok(None) };
-        let (actual, content) = with_sha(content).await.map_err(|error| chain(&error))?;
+        let Some(content) = store.fetch(sha).await.map_err(|error| error_chain(&error))? else {
+            return Ok(None);
+        };
+        let (actual, content) = with_sha(content).await.map_err(|error| error_chain(&error))?;
         if actual != sha {
             return Err("the content does not match the sha".to_owned());
         }
-        let engine = self.engine(content).await.map_err(|error| chain(&error))?;
+        let engine = self.engine(content).await.map_err(|error| error_chain(&error))?;
         // The file may have been rewritten since.
         if engine.bundle().sha() != sha {
             return Err("the bundle changed while it was being read".to_owned());
@@ -313,15 +316,4 @@ async fn with_sha(mut content: Content) -> Result<(Sha256, Content), LoadFailure
 pub fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// An error with all its causes, on one line.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
 }

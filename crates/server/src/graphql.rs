@@ -1,7 +1,6 @@
 //! Handles GraphQL requests: parameters, persisted queries, response cache, and inline or queued execution.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use hyper::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap};
@@ -9,10 +8,9 @@ use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 use qontract_bundle::json::JavaScriptWriter;
 use qontract_bundle::{Map, Sha256, Value};
-use qontract_concurrency::Permit;
+use qontract_concurrency::{CancelOnDrop, Permit};
 use qontract_graphql::{Answer, Engine, Request};
 
-use crate::cancellation::CancelOnDrop;
 use crate::graphql_request::{self, GraphqlParams, PersistedQueryId, Refusal, ResponseFormat};
 use crate::page;
 use crate::persisted_queries;
@@ -248,12 +246,12 @@ async fn answer_queued(
     let permit = acquire(shared).await?;
     let (engine, cancel, limit) =
         (Arc::clone(engine), CancelOnDrop::default(), shared.settings.query_timeout);
-    let gone = cancel.flag();
+    let cancellation = cancel.cancellation();
     let work = tokio::task::spawn_blocking(move || {
         let _permit = permit;
         let begun = Instant::now();
         let is_late = || begun.elapsed() > limit;
-        let cancelled = || gone.load(Ordering::Relaxed) || is_late();
+        let cancelled = || cancellation.is_cancelled() || is_late();
         let answer = engine.answer(Request { cancelled: Some(&cancelled), ..request(&query) });
         // A cancelled response is incomplete.
         if answer.has_errors && is_late() { None } else { Some(answer) }

@@ -8,7 +8,6 @@ mod admission;
 mod body;
 mod bundle_source;
 mod bundles;
-mod cancellation;
 mod compression;
 mod connection;
 mod diff;
@@ -30,7 +29,7 @@ mod token;
 
 pub use admission::HostPolicy;
 pub use bundle_source::{BlobSource, BundleSource, BundleStore, Content, FileSource, SourceError};
-pub use bundles::{BundleEvent, BundleObserver, Bundles, LoadFailure, chain};
+pub use bundles::{BundleEvent, BundleObserver, Bundles, LoadFailure};
 pub use listener::{Page, Pages, serve_pages};
 pub use registry::BundleRegistry;
 pub use server::Server;

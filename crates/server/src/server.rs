@@ -11,12 +11,13 @@ use hyper::{Method, Request, Response, StatusCode};
 use qontract_bundle::Bundle;
 use qontract_bundle::json::JavaScriptWriter;
 use qontract_concurrency::Limiter;
+use qontract_diagnostics::error_chain;
 use qontract_graphql::Engine;
 use qontract_telemetry::server_metrics::{RequestLabels as Label, ResourceCounts, ServerMetrics};
 use tokio::net::TcpListener;
 
 use crate::admission::refusal;
-use crate::bundles::{Bundles, Unavailable, chain, now};
+use crate::bundles::{Bundles, Unavailable, now};
 use crate::connection::{Admission, Connection, Connections};
 use crate::graphql::header;
 use crate::http::{ClientLimits, Responder, accept};
@@ -306,7 +307,7 @@ async fn reload(shared: &ServerState) -> Reply {
     match shared.bundles.reload().await {
         Ok(_) => Reply::empty(StatusCode::OK),
         Err(error) => {
-            let text = format!("error parsing bundle, not replacing: {}", escape(&chain(&error)));
+            let text = format!("error parsing bundle, not replacing: {}", escape(&error_chain(&error)));
             Reply::text(StatusCode::SERVICE_UNAVAILABLE, text)
         }
     }

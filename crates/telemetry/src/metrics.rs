@@ -1,4 +1,5 @@
-//! Loop metrics: all metrics of runs and loops. They are the metrics of qontract-reconcile, with their names and labels, and additional ones.
+//! Loop metrics: all metrics of runs and loops. They are the metrics of qontract-reconcile, with their names
+//! and labels, and additional ones.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Input values of a rendering: variables, and results of look-ups.
+//! Input values of a rendering: variables, and results of lookups.
 
 use std::fmt;
 

@@ -15,8 +15,8 @@ pub enum Kind {
     Refused,
     /// A limit was exceeded.
     Limit,
-    /// An external look-up failed.
-    LookUp,
+    /// An external lookup failed.
+    Lookup,
 }
 
 /// The reason a template was not rendered. **Invariant:** after a secret was looked up, neither the message

@@ -87,7 +87,7 @@ pub(crate) fn call(run: &mut Interpreter<'_>, name: &str, args: Args) -> EvalRes
     }
 }
 
-/// The look-up that a function call requests.
+/// The lookup that a function call requests.
 fn lookup_of(run: &mut Interpreter<'_>, name: &str, args: Args) -> EvalResult<TemplateLookup> {
     Ok(match name {
         "vault" => {
@@ -158,8 +158,8 @@ fn query(run: &mut Interpreter<'_>, mut args: Args) -> EvalResult<TemplateLookup
 fn text_argument(value: Option<Value>) -> EvalResult<String> {
     match value {
         Some(Value::Text(text)) => Ok(text.to_string()),
-        Some(other) => failed(format!("an argument of a look-up must be a string, not a {}", other.kind())),
-        None => failed("an argument of a look-up is missing"),
+        Some(other) => failed(format!("an argument of a lookup must be a string, not a {}", other.kind())),
+        None => failed("an argument of a lookup is missing"),
     }
 }
 

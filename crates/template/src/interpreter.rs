@@ -1,4 +1,4 @@
-//! The interpreter: the state of one rendering, with its remaining steps, look-ups and names.
+//! The interpreter: the state of one rendering, with its remaining steps, lookups and names.
 
 mod access;
 mod arithmetic;
@@ -28,7 +28,7 @@ use crate::source::{Dialect, Whitespace};
 use crate::syntax::Name;
 use crate::value::{Dict, Value, conversion};
 
-/// The placeholder for a look-up that was not made yet. It may be printed, since the output is then
+/// The placeholder for a lookup that was not made yet. It may be printed, since the output is then
 /// discarded.
 pub(crate) const PENDING_LOOKUP: &str = "\0pending";
 
@@ -114,7 +114,7 @@ impl<'a> Interpreter<'a> {
         rendered.map_err(|error| nested_error(error, line, "an argument that is itself a template"))
     }
 
-    /// Renders text leniently with its own variables and without look-ups, as `eval` does.
+    /// Renders text leniently with its own variables and without lookups, as `eval` does.
     pub fn render_lenient(&mut self, text: &str, variables: Dict) -> EvalResult<String> {
         let line = self.line;
         let outer = std::mem::replace(&mut self.strictness, Strictness::Lenient);
@@ -165,7 +165,7 @@ impl<'a> Interpreter<'a> {
         done
     }
 
-    /// Makes a look-up, or records it as needed.
+    /// Makes a lookup, or records it as needed.
     pub fn look_up(&mut self, address: TemplateLookup) -> EvalResult<Value> {
         self.step(1)?;
         let answer = self.lookups.answer(&address);
@@ -186,7 +186,7 @@ impl<'a> Interpreter<'a> {
                 Ok(Value::Undefined(PENDING_LOOKUP.into()))
             }
             LookupState::Failed(why) => {
-                Err(EvalError::new(Kind::LookUp, format!("`{address}` could not be looked up: {why}")))
+                Err(EvalError::new(Kind::Lookup, format!("`{address}` could not be looked up: {why}")))
             }
         }
     }
@@ -195,12 +195,12 @@ impl<'a> Interpreter<'a> {
     #[expect(clippy::unused_self, reason = "a method, like everything else that may fail")]
     pub fn undefined<T>(&self, what: &str) -> EvalResult<T> {
         if what == PENDING_LOOKUP {
-            return Err(EvalError::new(Kind::LookUp, "a look-up was not made yet"));
+            return Err(EvalError::new(Kind::Lookup, "a lookup was not made yet"));
         }
         Err(EvalError::new(Kind::Undefined, what))
     }
 
-    /// Fails if the value is a pending look-up: evaluation must not depend on it.
+    /// Fails if the value is a pending lookup: evaluation must not depend on it.
     pub fn ensure_resolved(&self, value: &Value) -> EvalResult<()> {
         match value {
             Value::Undefined(what) if &**what == PENDING_LOOKUP => self.undefined(what),

@@ -1,9 +1,9 @@
 //! Renders the templates of a data repo exactly as Jinja2 does, or refuses them. Pure: values in, values out.
 //!
 //! [`render`] takes a [`RenderRequest`] (a [`Source`] and its variables) and a [`LookupSource`], which
-//! provides external data. This crate fetches nothing: look-ups without a result are returned as
+//! provides external data. This crate fetches nothing: lookups without a result are returned as
 //! [`RenderOutcome::Needs`]; the caller makes them and renders again. In declared state
-//! ([`DeclaredLookups`]), a look-up is replaced by its description. The README lists every function, filter
+//! ([`DeclaredLookups`]), a lookup is replaced by its description. The README lists every function, filter
 //! and tag.
 
 mod call_analysis;

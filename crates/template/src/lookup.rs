@@ -1,11 +1,11 @@
-//! External look-ups of a template. This crate only describes them; the caller makes them.
+//! External lookups of a template. This crate only describes them; the caller makes them.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::data::Data;
 
-/// An external look-up that a template function names.
+/// An external lookup that a template function names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TemplateLookup {
     /// `vault(path, key, version, allow_not_found)`: a field of a secret.
@@ -73,7 +73,7 @@ impl TemplateLookup {
         matches!(self, TemplateLookup::Secret { .. })
     }
 
-    /// Whether the look-up sends a request to an external system other than the secret store.
+    /// Whether the lookup sends a request to an external system other than the secret store.
     pub fn is_external(&self) -> bool {
         match self {
             TemplateLookup::Url { .. }
@@ -118,37 +118,37 @@ impl fmt::Display for TemplateLookup {
     }
 }
 
-/// The result of a look-up.
+/// The result of a lookup.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LookupState {
-    /// The look-up succeeded with this value.
+    /// The lookup succeeded with this value.
     Ready(Data),
-    /// The look-up was not made yet: rendering stops, and reports it as needed.
+    /// The lookup was not made yet: rendering stops, and reports it as needed.
     Pending,
-    /// The look-up failed.
+    /// The lookup failed.
     Failed(String),
 }
 
-/// Provides the results of look-ups.
+/// Provides the results of lookups.
 pub trait LookupSource {
-    /// The result of the look-up `address`.
+    /// The result of the lookup `address`.
     fn answer(&self, address: &TemplateLookup) -> LookupState;
 
-    /// Whether look-ups of secrets return their values. If they do not, rendered text is not sensitive, and
+    /// Whether lookups of secrets return their values. If they do not, rendered text is not sensitive, and
     /// faults are reported in full.
     fn reveals_secrets(&self) -> bool {
         true
     }
 }
 
-/// The results of look-ups that were made before.
+/// The results of lookups that were made before.
 impl LookupSource for BTreeMap<TemplateLookup, LookupState> {
     fn answer(&self, address: &TemplateLookup) -> LookupState {
         self.get(address).cloned().unwrap_or(LookupState::Pending)
     }
 }
 
-/// Look-ups in declared state: each is replaced by its description, and nothing external is read. Queries
+/// Lookups in declared state: each is replaced by its description, and nothing external is read. Queries
 /// read only the data, so the inner source resolves them.
 #[derive(Debug)]
 pub struct DeclaredLookups<Q>(pub Q);

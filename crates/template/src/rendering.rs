@@ -43,7 +43,7 @@ impl<'a> RenderRequest<'a> {
 pub enum RenderOutcome {
     /// The template was rendered.
     Rendered(RenderedTemplate),
-    /// The template cannot be rendered before these look-ups are made; more may be needed after that.
+    /// The template cannot be rendered before these lookups are made; more may be needed after that.
     Needs(BTreeSet<TemplateLookup>),
 }
 
@@ -53,7 +53,7 @@ pub struct RenderedTemplate {
     text: String,
     /// Whether a secret was looked up: then the whole text is secret.
     pub is_sensitive: bool,
-    /// All look-ups that were made.
+    /// All lookups that were made.
     pub lookups: BTreeSet<TemplateLookup>,
 }
 

@@ -40,7 +40,7 @@ pub fn check_syntax(source: &Source<'_>) -> Result<(), SyntaxError> {
             let (line, column) = place(&error, at);
             Err(SyntaxError { line, column, message: error.message })
         }
-        Kind::Failed | Kind::Raised | Kind::Refused | Kind::Limit | Kind::LookUp => Ok(()),
+        Kind::Failed | Kind::Raised | Kind::Refused | Kind::Limit | Kind::Lookup => Ok(()),
     };
     let tokens = match lexer::tokenize_with_offset(source.text, source.dialect, source.whitespace) {
         Ok(tokens) => tokens,

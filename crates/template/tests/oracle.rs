@@ -48,6 +48,7 @@ fn compare(cases: &[Case], may_refuse: impl Fn(usize) -> bool) -> (usize, usize)
 }
 
 #[test]
+#[ignore = "needs QONTRACT_PYTHON; run by `cargo xtask test`"]
 fn every_template_of_the_corpus_is_rendered_as_jinja2_renders_it() {
     let corpus = corpus::read();
     assert!(corpus.len() >= 300, "only {} templates", corpus.len());
@@ -87,6 +88,7 @@ fn every_function_filter_and_test_is_in_the_corpus() {
 }
 
 #[test]
+#[ignore = "needs QONTRACT_PYTHON; run by `cargo xtask test`"]
 fn whitespace_is_trimmed_as_jinja2_trims_it() {
     let mut cases = Vec::new();
     for entry in corpus::read() {
@@ -106,6 +108,7 @@ fn whitespace_is_trimmed_as_jinja2_trims_it() {
 }
 
 #[test]
+#[ignore = "needs QONTRACT_PYTHON; run by `cargo xtask test`"]
 fn no_generated_template_is_rendered_differently() {
     let generated = grammar::generate(cases(3_000));
     let (rendered, refused) = compare(&generated, |_| true);
@@ -115,6 +118,7 @@ fn no_generated_template_is_rendered_differently() {
 }
 
 #[test]
+#[ignore = "needs QONTRACT_PYTHON; run by `cargo xtask test`"]
 fn no_mutated_template_is_rendered_differently() {
     compare(&grammar::mutate(cases(3_000)), |_| true);
 }

@@ -1,4 +1,4 @@
-//! The behaviour that callers rely on: look-ups in rounds, look-ups in declared state, secrets that are not
+//! The behaviour that callers rely on: lookups in rounds, lookups in declared state, secrets that are not
 //! printed, faults with their line, limits.
 
 use std::collections::BTreeMap;
@@ -34,19 +34,19 @@ fn look_ups_are_requested_in_rounds() {
         "{{ vault('a', 'k') }}{% set b = vault('b', 'k') %}{{ b ~ 1 }}{{ vault(vault('c', 'k'), 'k') }}";
     let request = RenderRequest::new(Source::new("t", text), &[]);
     let mut known: BTreeMap<TemplateLookup, LookupState> = BTreeMap::new();
-    let Ok(RenderOutcome::Needs(needs)) = render(&request, &known) else { panic!("a look-up is needed") };
+    let Ok(RenderOutcome::Needs(needs)) = render(&request, &known) else { panic!("a lookup is needed") };
     assert_eq!(
         needs.iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["vault(a#k)", "vault(b#k)", "vault(c#k)"]
     );
     known.extend(needs.into_iter().map(|address| (address, LookupState::Ready(Data::text("d")))));
     let Ok(RenderOutcome::Needs(needs)) = render(&request, &known) else {
-        panic!("another look-up is needed")
+        panic!("another lookup is needed")
     };
     assert_eq!(needs.into_iter().collect::<Vec<_>>(), [secret("d")]);
     known.insert(secret("d"), LookupState::Ready(Data::text("e")));
     let Ok(RenderOutcome::Rendered(rendered)) = render(&request, &known) else {
-        panic!("all look-ups have results")
+        panic!("all lookups have results")
     };
     assert_eq!(rendered.expose(), "dd1e");
     assert_eq!(rendered.lookups.len(), 4);
@@ -58,7 +58,7 @@ fn look_ups_that_depend_on_a_pending_one_are_not_requested() {
     let Ok(RenderOutcome::Needs(needs)) =
         render(&RenderRequest::new(Source::new("t", text), &[]), &BTreeMap::new())
     else {
-        panic!("a look-up is needed")
+        panic!("a lookup is needed")
     };
     assert_eq!(needs.into_iter().collect::<Vec<_>>(), [secret("a")]);
 }
@@ -81,7 +81,7 @@ fn text_from_a_secret_is_neither_printed_nor_in_a_fault() {
     let render = |text: &str| render(&RenderRequest::new(Source::new("t", text), &[]), &known);
     let outcome = render("{{ vault('a', 'k') }}").unwrap();
     assert!(!format!("{outcome:?}{known:?}").contains("hunter2"), "{outcome:?}");
-    let RenderOutcome::Rendered(rendered) = outcome else { panic!("all look-ups have results") };
+    let RenderOutcome::Rendered(rendered) = outcome else { panic!("all lookups have results") };
     assert!(rendered.is_sensitive);
     for text in [
         "{{ {}[vault('a', 'k')] }}",

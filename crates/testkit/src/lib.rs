@@ -14,6 +14,7 @@ mod seeded_rng;
 pub mod vault;
 mod wait;
 
+use std::io::Write as _;
 use std::path::PathBuf;
 
 pub use case::Case;
@@ -48,7 +49,8 @@ pub fn example() -> PathBuf {
 
 /// The public schemas (`schemas/` and `graphql-schemas/`), if they are next to the checkout.
 ///
-/// They are not part of the project, so a test that needs them calls [`not_tested`] if they are missing.
+/// They are not part of the project, so a test that needs them is ignored by plain `cargo test`, and calls
+/// [`not_tested`] if they are missing.
 pub fn public_schemas() -> Option<PathBuf> {
     let folder = std::env::var_os("QONTRACT_PUBLIC_SCHEMAS").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/reference/schemas")),
@@ -57,10 +59,23 @@ pub fn public_schemas() -> Option<PathBuf> {
     folder.join("graphql-schemas/schema.yml").is_file().then_some(folder)
 }
 
-/// Prints that a test was skipped, and why.
+/// The environment variable with the file to which [`not_tested`] appends; `cargo xtask test` sets it.
+pub const NOT_TESTED_VARIABLE: &str = "QONTRACT_NOT_TESTED";
+
+/// Reports that a test was skipped, and why: on stderr, and to `cargo xtask test`, which prints it in its
+/// summary. Test runners hide the stderr of a test that passes.
+///
+/// # Panics
+///
+/// If the file of `cargo xtask test` cannot be written.
 #[expect(clippy::print_stderr, reason = "it must be visible in the test output")]
 pub fn not_tested(why: &str) {
     eprintln!("NOT TESTED: {why}");
+    if let Some(path) = std::env::var_os(NOT_TESTED_VARIABLE) {
+        let file = std::fs::File::options().create(true).append(true).open(path);
+        file.and_then(|mut file| file.write_all(format!("{why}\n").as_bytes()))
+            .expect("the report is written");
+    }
 }
 
 /// Compares `actual` with the content of `file`; with `UPDATE=1` the file is rewritten instead.

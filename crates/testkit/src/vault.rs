@@ -74,50 +74,50 @@ impl TestVault {
 
     /// Adds a role that can log in.
     pub fn add(&self, role: LoginRole) {
-        self.world().tokens.add(role);
+        self.state().tokens.add(role);
     }
 
     /// Writes the next version of a secret below `secret/`; returns its number.
     pub fn put(&self, path: &str, fields: &Value) -> u64 {
         let fields: Map<String, Value> = fields.as_object().expect("an object").clone();
-        let mut world = self.world();
-        let now = world.now();
-        world.secrets.put(path, fields, None, &now).expect("there is no precondition")
+        let mut state = self.state();
+        let now = state.now();
+        state.secrets.put(path, fields, None, &now).expect("there is no precondition")
     }
 
     /// Deletes the latest version of a secret below `secret/`.
     pub fn delete(&self, path: &str) {
-        let mut world = self.world();
-        let now = world.now();
-        world.secrets.change(path, None, VersionChange::Delete, &now);
+        let mut state = self.state();
+        let now = state.now();
+        state.secrets.change(path, None, VersionChange::Delete, &now);
     }
 
     /// Logs in with `shown` as the request body; returns the token.
     pub fn token(&self, mount: &str, shown: &Value) -> String {
-        let mut world = self.world();
-        let now = world.clock;
-        let token = world.tokens.log_in(mount, shown, now).expect("a role that can log in");
+        let mut state = self.state();
+        let now = state.clock;
+        let token = state.tokens.log_in(mount, shown, now).expect("a role that can log in");
         token.auth_json(now)["client_token"].as_str().expect("a string").to_owned()
     }
 
     /// Advances the clock of the emulator.
     pub fn advance(&self, time: Duration) {
-        self.world().clock += time;
+        self.state().clock += time;
     }
 
     /// Revokes all tokens except the root token.
     pub fn revoke_all(&self) {
-        self.world().tokens.revoke_all();
+        self.state().tokens.revoke_all();
     }
 
     /// Denies all paths with this prefix, such as `secret/data/hidden`, to all tokens except the root token.
     pub fn deny(&self, prefix: &str) {
-        self.world().denied.push(prefix.to_owned());
+        self.state().denied.push(prefix.to_owned());
     }
 
     /// Sets or clears the fault of all further responses.
     pub fn fail(&self, fault: Option<VaultFault>) {
-        self.world().fault = fault;
+        self.state().fault = fault;
     }
 
     /// Holds all responses back until the value is dropped.
@@ -127,10 +127,10 @@ impl TestVault {
 
     /// Number of requests with this prefix, such as `GET /v1/secret/`.
     pub fn requests(&self, prefix: &str) -> usize {
-        self.world().requests.iter().filter(|request| request.starts_with(prefix)).count()
+        self.state().requests.iter().filter(|request| request.starts_with(prefix)).count()
     }
 
-    fn world(&self) -> MutexGuard<'_, EmulatorState> {
+    fn state(&self) -> MutexGuard<'_, EmulatorState> {
         self.state.inner.lock()
     }
 }

@@ -39,6 +39,7 @@ fn processes(api: &Api) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn a_namespace_is_created_and_removed() {
     let api = shared();
     let name = namespace(api);
@@ -50,12 +51,14 @@ fn a_namespace_is_created_and_removed() {
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn the_plain_user_may_do_nothing() {
     let complaint = shared().kubectl_as(User::Plain, &["get", "namespaces"], "").error_text();
     assert!(complaint.contains("(Forbidden)") && complaint.contains(r#"User "plain""#), "{complaint}");
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn custom_resources_are_validated_by_their_definition() {
     let api = shared();
     let name = namespace(api);
@@ -78,6 +81,7 @@ fn custom_resources_are_validated_by_their_definition() {
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn a_deployment_creates_a_replica_set_and_pods() {
     let api = shared();
     let name = namespace(api);
@@ -93,6 +97,7 @@ fn a_deployment_creates_a_replica_set_and_pods() {
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn objects_outlive_a_restart_and_nothing_outlives_the_cluster() {
     let mut cluster = TestCluster::start();
     let api = cluster.api.clone();
@@ -115,6 +120,7 @@ fn objects_outlive_a_restart_and_nothing_outlives_the_cluster() {
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn nothing_outlives_a_process_that_is_killed() {
     let mut holder = Command::new(env!("CARGO_BIN_EXE_testcluster"))
         .stdin(Stdio::piped())

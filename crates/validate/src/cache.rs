@@ -62,10 +62,17 @@ pub(crate) type UniqueHashes = Box<[u64]>;
 pub(crate) struct ValidDigests {
     /// Documents and resources that conform to their schemas.
     pub conforming: Vec<Sha256>,
-    /// Datafiles whose links are valid; `None` if that came from the cache.
-    pub linked: Vec<(Sha256, Option<LinkedFile>)>,
+    /// Datafiles whose links are valid.
+    pub linked: Vec<ValidFile>,
     /// Newly found paths of files whose content links depend on.
     pub content_targets: Vec<Box<str>>,
+}
+
+/// A datafile whose links are valid.
+pub(crate) struct ValidFile {
+    pub digest: Sha256,
+    /// The check result; `None` if it came from the cache.
+    pub linked: Option<LinkedFile>,
 }
 
 /// The check result of a datafile whose links are valid.
@@ -201,12 +208,12 @@ impl ValidationCache {
         }
         let LinkCache { stable, content_dependent, content_targets: targets, .. } = &mut self.links;
         targets.extend(valid.content_targets);
-        let is_cached = valid.linked.iter().all(|(_, linked)| linked.is_none());
+        let is_cached = valid.linked.iter().all(|file| file.linked.is_none());
         if is_cached && valid.linked.len() == stable.len() + content_dependent.len() {
             return;
         }
         let (mut old_stable, mut old_dependent) = (std::mem::take(stable), std::mem::take(content_dependent));
-        for (digest, linked) in valid.linked {
+        for ValidFile { digest, linked } in valid.linked {
             let (unique, lasts) = match linked {
                 Some(LinkedFile { unique, is_stable: lasts }) => (Some(unique), lasts),
                 None => match old_stable.remove(&digest) {
@@ -286,9 +293,9 @@ mod tests {
             ValidationCache { dependencies: Some(digest("schemas")), links, ..ValidationCache::default() };
         let linked = |unique: &[u64], lasts| LinkedFile { unique: unique.into(), is_stable: lasts };
         let linked = vec![
-            (digest("a"), Some(linked(&[1, u64::MAX], true))),
-            (digest("c"), Some(linked(&[], true))),
-            (digest("d"), Some(linked(&[7], false))),
+            ValidFile { digest: digest("a"), linked: Some(linked(&[1, u64::MAX], true)) },
+            ValidFile { digest: digest("c"), linked: Some(linked(&[], true)) },
+            ValidFile { digest: digest("d"), linked: Some(linked(&[7], false)) },
         ];
         cache.replace(ValidDigests {
             conforming: vec![digest("a"), digest("b")],

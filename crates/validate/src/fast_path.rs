@@ -13,21 +13,32 @@ use qontract_bundle::{Datafile, Sha256, Value};
 use rayon::prelude::*;
 
 use crate::Context;
-use crate::cache::{LinkedFile, UniqueHashes};
+use crate::cache::{LinkedFile, UniqueHashes, ValidFile};
 use crate::links::{self, Leaf, LeafFact, LeafReader};
 use crate::rules::references;
 
 /// The seed of the hashes. It is the same in all processes, since hashes are cached on disk.
 const HASH_SEED: u64 = 0x6c69_6e6b_735f_6f6b;
 
-/// Datafiles whose links are valid (`None` if that came from the cache), and newly found paths of files whose
-/// content links depend on.
-type ValidLinks = (Vec<(Sha256, Option<LinkedFile>)>, Vec<Box<str>>);
+/// The results to cache if all links are valid.
+#[derive(Default)]
+pub struct ValidLinks {
+    /// The datafiles.
+    pub files: Vec<ValidFile>,
+    /// Newly found paths of files whose content links depend on.
+    pub content_targets: Vec<Box<str>>,
+}
 
-/// A datafile whose links are valid, by the cache or by a check.
+/// A datafile whose links are valid according to the cache or to a check.
 enum LinkState<'k> {
     Cached(&'k UniqueHashes),
-    Checked(LinkedFile, Vec<Box<str>>),
+    Checked(CheckedFile),
+}
+
+/// The check result of a datafile, and the paths of files whose content its links depend on.
+struct CheckedFile {
+    linked: LinkedFile,
+    content_targets: Vec<Box<str>>,
 }
 
 /// The results to cache, if the links of all datafiles are valid; `None` otherwise.
@@ -36,29 +47,35 @@ pub fn valid_links(cx: &Context<'_>) -> Option<ValidLinks> {
         let digest = file.document.digest;
         match cx.cache.unique_hashes(digest) {
             Some(unique) => Some((digest, LinkState::Cached(unique))),
-            None => check_file(cx, file).map(|(linked, wanted)| (digest, LinkState::Checked(linked, wanted))),
+            None => check_file(cx, file).map(|checked| (digest, LinkState::Checked(checked))),
         }
     });
     let files: Vec<(Sha256, LinkState<'_>)> = files.collect::<Option<_>>()?;
     let unique = files.iter().flat_map(|(_, file)| match file {
         LinkState::Cached(unique) => unique.iter().copied(),
-        LinkState::Checked(linked, _) => linked.unique.iter().copied(),
+        LinkState::Checked(checked) => checked.linked.unique.iter().copied(),
     });
     let mut unique: Vec<u64> = unique.collect();
     unique.par_sort_unstable();
-    let (files, wanted): (Vec<_>, Vec<_>) = files
-        .into_iter()
-        .map(|(digest, file)| match file {
-            LinkState::Cached(_) => ((digest, None), Vec::new()),
-            LinkState::Checked(linked, wanted) => ((digest, Some(linked)), wanted),
-        })
-        .unzip();
-    are_distinct(&unique).then(|| (files, wanted.into_iter().flatten().collect()))
+    if !are_distinct(&unique) {
+        return None;
+    }
+    let mut valid = ValidLinks::default();
+    for (digest, file) in files {
+        let linked = match file {
+            LinkState::Cached(_) => None,
+            LinkState::Checked(checked) => {
+                valid.content_targets.extend(checked.content_targets);
+                Some(checked.linked)
+            }
+        };
+        valid.files.push(ValidFile { digest, linked });
+    }
+    Some(valid)
 }
 
-/// Checks the links of one datafile. Returns the result to cache and the paths of files whose content the
-/// links depend on; `None` if a link is broken.
-fn check_file<'b>(cx: &Context<'b>, file: &'b Datafile) -> Option<(LinkedFile, Vec<Box<str>>)> {
+/// Checks the links of one datafile. `None` if a link is broken.
+fn check_file<'b>(cx: &Context<'b>, file: &'b Datafile) -> Option<CheckedFile> {
     let reader = LeafReader { bundle: cx.bundle, types: cx.types };
     let hasher = FixedState::with_seed(HASH_SEED);
     let mut checker = LinkChecker {
@@ -73,7 +90,8 @@ fn check_file<'b>(cx: &Context<'b>, file: &'b Datafile) -> Option<(LinkedFile, V
     links::walk(file, cx.schema_index, cx.types, &mut checker);
     checker.items.sort_unstable();
     let linked = LinkedFile { unique: checker.unique.into(), is_stable: checker.content_targets.is_empty() };
-    (!checker.is_broken && are_distinct(&checker.items)).then_some((linked, checker.content_targets))
+    let content_targets = checker.content_targets;
+    (!checker.is_broken && are_distinct(&checker.items)).then_some(CheckedFile { linked, content_targets })
 }
 
 fn are_distinct(sorted: &[u64]) -> bool {

@@ -34,6 +34,7 @@ use qontract_diagnostics::Diagnostic;
 use rayon::prelude::*;
 
 use cache::ValidDigests;
+use fast_path::{ValidLinks, valid_links};
 use links::Link;
 use schema::{Formats, SchemaChecker};
 
@@ -124,7 +125,7 @@ fn check(bundle: &Bundle, options: &Options, cache: &ValidationCache) -> (Vec<Di
     let (found, mut fit) = rules::files::check(&cx);
     findings.extend(found);
     // Links are collected for findings only if the fast path finds something wrong.
-    let linked = fast_path::valid_links(&cx);
+    let linked = valid_links(&cx);
     let links = if linked.is_some() { Vec::new() } else { cx.links() };
     let broken = rules::references::check(&cx, &links);
     // A broken reference is reported once, by its target: schema failures at the same location are dropped.
@@ -144,6 +145,6 @@ fn check(bundle: &Bundle, options: &Options, cache: &ValidationCache) -> (Vec<Di
     findings.extend(rules::schema_match::check(&cx));
     findings.extend(rules::synthetic::check(&cx));
     findings.extend(rules::paths::check(&cx));
-    let (linked, wanted) = linked.unwrap_or_default();
-    (findings, ValidDigests { conforming: fit, linked, content_targets: wanted })
+    let ValidLinks { files: linked, content_targets } = linked.unwrap_or_default();
+    (findings, ValidDigests { conforming: fit, linked, content_targets })
 }

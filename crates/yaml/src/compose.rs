@@ -10,7 +10,7 @@ use crate::limits::Limits;
 use crate::merge::{self, Key, RawEntry};
 use crate::scalar::{self, Scalar};
 use crate::tree::{ArenaRange, Document, NodeId, Slot};
-use crate::yaml11::{self, CompatChecker};
+use crate::yaml11_compat::{self, CompatChecker};
 use crate::{ParsedYaml, Syntax};
 
 /// Builds the tree of the one document in `events`.
@@ -226,10 +226,11 @@ impl<'t> Composer<'t> {
         properties: &NodeProperties,
         span: Span,
     ) -> Result<(), FatalFinding> {
-        let text = if style == Style::Block { yaml11::block_text(text, span, self.source)? } else { text };
+        let text =
+            if style == Style::Block { yaml11_compat::block_text(text, span, self.source)? } else { text };
         let span = match &mut self.checker {
             Some(watch) => watch.scalar(span, style)?,
-            None => yaml11::compatible_span(span, style, self.source),
+            None => yaml11_compat::compatible_span(span, style, self.source),
         };
         self.refuse_tag(properties, span);
         let scalar = match (style, self.syntax) {

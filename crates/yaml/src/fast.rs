@@ -7,7 +7,7 @@
 //! **Invariant:** if it accepts a text, its events and their spans are those of granit, and granit finds no
 //! error.
 //!
-//! **Invariant:** if it accepts a text, the compatibility checker ([`crate::yaml11`]) refuses nothing in it.
+//! **Invariant:** if it accepts a text, the compatibility checker ([`crate::yaml11_compat`]) refuses nothing in it.
 
 mod anchors;
 mod block_collection;

@@ -30,7 +30,7 @@ pub mod lint;
 mod merge;
 pub mod scalar;
 pub mod tree;
-mod yaml11;
+mod yaml11_compat;
 
 pub use limits::Limits;
 pub use tree::{Document, Entry, List, Map, Node, NodeId, Value};

@@ -30,11 +30,11 @@ fn bindings(
     let mut all = ObjectSet::of(Kind::in_group("ClusterRoleBinding", "rbac.authorization.k8s.io"));
     let services: Vec<&str> = cluster.cluster_login.auth.iter().map(|auth| auth.service.as_str()).collect();
     for (index, role) in roles.iter().enumerate() {
-        for (nth, access) in role.access.iter().flatten().enumerate() {
+        for (nth, access) in role.cluster_access.iter().flatten().enumerate() {
             let is_here = access.cluster.as_ref().is_some_and(|it| it.name == cluster.cluster_access.name);
             let Some(role_name) = access.cluster_role.as_ref().filter(|_| is_here) else { continue };
             let granted = Grant { binding: "ClusterRoleBinding", role_kind: "ClusterRole", role: role_name };
-            let place = places.of(&format!("/roles_v1/{index}/access/{nth}"));
+            let place = places.of(&format!("/roles_v1/{index}/clusterAccess/{nth}"));
             role.role_members.bind(&mut all, granted, &services, place.as_ref())?;
         }
     }

@@ -38,12 +38,13 @@ pub struct Cluster {
 
 /// The type `Role_v1`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Role {
     /// The fragment `RoleMembers`.
     #[serde(flatten)]
     pub role_members: RoleMembers,
     /// `access`
-    pub access: Option<Vec<Access>>,
+    pub cluster_access: Option<Vec<Access>>,
 }
 
 /// The type `Access_v1`.

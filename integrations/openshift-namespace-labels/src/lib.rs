@@ -74,8 +74,12 @@ impl StagedIntegration for OpenshiftNamespaceLabels {
         Ok(observe::observe(&*self.kubernetes, read, &view).await)
     }
 
-    fn plan(&self, wanted: &[DesiredItem<DesiredLabels>], world: &CurrentState<Object>) -> Plan<LabelAction> {
-        plan::plan(wanted, world)
+    fn plan(
+        &self,
+        wanted: &[DesiredItem<DesiredLabels>],
+        current: &CurrentState<Object>,
+    ) -> Plan<LabelAction> {
+        plan::plan(wanted, current)
     }
 
     async fn rehearse(&self, read: &ReadContext, step: &LabelAction) -> Result<RehearsalResult, Fault> {

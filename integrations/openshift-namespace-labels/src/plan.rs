@@ -34,12 +34,12 @@ pub enum LabelAction {
 }
 
 /// Plans the changes.
-pub fn plan(wanted: &[DesiredItem<DesiredLabels>], world: &CurrentState<Object>) -> Plan<LabelAction> {
+pub fn plan(wanted: &[DesiredItem<DesiredLabels>], current: &CurrentState<Object>) -> Plan<LabelAction> {
     let mut plan = Plan::default();
     for want in wanted {
         // A scope that could not be read is not planned for; the runner reports why.
         let (DesiredState::Present(item), Some(Observed::Known(all))) =
-            (&want.state, world.get(&want.object.scope))
+            (&want.state, current.get(&want.object.scope))
         else {
             continue;
         };

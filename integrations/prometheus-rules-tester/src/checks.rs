@@ -14,8 +14,25 @@ const DEFAULT_CONCURRENCY: usize = 4;
 /// Maximum size of an object that prometheus-operator passes to Prometheus.
 const MAX_OBJECT_BYTES: usize = 512 << 10;
 
-/// A request to promtool: rules, and optionally a test of them, each as a string.
-type PromtoolRequest = (String, Option<String>);
+/// A request to promtool.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct PromtoolRequest {
+    /// The rules, as JSON.
+    rules: String,
+    /// A test of the rules, as JSON. Without it, the rules are checked.
+    test: Option<String>,
+}
+
+impl PromtoolRequest {
+    fn check(rules: &Value) -> Self {
+        Self { rules: rules.to_string(), test: None }
+    }
+
+    fn test(rules: &Value, test: &Map<String, Value>) -> Self {
+        Self { rules: rules.to_string(), test: Some(Value::Object(test.clone()).to_string()) }
+    }
+}
+
 type PromtoolResults = BTreeMap<PromtoolRequest, Result<RuleVerdict, PromtoolError>>;
 
 /// Converts a promtool error into a fault that names who has to act.
@@ -32,12 +49,11 @@ pub fn promtool_fault(error: &PromtoolError) -> Fault {
 
 /// All faults, in data order; a fault at several source locations is reported once, with all of them.
 pub async fn faults(promtool: &Promtool, cx: &FunctionContext<'_>, found: &RuleSet) -> Vec<Fault> {
-    let checks = found.rules.iter().filter_map(|rule| Some((spec(rule)?.to_string(), None)));
+    let checks = found.rules.iter().filter_map(|rule| Some(PromtoolRequest::check(spec(rule)?)));
     let mut answers = run_checks(promtool, cx, checks.collect()).await;
     let tests = found.rules.iter().filter(|rule| is_valid(rule, found, &answers)).flat_map(|rule| {
-        let rules = spec(rule).map(ToString::to_string);
         let bodies = rule.tests.iter().filter_map(|test| test.body.as_ref().ok());
-        bodies.filter_map(move |test| Some((rules.clone()?, Some(Value::Object(test.clone()).to_string()))))
+        bodies.filter_map(move |test| Some(PromtoolRequest::test(spec(rule)?, test)))
     });
     let tests: BTreeSet<PromtoolRequest> = tests.collect();
     answers.extend(run_checks(promtool, cx, tests).await);
@@ -69,24 +85,24 @@ fn spec(rule: &NamespaceRule) -> Option<&Value> {
 fn is_valid(rule: &NamespaceRule, found: &RuleSet, answers: &PromtoolResults) -> bool {
     let Some(spec) = spec(rule) else { return false };
     static_errors(rule, found).is_empty()
-        && matches!(answers.get(&(spec.to_string(), None)), Some(Ok(RuleVerdict::Passed)))
+        && matches!(answers.get(&PromtoolRequest::check(spec)), Some(Ok(RuleVerdict::Passed)))
 }
 
 async fn run_checks(
     promtool: &Promtool,
     cx: &FunctionContext<'_>,
-    questions: BTreeSet<PromtoolRequest>,
+    requests: BTreeSet<PromtoolRequest>,
 ) -> PromtoolResults {
-    let results = stream::iter(questions).map(async |(rules, test)| {
-        let parse = |text: &str| serde_json::from_str(text).unwrap_or_default();
-        let verdict = match &test {
-            None => promtool.check_rules(cx.read(), &parse(&rules)).await,
+    let results = stream::iter(requests).map(async |request| {
+        let rules: Value = serde_json::from_str(&request.rules).unwrap_or_default();
+        let verdict = match &request.test {
+            None => promtool.check_rules(cx.read(), &rules).await,
             Some(text) => {
                 let test: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
-                promtool.test_rules(cx.read(), &parse(&rules), &test).await
+                promtool.test_rules(cx.read(), &rules, &test).await
             }
         };
-        ((rules, test), verdict)
+        (request, verdict)
     });
     let concurrency = cx.options.concurrency(&crate::meta().flags).unwrap_or(DEFAULT_CONCURRENCY);
     results.buffer_unordered(concurrency).collect().await
@@ -100,9 +116,8 @@ fn rule_faults(rule: &NamespaceRule, found: &RuleSet, answers: &PromtoolResults)
         let why = rule.body.as_ref().err().cloned().unwrap_or_default();
         return vec![wrong(format!("it cannot be checked: {why}"))];
     };
-    let rules = spec.to_string();
     let mut faults: Vec<Fault> = static_errors(rule, found).into_iter().map(wrong).collect();
-    match answers.get(&(rules.clone(), None)) {
+    match answers.get(&PromtoolRequest::check(spec)) {
         Some(Ok(RuleVerdict::Passed)) => {}
         Some(Ok(RuleVerdict::Failed(words))) => {
             faults.push(wrong("the rules are invalid".to_owned()).details(words));
@@ -115,7 +130,7 @@ fn rule_faults(rule: &NamespaceRule, found: &RuleSet, answers: &PromtoolResults)
         let wrong = |text: String| Fault::author(format!("`{}` of `{}`: {text}", test.path, rule.path));
         match &test.body {
             Err(why) => faults.push(wrong(format!("the test cannot be run: {why}")).at(place)),
-            Ok(body) => match answers.get(&(rules.clone(), Some(Value::Object(body.clone()).to_string()))) {
+            Ok(body) => match answers.get(&PromtoolRequest::test(spec, body)) {
                 // Not run: the rules are invalid, which is already reported.
                 None | Some(Ok(RuleVerdict::Passed)) => {}
                 Some(Ok(RuleVerdict::Failed(words))) => {

@@ -2,9 +2,7 @@
 #![allow(clippy::struct_field_names, reason = "the names are those of the data")]
 
 use qontract_graphql::{Operation, QuerySource};
-use qontract_objects::fragments::{
-    DisableClusterAutomations, ResourceText, TemplateCluster, TemplateNamespace,
-};
+use qontract_objects::fragments::{DisabledIntegrations, ResourceText, TemplateCluster, TemplateNamespace};
 use serde::Deserialize;
 
 /// The response to `Rules`.
@@ -21,7 +19,7 @@ impl Operation for Rules {
         "Rules",
         include_str!("query.graphql"),
         &[
-            DisableClusterAutomations::FRAGMENTS,
+            DisabledIntegrations::FRAGMENTS,
             ResourceText::FRAGMENTS,
             TemplateCluster::FRAGMENTS,
             TemplateNamespace::FRAGMENTS,
@@ -55,11 +53,12 @@ pub struct Namespace {
 /// The type `Cluster_v1`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Cluster {
+    /// The fragment `DisabledIntegrations`.
+    #[serde(flatten)]
+    pub disabled_integrations: DisabledIntegrations,
     /// The fragment `TemplateCluster`.
     #[serde(flatten)]
     pub template_cluster: TemplateCluster,
-    /// `disable`
-    pub disable: Option<DisableClusterAutomations>,
 }
 
 /// The type `NamespaceOpenshiftResource_v1`.

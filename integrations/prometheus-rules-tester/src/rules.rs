@@ -88,9 +88,8 @@ pub fn rules(data: &Data) -> Result<RuleSet, Fault> {
 
 /// Whether the namespace is deleted, or its cluster disables the integration.
 fn is_skipped(namespace: &Namespace) -> bool {
-    let off = namespace.cluster.disable.as_ref().and_then(|disable| disable.integrations.as_ref());
     namespace.template_namespace.delete.unwrap_or_default()
-        || off.is_some_and(|names| names.iter().any(|name| name == NAME))
+        || namespace.cluster.disabled_integrations.contains(NAME)
 }
 
 /// The paths of the tests of a namespace.

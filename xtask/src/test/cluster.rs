@@ -2,37 +2,45 @@
 //!
 //! A test needs the server if its name, its module or its file contains `real_cluster`.
 
-use super::StepOutcome;
+use super::{SkippedTests, StepOutcome};
 use crate::cli::TestArgs;
 use crate::command::CommandLine;
 use crate::workspace::Workspace;
 use crate::{console, setup};
-use anyhow::Result;
+use anyhow::{Context as _, Result};
+use qontract_testkit::NOT_TESTED_VARIABLE;
 use qontract_testkit::cluster::{TestCluster, WITHOUT_KUBE_VARIABLE};
 use std::time::Instant;
 
 /// The nextest filter for tests that need a server. `test(/./)` matches every name; it makes nextest list the
 /// tests of a file that is skipped as a whole, so that they are counted.
 const CLUSTER_TESTS: &str = "test(~real_cluster) | (binary(~real_cluster) & test(/./))";
-/// The cargo targets that contain tests, including tests that plain `cargo test` ignores because they need a
-/// tool or a server.
+/// The cargo targets that contain tests, and the option to run the tests that plain `cargo test` ignores
+/// because they need a tool or a server. **Invariant:** no test is ignored for another reason.
 const TEST_TARGETS: &str = "--workspace --lib --bins --tests --examples --run-ignored all";
 
 /// Runs the tests, with a server if one of them needs it.
 pub fn run_tests(workspace: &Workspace, arguments: &TestArgs) -> Result<StepOutcome> {
     let needy = count_cluster_tests(workspace, arguments)?;
-    let run = workspace.cargo(&format!("nextest run {TEST_TARGETS}"));
+    let mut skipped = SkippedTests::default();
+    let report = tempfile::NamedTempFile::new().context("cannot create a temporary file")?;
+    let run = workspace.cargo(&format!("nextest run {TEST_TARGETS}")).env(NOT_TESTED_VARIABLE, report.path());
     if arguments.without_kube {
         let run = run.args(["-E", &format!("not ({CLUSTER_TESTS})"), "--no-tests", "pass"]);
         run.args(&arguments.filters).env(WITHOUT_KUBE_VARIABLE, "1").run()?;
         console::print(format_args!(
             "skipped {needy} tests that need a real Kubernetes API server (--without-kube)"
         ));
-        return Ok(StepOutcome::LeftOut(needy));
+        skipped.without_kube = needy;
+    } else {
+        let cluster = if needy > 0 { Some(start(workspace)?) } else { None };
+        set_cluster_variables(run.args(&arguments.filters), cluster.as_ref(), workspace)?.run()?;
     }
-    let cluster = if needy > 0 { Some(start(workspace)?) } else { None };
-    set_cluster_variables(run.args(&arguments.filters), cluster.as_ref(), workspace)?.run()?;
-    Ok(StepOutcome::Passed)
+    for line in std::fs::read_to_string(report.path())?.lines() {
+        console::print(format_args!("not tested: {line}"));
+        skipped.not_available += 1;
+    }
+    Ok(if skipped == SkippedTests::default() { StepOutcome::Passed } else { StepOutcome::LeftOut(skipped) })
 }
 
 /// Number of selected tests that need a server. This also builds the tests, so that the server starts only

@@ -11,16 +11,12 @@ struct Mechanism {
     instead: &'static str,
 }
 
-const MECHANISMS: [Mechanism; 5] = [
+/// Mechanisms that tests may implement on their own.
+const MECHANISMS: [Mechanism; 4] = [
     Mechanism {
         patterns: &["PoisonError", "std::sync::Mutex", "std::sync::RwLock", "std::sync::Condvar"],
         allowed_in: &[],
         instead: "use `parking_lot` locks, which a panic does not poison",
-    },
-    Mechanism {
-        patterns: &["0xbf58_476d_1ce4_e5b9"],
-        allowed_in: &["benches/src/corpus/random.rs"],
-        instead: "use `fastrand::Rng::with_seed` for seeded random numbers",
     },
     Mechanism {
         patterns: &["tokio::sync::OnceCell", "WeakShared"],
@@ -49,27 +45,38 @@ const MECHANISMS: [Mechanism; 5] = [
     },
 ];
 
-/// Checks every line outside tests.
+/// Seeded random numbers, in tests too: the constants of common generators.
+const RANDOM_NUMBERS: Mechanism = Mechanism {
+    patterns: &["0xbf58_476d_1ce4_e5b9", "6_364_136_223_846_793_005"],
+    allowed_in: &["benches/src/corpus/random.rs", "xtask/src/tidy/"],
+    instead: "use `fastrand::Rng::with_seed` for seeded random numbers",
+};
+
+/// Checks every line outside tests, and every line for random numbers.
 pub fn check(tree: &SourceTree) -> Vec<Violation> {
-    let mut violations = Vec::new();
-    for (path, text) in super::production_code(tree) {
-        for (index, line) in text.lines().enumerate() {
-            let line = expand_imports(line);
-            for Mechanism { patterns: marks, allowed_in: homes, instead } in &MECHANISMS {
-                let is_home = homes.iter().any(|home| path.starts_with(home));
-                if !is_home && marks.iter().any(|mark| contains_word(&line, mark)) {
-                    let message = (*instead).to_owned();
-                    violations.push(Violation {
-                        path: path.to_owned(),
-                        line: index + 1,
-                        rule: RULE,
-                        message,
-                    });
-                }
-            }
+    let production = super::production_code(tree)
+        .flat_map(|(path, text)| MECHANISMS.iter().flat_map(move |mechanism| mechanism.copies(path, &text)));
+    let random = tree.texts(".rs").flat_map(|(path, text)| RANDOM_NUMBERS.copies(path, text));
+    production.chain(random).collect()
+}
+
+impl Mechanism {
+    /// The lines of a file that contain a second copy.
+    fn copies(&self, path: &str, text: &str) -> Vec<Violation> {
+        if self.allowed_in.iter().any(|home| path.starts_with(home)) {
+            return Vec::new();
         }
+        let lines = text.lines().map(expand_imports).zip(1..);
+        let copies = lines.filter(|(line, _)| self.patterns.iter().any(|mark| contains_word(line, mark)));
+        copies
+            .map(|(_, line)| Violation {
+                path: path.to_owned(),
+                line,
+                rule: RULE,
+                message: self.instead.to_owned(),
+            })
+            .collect()
     }
-    violations
 }
 
 /// Expands `use std::sync::{Arc, Mutex};` to `std::sync::Arc std::sync::Mutex`; returns other lines
@@ -113,8 +120,12 @@ mod tests {
         one("crates/x/src/a.rs", "let x = x.lock().unwrap_or_else(PoisonError::into_inner);", lock);
         one("clients/x/src/a.rs", "use std::sync::{Arc, Mutex};", lock);
         one("crates/x/src/a.rs", "use std::sync::Condvar;", lock);
-        let random = Some("use `fastrand::Rng::with_seed` for seeded random numbers");
-        one("crates/x/src/a.rs", "mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9);", random);
+        let random = "use `fastrand::Rng::with_seed` for seeded random numbers";
+        let mixed = "//! A file.\nmixed.wrapping_mul(0xbf58_476d_1ce4_e5b9);\n";
+        for path in ["crates/x/src/a.rs", "crates/x/tests/a.rs"] {
+            let found = format!("{path}:2: mechanisms: {random}");
+            expect(check, &SourceTree::of_files(&[(path, mixed)]), &[&found]);
+        }
         let once = Some("use `qontract_concurrency::OnceMap` for work shared by concurrent callers");
         one("crates/x/src/a.rs", "use tokio::sync::{OnceCell, Semaphore};", once);
         let exit = Some("use `RunEnd` or `TerminationSignal` for the exit code of a run");

@@ -1,5 +1,6 @@
-//! No function takes a tuple, not even by an alias: values that belong together are a named type. Closures
-//! and tests may take tuples.
+//! No function takes a tuple, and no type alias names one: values that belong together are a named type. A
+//! tuple in an `Option` or a list counts, too, except for lists of pairs, which are the entries of a map.
+//! Closures and tests may take tuples.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +15,13 @@ const ALLOWED: [&str; 0] = [];
 pub fn check(tree: &SourceTree) -> Vec<Violation> {
     let mut violations = Vec::new();
     let files: Vec<_> = super::production_code(tree).collect();
-    let aliases: BTreeSet<&str> = files.iter().flat_map(|(_, text)| tuple_aliases(text)).collect();
+    let names = files.iter().flat_map(|(_, text)| tuple_aliases(text)).map(|alias| alias.name);
+    let aliases: BTreeSet<&str> = names.collect();
     for (path, text) in &files {
+        for TupleAlias { name, line } in tuple_aliases(text) {
+            let message = format!("`{name}` is an alias of a tuple: define a struct");
+            violations.push(Violation { path: (*path).to_owned(), line, rule: RULE, message });
+        }
         for function in functions(text) {
             let is_allowed = ALLOWED.contains(&format!("{path}: {}", function.name).as_str());
             if !is_allowed && function.parameters.iter().any(|parameter| is_tuple(parameter, &aliases)) {
@@ -33,14 +39,23 @@ pub fn check(tree: &SourceTree) -> Vec<Violation> {
     violations
 }
 
-/// The names of aliases for tuples: `type Pair = (u8, u8);`.
-fn tuple_aliases(text: &str) -> impl Iterator<Item = &str> {
-    text.split(';').filter_map(|statement| {
-        let (left, right) = statement.rsplit_once(" = ")?;
-        let (_, name) = left.rsplit_once("type ")?;
-        let name = name.split('<').next()?;
+/// An alias of a tuple: `type Pair = (u8, u8);`.
+struct TupleAlias<'t> {
+    name: &'t str,
+    line: usize,
+}
+
+fn tuple_aliases(text: &str) -> impl Iterator<Item = TupleAlias<'_>> {
+    text.match_indices("type ").filter_map(|(start, word)| {
+        if text[..start].chars().next_back().is_some_and(|before| !before.is_whitespace()) {
+            return None;
+        }
+        let statement = text[start + word.len()..].split(';').next()?;
+        let (left, right) = statement.split_once(" = ")?;
+        let name = left.split('<').next()?;
         let is_name = name.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
-        (is_name && is_tuple_type(right)).then_some(name)
+        let line = text[..start].matches('\n').count() + 1;
+        (is_name && tuple_length(right).is_some()).then_some(TupleAlias { name, line })
     })
 }
 
@@ -118,10 +133,27 @@ fn split_parameters(list: &str) -> Vec<&str> {
 /// Whether a parameter is a tuple, by its pattern or by its type. Parentheses around `dyn` and `impl` are not
 /// tuples.
 fn is_tuple(parameter: &str, aliases: &BTreeSet<&str>) -> bool {
-    let type_ = match parameter.strip_prefix('(') {
-        Some(_) => parameter.rsplit_once("):").map_or("", |(_, type_)| type_),
-        None => parameter.split_once(':').map_or("", |(_, type_)| type_),
+    let (type_, has_pattern) = match parameter.strip_prefix('(') {
+        Some(_) => (parameter.rsplit_once("):").map_or("", |(_, type_)| type_), true),
+        None => (parameter.split_once(':').map_or("", |(_, type_)| type_), false),
     };
+    holds_tuple(type_, aliases) || has_pattern && without_references(type_) != "()"
+}
+
+/// Whether a type is a tuple, or an `Option` or a list of tuples that are not pairs.
+fn holds_tuple(type_: &str, aliases: &BTreeSet<&str>) -> bool {
+    let type_ = without_references(type_);
+    if let Some(inner) = type_.strip_prefix("Option<").and_then(|rest| rest.strip_suffix('>')) {
+        return holds_tuple(inner, aliases);
+    }
+    if let Some(item) = list_item(type_) {
+        return tuple_length(item) != Some(2) && holds_tuple(item, aliases);
+    }
+    let name = type_.split('<').next().unwrap_or(type_);
+    tuple_length(type_).is_some() || aliases.contains(name)
+}
+
+fn without_references(type_: &str) -> &str {
     let mut type_ = type_.trim();
     while let Some(inner) = type_.strip_prefix('&') {
         let inner = inner.trim_start();
@@ -132,13 +164,23 @@ fn is_tuple(parameter: &str, aliases: &BTreeSet<&str>) -> bool {
         };
         type_ = inner.strip_prefix("mut ").unwrap_or(inner).trim_start();
     }
-    let name = type_.split('<').next().unwrap_or(type_);
-    is_tuple_type(type_) || aliases.contains(name) || parameter.starts_with('(') && type_ != "()"
+    type_
 }
 
-fn is_tuple_type(type_: &str) -> bool {
-    let items = type_.trim().strip_prefix('(').and_then(|inner| inner.strip_suffix(')'));
-    items.is_some_and(|items| split_parameters(items).len() > 1)
+/// The type of the items of a list: `Vec<T>`, `[T]` or `[T; N]`.
+fn list_item(type_: &str) -> Option<&str> {
+    if let Some(rest) = type_.strip_prefix("Vec<") {
+        return rest.strip_suffix('>');
+    }
+    let inner = type_.strip_prefix('[')?.strip_suffix(']')?;
+    let length = inner.rsplit_once("; ").filter(|(_, length)| !length.contains([')', ']', '>']));
+    Some(length.map_or(inner, |(item, _)| item))
+}
+
+/// The number of values of a tuple; `None` for other types.
+fn tuple_length(type_: &str) -> Option<usize> {
+    let items = type_.trim().strip_prefix('(')?.strip_suffix(')')?;
+    Some(split_parameters(items).len()).filter(|length| *length > 1)
 }
 
 #[cfg(test)]
@@ -170,9 +212,28 @@ mod tests {
         let alias = "//! A file.\npub type Pair<'a, T> = (&'a T, T);\ntype Unit = ();\n";
         let text = "//! A file.\nfn a(pair: &Pair<'_, u8>) {}\nfn b(unit: Unit, pairs: &[Pair<'_, u8>]) {}\n";
         let tree = SourceTree::of_files(&[("crates/x/src/a.rs", alias), ("crates/y/src/b.rs", text)]);
-        let found =
-            "crates/y/src/b.rs:2: signatures: `a` takes a tuple: pass separate parameters, or define a type";
-        expect(check, &tree, &[found]);
+        let takes = |line, name: &str| {
+            format!(
+                "crates/y/src/b.rs:{line}: signatures: `{name}` takes a tuple: pass separate parameters, or define a type"
+            )
+        };
+        let alias = "crates/x/src/a.rs:2: signatures: `Pair` is an alias of a tuple: define a struct";
+        expect(check, &tree, &[alias, &takes(2, "a"), &takes(3, "b")]);
+    }
+
+    #[test]
+    fn a_tuple_in_an_option_or_a_list_is_found_unless_it_is_an_entry_of_a_map() {
+        let text = "//! A file.\nfn a(at: Option<(u8, Vec<u8>)>) {}\nfn b(all: &[Option<(u8, u8)>]) {}\n\
+                    fn c(all: Vec<(u8, u8, u8)>) {}\nfn d(all: &'a mut [(u8, u8, u8); 3]) {}\n\
+                    fn e(map: &[(u8, u8)], entries: Vec<(u8, Option<u8>)>, one: Option<&[u8; 2]>) {}\n";
+        let found = |line, name: &str| {
+            format!(
+                "crates/x/src/a.rs:{line}: signatures: `{name}` takes a tuple: pass separate parameters, or define a type"
+            )
+        };
+        let found = [found(2, "a"), found(3, "b"), found(4, "c"), found(5, "d")];
+        let found: Vec<&str> = found.iter().map(String::as_str).collect();
+        expect(check, &SourceTree::of_files(&[("crates/x/src/a.rs", text)]), &found);
     }
 
     #[test]

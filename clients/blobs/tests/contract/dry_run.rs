@@ -8,6 +8,7 @@ use qontract_testkit::permits;
 use crate::stores::{key, s3};
 
 #[tokio::test]
+#[ignore = "needs an S3 server (QONTRACT_PYTHON); run by `cargo xtask test`"]
 async fn real_s3_gets_no_write_in_a_dry_run() {
     let server = TestAws::start();
     server.bucket("bucket");

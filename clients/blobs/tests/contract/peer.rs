@@ -29,6 +29,7 @@ fn awkward() -> Value {
 }
 
 #[tokio::test]
+#[ignore = "needs an S3 server (QONTRACT_PYTHON); run by `cargo xtask test`"]
 async fn real_s3_state_is_compatible_with_boto3() {
     let server = TestAws::start();
     let store = Store::bucket(&server, "bucket").await;

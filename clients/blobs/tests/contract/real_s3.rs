@@ -12,6 +12,7 @@ use crate::cases::CASES;
 use crate::stores::{Store, key, s3};
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs an S3 server (QONTRACT_PYTHON); run by `cargo xtask test`"]
 async fn a_bucket_passes_the_contract_tests() {
     let server = TestAws::start();
     server.reset();
@@ -21,6 +22,7 @@ async fn a_bucket_passes_the_contract_tests() {
 }
 
 #[tokio::test]
+#[ignore = "needs an S3 server (QONTRACT_PYTHON); run by `cargo xtask test`"]
 async fn a_missing_bucket_is_not_an_absent_blob() {
     let server = TestAws::start();
     let (bucket, permits) = (s3(&server, "missing", Mode::DryRun).await, permits(Mode::DryRun));
@@ -47,6 +49,7 @@ async fn an_unreachable_server_is_transient_and_no_secret_is_printed() {
 }
 
 #[tokio::test]
+#[ignore = "needs an S3 server (QONTRACT_PYTHON); run by `cargo xtask test`"]
 async fn a_profile_without_credentials_is_an_error() {
     let (server, scratch, permits) = (TestAws::start(), Scratch::new(), permits(Mode::DryRun));
     server.bucket("bucket");

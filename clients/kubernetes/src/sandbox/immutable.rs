@@ -1,12 +1,12 @@
 //! Immutable fields, from the same table that the planner uses. Pure.
 
-use qontract_kinds::{ImmutableField, SEALED_FIELDS, can_be_sealed, dotted_path, immutable_fields};
+use qontract_kinds::{ImmutableField, SEALED_FIELDS, can_be_sealed, dotted_path, group_of, immutable_fields};
 use serde_json::Value;
 
 /// The first immutable field that differs.
 pub(super) fn immutable_change(kind: &str, before: &Value, after: &Value) -> Option<String> {
     let version = before["apiVersion"].as_str().or(after["apiVersion"].as_str()).unwrap_or_default();
-    let group = version.split_once('/').map_or("", |(group, _)| group);
+    let group = group_of(version);
     let mut fields = immutable_fields(kind, group).iter();
     let found = fields.find_map(|field| violation(*field, before, after));
     let is_sealed = can_be_sealed(kind, group) && before["immutable"] == true;

@@ -2,13 +2,13 @@
 //! one of them.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
+mod fixture;
 mod kinds;
 mod objects;
 mod ownership;
 mod real;
 mod sandbox;
 mod scripted;
-mod world;
 mod writes;
 
 /// Runs each function of the suite as a test of both.
@@ -18,7 +18,7 @@ macro_rules! contract {
             $($(
                 #[tokio::test]
                 async fn $name() {
-                    crate::$part::$name(&crate::world::ContractFixture::sandbox().await).await;
+                    crate::$part::$name(&crate::fixture::ContractFixture::sandbox().await).await;
                 }
             )+)+
         }
@@ -26,10 +26,11 @@ macro_rules! contract {
         mod on_a_real_cluster {
             $($(
                 #[tokio::test]
+                #[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
                 async fn $name() {
-                    let world = crate::world::ContractFixture::real_cluster().await;
-                    crate::$part::$name(&world).await;
-                    world.clean().await;
+                    let fixture = crate::fixture::ContractFixture::real_cluster().await;
+                    crate::$part::$name(&fixture).await;
+                    fixture.clean().await;
                 }
             )+)+
         }

@@ -5,35 +5,35 @@ use qontract_client_kubernetes::{
 };
 use serde_json::{Value, json};
 
-use crate::world::ContractFixture;
+use crate::fixture::ContractFixture;
 
-pub async fn undeclared_fields_are_removed_and_fields_of_others_stay(world: &ContractFixture) {
-    let address = world.config_map("a");
+pub async fn undeclared_fields_are_removed_and_fields_of_others_stay(fixture: &ContractFixture) {
+    let address = fixture.config_map("a");
     let body = json!({"data": {"a": "1", "b": "2"}, "metadata": {"labels": {"x": "y"}}});
-    world.put(&address, body.clone(), WritePrecondition::Absent).await.unwrap();
-    world.apply(&address, body).await.unwrap();
-    world.apply_as("helm", &address, json!({"data": {"h": "3"}, "metadata": {"labels": {"h": "i"}}})).await;
-    world.apply(&address, json!({"data": {"a": "0"}})).await.unwrap();
-    let live = world.get(&address).await;
+    fixture.put(&address, body.clone(), WritePrecondition::Absent).await.unwrap();
+    fixture.apply(&address, body).await.unwrap();
+    fixture.apply_as("helm", &address, json!({"data": {"h": "3"}, "metadata": {"labels": {"h": "i"}}})).await;
+    fixture.apply(&address, json!({"data": {"a": "0"}})).await.unwrap();
+    let live = fixture.get(&address).await;
     assert_eq!(live.body["data"], json!({"a": "0", "h": "3"}));
     assert_eq!(live.body["metadata"]["labels"], json!({"h": "i"}));
     assert_eq!(live.field_ownership, FieldOwnership::Ours);
 }
 
-pub async fn fields_that_we_created_are_ours(world: &ContractFixture) {
-    let address = world.config_map("a");
-    world.put(&address, json!({"data": {"a": "1", "b": "2"}}), WritePrecondition::Absent).await.unwrap();
-    world.apply(&address, json!({"data": {"a": "1"}})).await.unwrap();
-    assert_eq!(world.get(&address).await.body["data"], json!({"a": "1"}));
+pub async fn fields_that_we_created_are_ours(fixture: &ContractFixture) {
+    let address = fixture.config_map("a");
+    fixture.put(&address, json!({"data": {"a": "1", "b": "2"}}), WritePrecondition::Absent).await.unwrap();
+    fixture.apply(&address, json!({"data": {"a": "1"}})).await.unwrap();
+    assert_eq!(fixture.get(&address).await.body["data"], json!({"a": "1"}));
 }
 
-pub async fn fields_of_another_manager_are_not_taken(world: &ContractFixture) {
-    let address = world.config_map("a");
-    world
+pub async fn fields_of_another_manager_are_not_taken(fixture: &ContractFixture) {
+    let address = fixture.config_map("a");
+    fixture
         .put_as("helm", &address, json!({"data": {"a": "1", "b": "2"}}), WritePrecondition::Absent)
         .await
         .unwrap();
-    let error = world.apply(&address, json!({"data": {"a": "0", "c": "3"}})).await.unwrap_err();
+    let error = fixture.apply(&address, json!({"data": {"a": "0", "c": "3"}})).await.unwrap_err();
     let KubernetesError::Conflict { conflicts: contenders, .. } = &error else { panic!("{error}") };
     assert!(!error.is_transient());
     assert_eq!(contenders.len(), 1);
@@ -42,76 +42,76 @@ pub async fn fields_of_another_manager_are_not_taken(world: &ContractFixture) {
         ("helm", &["`data.a`".to_owned()][..])
     );
     assert_eq!(
-        world.get(&address).await.body["data"],
+        fixture.get(&address).await.body["data"],
         json!({"a": "1", "b": "2"}),
         "nothing is written partially"
     );
-    world.apply(&address, json!({"data": {"a": "1", "c": "3"}})).await.unwrap();
-    assert_eq!(world.get(&address).await.body["data"], json!({"a": "1", "b": "2", "c": "3"}));
+    fixture.apply(&address, json!({"data": {"a": "1", "c": "3"}})).await.unwrap();
+    assert_eq!(fixture.get(&address).await.body["data"], json!({"a": "1", "b": "2", "c": "3"}));
 }
 
-pub async fn client_side_applied_fields_are_taken_over(world: &ContractFixture) {
-    let address = world.config_map("a");
-    world.kubectl_apply("a", &json!({"data": {"a": "1", "b": "2"}}));
-    let before = world.get(&address).await;
+pub async fn client_side_applied_fields_are_taken_over(fixture: &ContractFixture) {
+    let address = fixture.config_map("a");
+    fixture.kubectl_apply("a", &json!({"data": {"a": "1", "b": "2"}}));
+    let before = fixture.get(&address).await;
     assert_eq!(before.field_ownership, FieldOwnership::ClientSideApplied);
-    world
+    fixture
         .apply(&address, json!({"data": {"a": "0"}, "metadata": {"annotations": {"mine": "yes"}}}))
         .await
         .unwrap();
-    let live = world.get(&address).await;
+    let live = fixture.get(&address).await;
     assert_eq!(live.body["data"], json!({"a": "0"}));
     assert_eq!(live.body["metadata"]["annotations"], json!({"mine": "yes"}));
     assert_eq!(live.field_ownership, FieldOwnership::Ours);
 }
 
-pub async fn manual_changes_of_declared_fields_are_reverted(world: &ContractFixture) {
-    let address = world.config_map("a");
-    world.put(&address, json!({"data": {"a": "1"}}), WritePrecondition::Absent).await.unwrap();
-    world.apply(&address, json!({"data": {"a": "1"}})).await.unwrap();
+pub async fn manual_changes_of_declared_fields_are_reverted(fixture: &ContractFixture) {
+    let address = fixture.config_map("a");
+    fixture.put(&address, json!({"data": {"a": "1"}}), WritePrecondition::Absent).await.unwrap();
+    fixture.apply(&address, json!({"data": {"a": "1"}})).await.unwrap();
     // A manager that is not overruled sets one field, a manager that is overruled sets another.
-    world.apply_as("helm", &address, json!({"data": {"h": "1"}})).await;
-    let live = world.get(&address).await;
+    fixture.apply_as("helm", &address, json!({"data": {"h": "1"}})).await;
+    let live = fixture.get(&address).await;
     let onto = WritePrecondition::Version(live.version, FieldOwnership::Ours);
     let by_hand = json!({"data": {"b": "2", "c": "3"}});
-    world.put_as("kubectl-edit", &address, by_hand, onto).await.unwrap();
-    world.apply(&address, json!({"data": {"a": "1", "b": "0"}})).await.unwrap();
+    fixture.put_as("kubectl-edit", &address, by_hand, onto).await.unwrap();
+    fixture.apply(&address, json!({"data": {"a": "1", "b": "0"}})).await.unwrap();
     let expect = json!({"a": "1", "b": "0", "c": "3", "h": "1"});
-    assert_eq!(world.get(&address).await.body["data"], expect);
+    assert_eq!(fixture.get(&address).await.body["data"], expect);
 }
 
-pub async fn no_manager_is_overruled_if_another_one_conflicts(world: &ContractFixture) {
-    let address = world.config_map("a");
-    world.put_as("helm", &address, json!({"data": {"a": "1"}}), WritePrecondition::Absent).await.unwrap();
-    world.apply_as("kubectl-edit", &address, json!({"data": {"b": "2"}})).await;
-    let error = world.apply(&address, json!({"data": {"a": "0", "b": "0"}})).await.unwrap_err();
+pub async fn no_manager_is_overruled_if_another_one_conflicts(fixture: &ContractFixture) {
+    let address = fixture.config_map("a");
+    fixture.put_as("helm", &address, json!({"data": {"a": "1"}}), WritePrecondition::Absent).await.unwrap();
+    fixture.apply_as("kubectl-edit", &address, json!({"data": {"b": "2"}})).await;
+    let error = fixture.apply(&address, json!({"data": {"a": "0", "b": "0"}})).await.unwrap_err();
     let KubernetesError::Conflict { conflicts: contenders, .. } = &error else { panic!("{error}") };
     assert!(contenders.iter().any(|contender| contender.manager == "helm"), "{error}");
-    assert_eq!(world.get(&address).await.body["data"], json!({"a": "1", "b": "2"}));
+    assert_eq!(fixture.get(&address).await.body["data"], json!({"a": "1", "b": "2"}));
 }
 
-pub async fn undeclared_string_data_is_removed(world: &ContractFixture) {
-    let address = world.address("Secret", "a");
-    world
+pub async fn undeclared_string_data_is_removed(fixture: &ContractFixture) {
+    let address = fixture.address("Secret", "a");
+    fixture
         .put(&address, json!({"stringData": {"a": "1", "b": "2"}}), WritePrecondition::Absent)
         .await
         .unwrap();
-    assert_eq!(world.get(&address).await.body["data"], json!({"a": "MQ==", "b": "Mg=="}));
-    world.apply(&address, json!({"stringData": {"a": "1"}})).await.unwrap();
-    world.apply(&address, json!({"stringData": {"a": "3"}})).await.unwrap();
-    assert_eq!(world.get(&address).await.body["data"], json!({"a": "Mw=="}));
+    assert_eq!(fixture.get(&address).await.body["data"], json!({"a": "MQ==", "b": "Mg=="}));
+    fixture.apply(&address, json!({"stringData": {"a": "1"}})).await.unwrap();
+    fixture.apply(&address, json!({"stringData": {"a": "3"}})).await.unwrap();
+    assert_eq!(fixture.get(&address).await.body["data"], json!({"a": "Mw=="}));
 }
 
 /// Writes `declared` over the live object, and compares the result with the preview.
-async fn check_preview(world: &ContractFixture, address: &ObjectAddress, declared: Value) -> Value {
+async fn check_preview(fixture: &ContractFixture, address: &ObjectAddress, declared: Value) -> Value {
     loop {
-        let live = world.get(address).await;
+        let live = fixture.get(address).await;
         let mut whole = declared.clone();
         for field in ["apiVersion", "kind"] {
             whole[field] = live.body[field].clone();
         }
         let preview = live.managed_fields.preview(&live.body, MANAGER, live.field_ownership, &whole);
-        match world
+        match fixture
             .put(address, declared.clone(), WritePrecondition::Version(live.version, live.field_ownership))
             .await
         {
@@ -119,7 +119,7 @@ async fn check_preview(world: &ContractFixture, address: &ObjectAddress, declare
             Err(KubernetesError::Stale { .. }) => continue,
             other => other.unwrap(),
         }
-        let after = world.get(address).await.body;
+        let after = fixture.get(address).await.body;
         let empty_as_absent = |value: &Value| match value {
             Value::Object(map) if map.is_empty() => Value::Null,
             other => other.clone(),
@@ -144,46 +144,47 @@ async fn check_preview(world: &ContractFixture, address: &ObjectAddress, declare
     }
 }
 
-pub async fn a_preview_equals_the_written_keys(world: &ContractFixture) {
-    let address = world.config_map("a");
+pub async fn a_preview_equals_the_written_keys(fixture: &ContractFixture) {
+    let address = fixture.config_map("a");
     let body = json!({"data": {"a": "1", "b": "2", "c": "3"}, "metadata": {"labels": {"x": "y", "z": "1"}}});
-    world.put(&address, body, WritePrecondition::Absent).await.unwrap();
-    world.apply_as("helm", &address, json!({"data": {"h": "3"}})).await;
+    fixture.put(&address, body, WritePrecondition::Absent).await.unwrap();
+    fixture.apply_as("helm", &address, json!({"data": {"h": "3"}})).await;
     let after = check_preview(
-        world,
+        fixture,
         &address,
         json!({"data": {"a": "0", "d": "4"}, "metadata": {"labels": {"z": "1"}}}),
     )
     .await;
     assert_eq!(after["data"], json!({"a": "0", "d": "4", "h": "3"}));
-    let after = check_preview(world, &address, json!({"metadata": {"annotations": {"only": "this"}}})).await;
+    let after =
+        check_preview(fixture, &address, json!({"metadata": {"annotations": {"only": "this"}}})).await;
     assert_eq!(after["data"], json!({"h": "3"}));
 
-    let address = world.config_map("applied-by-kubectl");
-    world.kubectl_apply("applied-by-kubectl", &json!({"data": {"a": "1", "b": "2"}}));
-    let after = check_preview(world, &address, json!({"data": {"a": "0"}})).await;
+    let address = fixture.config_map("applied-by-kubectl");
+    fixture.kubectl_apply("applied-by-kubectl", &json!({"data": {"a": "1", "b": "2"}}));
+    let after = check_preview(fixture, &address, json!({"data": {"a": "0"}})).await;
     assert_eq!(after["data"], json!({"a": "0"}));
 
-    let address = world.address("Secret", "a");
-    world
+    let address = fixture.address("Secret", "a");
+    fixture
         .put(&address, json!({"stringData": {"a": "1", "b": "2"}}), WritePrecondition::Absent)
         .await
         .unwrap();
-    let after = check_preview(world, &address, json!({"stringData": {"b": "3"}})).await;
+    let after = check_preview(fixture, &address, json!({"stringData": {"b": "3"}})).await;
     assert_eq!(after["data"], json!({"b": "Mw=="}));
 
-    let address = world.address("ResourceQuota", "a");
+    let address = fixture.address("ResourceQuota", "a");
     let hard = |hard: Value| json!({"spec": {"hard": hard}});
-    world
+    fixture
         .put(&address, hard(json!({"limits.memory": "8Gi", "pods": "5"})), WritePrecondition::Absent)
         .await
         .unwrap();
-    let after = check_preview(world, &address, hard(json!({"pods": "5"}))).await;
+    let after = check_preview(fixture, &address, hard(json!({"pods": "5"}))).await;
     assert_eq!(after["spec"]["hard"], json!({"pods": "5"}));
 }
 
-pub async fn a_preview_equals_the_written_lists(world: &ContractFixture) {
-    let address = world.address("Deployment", "a");
+pub async fn a_preview_equals_the_written_lists(fixture: &ContractFixture) {
+    let address = fixture.address("Deployment", "a");
     let deployment = |containers: Value| {
         json!({"spec": {"replicas": 0, "selector": {"matchLabels": {"app": "a"}}, "template": {
             "metadata": {"labels": {"app": "a"}}, "spec": {"containers": containers}}}})
@@ -192,52 +193,53 @@ pub async fn a_preview_equals_the_written_lists(world: &ContractFixture) {
         {"name": "web", "image": "example.com/i:1", "args": ["a", "b"], "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}],
             "ports": [{"containerPort": 80}, {"containerPort": 81, "name": "more"}]},
         {"name": "side", "image": "example.com/i:2"}]);
-    world.put(&address, deployment(first), WritePrecondition::Absent).await.unwrap();
+    fixture.put(&address, deployment(first), WritePrecondition::Absent).await.unwrap();
     let second = json!([{"name": "web", "image": "example.com/i:3", "args": ["b"], "env": [{"name": "B", "value": "2"}],
         "ports": [{"containerPort": 80}]}]);
-    let after = check_preview(world, &address, deployment(second)).await;
+    let after = check_preview(fixture, &address, deployment(second)).await;
     let containers = &after["spec"]["template"]["spec"]["containers"];
     assert_eq!(containers.as_array().map(Vec::len), Some(1));
     assert_eq!(containers[0]["env"], json!([{"name": "B", "value": "2"}]));
     assert_eq!(containers[0]["ports"].as_array().map(Vec::len), Some(1));
     assert_eq!(containers[0]["args"], json!(["b"]));
     let third = json!([{"name": "web", "image": "example.com/i:3"}]);
-    let after = check_preview(world, &address, deployment(third)).await;
+    let after = check_preview(fixture, &address, deployment(third)).await;
     let web = &after["spec"]["template"]["spec"]["containers"][0];
     assert_eq!((&web["args"], &web["env"], &web["ports"]), (&Value::Null, &Value::Null, &Value::Null));
 
-    let address = world.address("Role", "a");
+    let address = fixture.address("Role", "a");
     let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]},
         {"apiGroups": [""], "resources": ["services"], "verbs": ["get"]}]);
-    world.put(&address, json!({"rules": rules}), WritePrecondition::Absent).await.unwrap();
-    let after = check_preview(world, &address, json!({"rules": [rules[1]]})).await;
+    fixture.put(&address, json!({"rules": rules}), WritePrecondition::Absent).await.unwrap();
+    let after = check_preview(fixture, &address, json!({"rules": [rules[1]]})).await;
     assert_eq!(after["rules"], json!([rules[1]]));
 }
 
-pub async fn server_defaults_have_no_owner(world: &ContractFixture) {
-    let address = world.address("Deployment", "a");
+pub async fn server_defaults_have_no_owner(fixture: &ContractFixture) {
+    let address = fixture.address("Deployment", "a");
     let deployment = |container: Value| {
         json!({"spec": {"replicas": 0, "selector": {"matchLabels": {"app": "a"}}, "template": {
             "metadata": {"labels": {"app": "a"}}, "spec": {"containers": [container]}}}})
     };
     let tty = json!({"name": "web", "image": "example.com/i:1", "tty": true});
-    world.put(&address, deployment(tty), WritePrecondition::Absent).await.unwrap();
-    let live = world.get(&address).await;
+    fixture.put(&address, deployment(tty), WritePrecondition::Absent).await.unwrap();
+    let live = fixture.get(&address).await;
     assert_eq!(live.field_ownership, FieldOwnership::Ours, "created fields need no migration");
     let after =
-        check_preview(world, &address, deployment(json!({"name": "web", "image": "example.com/i:1"}))).await;
+        check_preview(fixture, &address, deployment(json!({"name": "web", "image": "example.com/i:1"})))
+            .await;
     assert_eq!(after["spec"]["template"]["spec"]["containers"][0].get("tty"), None);
 }
 
-pub async fn server_defaults_of_another_tool_stay(world: &ContractFixture) {
-    let address = world.address("Deployment", "by-kubectl");
+pub async fn server_defaults_of_another_tool_stay(fixture: &ContractFixture) {
+    let address = fixture.address("Deployment", "by-kubectl");
     let body = json!({"spec": {"replicas": 0, "selector": {"matchLabels": {"app": "a"}}, "template": {
         "metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "web", "image": "example.com/i:1", "tty": true}]}}}});
-    world.kubectl_apply_kind("apps/v1", "Deployment", "by-kubectl", &body);
+    fixture.kubectl_apply_kind("apps/v1", "Deployment", "by-kubectl", &body);
     let mut declared = body.clone();
     declared["spec"]["template"]["spec"]["containers"] = json!([{"name": "web", "image": "example.com/i:2"}]);
-    let before = world.get(&address).await;
-    let after = check_preview(world, &address, declared).await;
+    let before = fixture.get(&address).await;
+    let after = check_preview(fixture, &address, declared).await;
     let container = |object: &Value| {
         let mut container = object["spec"]["template"]["spec"]["containers"][0].clone();
         container.as_object_mut().unwrap().remove("tty");

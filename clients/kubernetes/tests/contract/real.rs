@@ -12,13 +12,14 @@ use qontract_client_kubernetes::{
 use qontract_testkit::permits;
 use serde_json::json;
 
-use crate::world::{ContractFixture, FixedToken, RealApiServer, http, unique};
+use crate::fixture::{ContractFixture, FixedToken, RealApiServer, http, unique};
 
 async fn namespaces(clusters: &Clusters, cluster: &Cluster) -> Result<Vec<Object>, KubernetesError> {
     clusters.list(&permits(Mode::DryRun).read, cluster, &Kind::namespace(), None).await
 }
 
 #[tokio::test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 async fn an_unreachable_real_cluster_does_not_affect_others() {
     let api = RealApiServer::shared();
     let clusters = api.clusters(&permits(Mode::DryRun).read, &api.token);
@@ -40,6 +41,7 @@ async fn an_unreachable_real_cluster_does_not_affect_others() {
 }
 
 #[tokio::test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 async fn a_real_cluster_rejects_wrong_credentials() {
     let api = RealApiServer::shared();
     let plain = api.clusters(&permits(Mode::DryRun).read, &api.plain_token);
@@ -59,6 +61,7 @@ async fn a_real_cluster_rejects_wrong_credentials() {
 }
 
 #[tokio::test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 async fn the_token_of_a_real_cluster_is_not_sent_to_another() {
     let api = RealApiServer::shared();
     let token =
@@ -72,6 +75,7 @@ async fn the_token_of_a_real_cluster_is_not_sent_to_another() {
 }
 
 #[tokio::test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 async fn a_dry_run_writes_nothing_to_a_real_cluster() {
     let api = RealApiServer::shared();
     let (dry, stolen) = (permits(Mode::DryRun).read, permits(Mode::Real).write.unwrap());
@@ -105,6 +109,7 @@ async fn a_dry_run_writes_nothing_to_a_real_cluster() {
 }
 
 #[tokio::test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 async fn a_real_cluster_that_did_not_opt_in_gets_no_rehearsal() {
     let api = RealApiServer::shared();
     let (read, token) = (permits(Mode::DryRun).read, ClusterToken { secret: Secret::new("t"), server: None });
@@ -121,32 +126,34 @@ async fn a_real_cluster_that_did_not_opt_in_gets_no_rehearsal() {
 }
 
 #[tokio::test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 async fn waiting_for_a_finalizer_on_a_real_cluster_times_out() {
-    let world = ContractFixture::real_cluster().await;
-    let address = world.config_map("held");
+    let fixture = ContractFixture::real_cluster().await;
+    let address = fixture.config_map("held");
     let body = json!({"metadata": {"finalizers": ["example.com/hold"]}});
-    world.put(&address, body, WritePrecondition::Absent).await.unwrap();
-    let live = world.get(&address).await;
-    let error = world.put(&address, json!({}), WritePrecondition::Replace(live.version)).await.unwrap_err();
+    fixture.put(&address, body, WritePrecondition::Absent).await.unwrap();
+    let live = fixture.get(&address).await;
+    let error = fixture.put(&address, json!({}), WritePrecondition::Replace(live.version)).await.unwrap_err();
     assert!(matches!(error, KubernetesError::RemovalPending { .. }) && error.is_transient(), "{error}");
     assert!(error.to_string().contains("`example.com/hold`"), "{error}");
-    assert!(world.get(&address).await.is_terminating());
+    assert!(fixture.get(&address).await.is_terminating());
     let free = json!({"metadata": {"finalizers": null}}).to_string();
-    let patch = ["patch", "configmap", "held", "-n", &world.namespace, "--type=merge", "-p", &free];
+    let patch = ["patch", "configmap", "held", "-n", &fixture.namespace, "--type=merge", "-p", &free];
     RealApiServer::shared().kubectl(&patch, &json!(null));
-    world.clean().await;
+    fixture.clean().await;
 }
 
 #[tokio::test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 async fn kubectl_changes_on_a_real_cluster_stay_unless_declared() {
-    let world = ContractFixture::real_cluster().await;
-    let address = world.config_map("a");
-    world.put(&address, json!({"data": {"a": "1"}}), WritePrecondition::Absent).await.unwrap();
-    world.apply(&address, json!({"data": {"a": "1"}})).await.unwrap();
+    let fixture = ContractFixture::real_cluster().await;
+    let address = fixture.config_map("a");
+    fixture.put(&address, json!({"data": {"a": "1"}}), WritePrecondition::Absent).await.unwrap();
+    fixture.apply(&address, json!({"data": {"a": "1"}})).await.unwrap();
     let change = json!({"data": {"a": "2", "b": "3"}}).to_string();
-    let patch = ["patch", "configmap", "a", "-n", &world.namespace, "--type=merge", "-p", &change];
+    let patch = ["patch", "configmap", "a", "-n", &fixture.namespace, "--type=merge", "-p", &change];
     RealApiServer::shared().kubectl(&patch, &json!(null));
-    world.apply(&address, json!({"data": {"a": "1"}})).await.unwrap();
-    assert_eq!(world.get(&address).await.body["data"], json!({"a": "1", "b": "3"}));
-    world.clean().await;
+    fixture.apply(&address, json!({"data": {"a": "1"}})).await.unwrap();
+    assert_eq!(fixture.get(&address).await.body["data"], json!({"a": "1", "b": "3"}));
+    fixture.clean().await;
 }

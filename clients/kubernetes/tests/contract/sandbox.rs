@@ -10,7 +10,7 @@ use qontract_client_kubernetes::{
 use qontract_testkit::{Scratch, permits};
 use serde_json::{Value, json};
 
-use crate::world::ContractFixture;
+use crate::fixture::ContractFixture;
 
 fn cluster(name: &str) -> Cluster {
     Cluster { name: name.to_owned(), server: "https://api.example.com".to_owned(), token: None }
@@ -23,42 +23,42 @@ fn namespace(name: &str) -> ObjectDraft {
 
 #[tokio::test]
 async fn a_file_is_the_declared_object_followed_by_its_managed_fields() {
-    let world = ContractFixture::sandbox().await;
-    let address = world.config_map("a");
-    world.put(&address, json!({"data": {"a": "1"}}), WritePrecondition::Absent).await.unwrap();
-    let file = format!("clusters/c1/{}/ConfigMap/a.yaml", world.namespace);
-    let scratch = world.scratch.as_ref().unwrap();
+    let fixture = ContractFixture::sandbox().await;
+    let address = fixture.config_map("a");
+    fixture.put(&address, json!({"data": {"a": "1"}}), WritePrecondition::Absent).await.unwrap();
+    let file = format!("clusters/c1/{}/ConfigMap/a.yaml", fixture.namespace);
+    let scratch = fixture.scratch.as_ref().unwrap();
     let expect = "---\napiVersion: v1\ndata:\n  a: \"1\"\nkind: ConfigMap\nmetadata:\n  name: a\n\
                   # managed: {\"fieldsV1\":{\"f:data\":{\"f:a\":{}}},\"manager\":\"qontract\",\"operation\":\"Apply\"}\n";
     assert_eq!(scratch.read(&file), expect);
     let folder = scratch.path().join("clusters/c1/_cluster/Namespace");
     let names: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names, [format!("{}.yaml", world.namespace).as_str()], "no other files");
-    let namespace = scratch.read(&format!("clusters/c1/_cluster/Namespace/{}.yaml", world.namespace));
+    assert_eq!(names, [format!("{}.yaml", fixture.namespace).as_str()], "no other files");
+    let namespace = scratch.read(&format!("clusters/c1/_cluster/Namespace/{}.yaml", fixture.namespace));
     assert_eq!(
         namespace,
-        format!("---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: {}\n", world.namespace)
+        format!("---\napiVersion: v1\nkind: Namespace\nmetadata:\n  name: {}\n", fixture.namespace)
     );
 }
 
 #[tokio::test]
 async fn a_file_that_was_edited_by_hand_is_read() {
-    let world = ContractFixture::sandbox().await;
-    let (address, scratch) = (world.config_map("a"), world.scratch.as_ref().unwrap());
-    let file = format!("clusters/c1/{}/ConfigMap/a.yaml", world.namespace);
+    let fixture = ContractFixture::sandbox().await;
+    let (address, scratch) = (fixture.config_map("a"), fixture.scratch.as_ref().unwrap());
+    let file = format!("clusters/c1/{}/ConfigMap/a.yaml", fixture.namespace);
     scratch.write(&file, "data: {a: '1', b: '2'}\n");
-    let live = world.get(&address).await;
+    let live = fixture.get(&address).await;
     assert_eq!(live.field_ownership, FieldOwnership::Ours);
     assert_eq!(live.body["kind"], "ConfigMap");
     scratch.write(&file, "data: {a: '1', b: '3'}\n");
-    let stale = world
+    let stale = fixture
         .put(&address, json!({}), WritePrecondition::Version(live.version, live.field_ownership))
         .await
         .unwrap_err();
     assert!(matches!(stale, KubernetesError::Stale { .. }), "{stale}");
-    world.apply(&address, json!({"data": {"a": "0"}})).await.unwrap();
+    fixture.apply(&address, json!({"data": {"a": "0"}})).await.unwrap();
     assert_eq!(
-        world.get(&address).await.body["data"],
+        fixture.get(&address).await.body["data"],
         json!({"a": "0", "b": "3"}),
         "fields that were not applied have no owner"
     );
@@ -66,10 +66,10 @@ async fn a_file_that_was_edited_by_hand_is_read() {
 
 #[tokio::test]
 async fn objects_are_removed_with_their_namespace() {
-    let world = ContractFixture::sandbox().await;
-    world.put(&world.config_map("a"), json!({}), WritePrecondition::Absent).await.unwrap();
-    world.clean().await;
-    assert!(!world.scratch.as_ref().unwrap().path().join("clusters/c1").join(&world.namespace).exists());
+    let fixture = ContractFixture::sandbox().await;
+    fixture.put(&fixture.config_map("a"), json!({}), WritePrecondition::Absent).await.unwrap();
+    fixture.clean().await;
+    assert!(!fixture.scratch.as_ref().unwrap().path().join("clusters/c1").join(&fixture.namespace).exists());
 }
 
 #[tokio::test]
@@ -138,29 +138,29 @@ async fn an_object_that_cannot_be_read_is_an_error_not_an_absence() {
 
 #[tokio::test]
 async fn the_rollout_status_is_not_in_the_file() {
-    let world = ContractFixture::sandbox().await;
-    let address = world.address("Deployment", "a");
+    let fixture = ContractFixture::sandbox().await;
+    let address = fixture.address("Deployment", "a");
     let rollout = |how: &str| json!({"metadata": {"annotations": {"sandbox.qontract.dev/rollout": how}}, "spec": {"replicas": 2}});
-    world.put(&address, rollout("never"), WritePrecondition::Absent).await.unwrap();
-    let ready = async || world.get(&address).await.body["status"]["readyReplicas"].clone();
+    fixture.put(&address, rollout("never"), WritePrecondition::Absent).await.unwrap();
+    let ready = async || fixture.get(&address).await.body["status"]["readyReplicas"].clone();
     assert_eq!(ready().await, 0);
-    world.apply(&address, rollout("0s")).await.unwrap();
+    fixture.apply(&address, rollout("0s")).await.unwrap();
     assert_eq!(ready().await, 2);
-    let file = format!("clusters/c1/{}/Deployment/a.yaml", world.namespace);
-    assert!(!world.scratch.as_ref().unwrap().read(&file).contains("status"));
+    let file = format!("clusters/c1/{}/Deployment/a.yaml", fixture.namespace);
+    assert!(!fixture.scratch.as_ref().unwrap().read(&file).contains("status"));
 }
 
 #[tokio::test]
 async fn kinds_of_one_name_have_separate_directories() {
-    let world = ContractFixture::sandbox().await;
-    let folder = world.scratch.as_ref().unwrap().path().join("clusters/c1").join(&world.namespace);
+    let fixture = ContractFixture::sandbox().await;
+    let folder = fixture.scratch.as_ref().unwrap().path().join("clusters/c1").join(&fixture.namespace);
     for (kind, expect) in [
         ("Event", "Event"),
         ("Event.events.k8s.io", "Event.events.k8s.io"),
         ("Route.route.openshift.io", "Route"),
         ("PrometheusRule", "PrometheusRule"),
     ] {
-        world.put(&world.address(kind, "a"), json!({}), WritePrecondition::Absent).await.unwrap();
+        fixture.put(&fixture.address(kind, "a"), json!({}), WritePrecondition::Absent).await.unwrap();
         assert!(folder.join(expect).join("a.yaml").exists(), "{kind}");
     }
 }

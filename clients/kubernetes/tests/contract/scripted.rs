@@ -15,7 +15,7 @@ use qontract_client_kubernetes::{
 use qontract_testkit::permits;
 use serde_json::{Value, json};
 
-use crate::world::{FixedToken, http};
+use crate::fixture::{FixedToken, http};
 
 /// A server that records its requests.
 struct ScriptedServer {

@@ -5,23 +5,23 @@ use qontract_client_kubernetes::{
 };
 use serde_json::{Value, json};
 
-use crate::world::ContractFixture;
+use crate::fixture::ContractFixture;
 
-pub async fn immutable_fields_are_reported_and_can_be_replaced(world: &ContractFixture) {
-    let address = world.address("Secret", "a");
-    world
+pub async fn immutable_fields_are_reported_and_can_be_replaced(fixture: &ContractFixture) {
+    let address = fixture.address("Secret", "a");
+    fixture
         .put(&address, json!({"type": "example.com/a", "data": {"a": "MQ=="}}), WritePrecondition::Absent)
         .await
         .unwrap();
     let changed = json!({"type": "example.com/b", "data": {"b": "Mg=="}});
-    let error = world.apply(&address, changed.clone()).await.unwrap_err();
+    let error = fixture.apply(&address, changed.clone()).await.unwrap_err();
     assert!(matches!(error, KubernetesError::Invalid { .. }) && !error.is_transient(), "{error}");
     assert!(error.to_string().contains("`type`") && error.to_string().contains("immutable"), "{error}");
-    let live = world.get(&address).await;
-    world.put(&address, changed.clone(), WritePrecondition::Replace(live.version.clone())).await.unwrap();
-    let now = world.get(&address).await;
+    let live = fixture.get(&address).await;
+    fixture.put(&address, changed.clone(), WritePrecondition::Replace(live.version.clone())).await.unwrap();
+    let now = fixture.get(&address).await;
     assert_eq!((&now.body["type"], &now.body["data"]), (&changed["type"], &changed["data"]));
-    let again = world.put(&address, changed, WritePrecondition::Replace(live.version)).await.unwrap_err();
+    let again = fixture.put(&address, changed, WritePrecondition::Replace(live.version)).await.unwrap_err();
     assert!(matches!(again, KubernetesError::Stale { .. }), "{again}");
 }
 
@@ -30,18 +30,18 @@ fn deployment() -> Value {
         "metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "web", "image": "example.com/i:1"}]}}}})
 }
 
-pub async fn a_workload_restarts_once_for_a_cause(world: &ContractFixture) {
-    let address = world.address("Deployment", "a");
-    world.put(&address, deployment(), WritePrecondition::Absent).await.unwrap();
+pub async fn a_workload_restarts_once_for_a_cause(fixture: &ContractFixture) {
+    let address = fixture.address("Deployment", "a");
+    fixture.put(&address, deployment(), WritePrecondition::Absent).await.unwrap();
     let restart = async |cause: &str| {
         // The controllers of a real cluster write to it as well, so the restart may have to be retried.
         loop {
-            let live = world.get(&address).await;
+            let live = fixture.get(&address).await;
             let restart =
                 WorkloadRestart { address: address.clone(), version: live.version, cause: cause.to_owned() };
-            match world
+            match fixture
                 .kubernetes
-                .restart(world.permits.write.as_ref().unwrap(), &world.cluster, &restart)
+                .restart(fixture.permits.write.as_ref().unwrap(), &fixture.cluster, &restart)
                 .await
             {
                 Err(KubernetesError::Stale { .. }) => {}
@@ -49,42 +49,46 @@ pub async fn a_workload_restarts_once_for_a_cause(world: &ContractFixture) {
             }
         }
     };
-    let template = async || world.get(&address).await.body["spec"]["template"].clone();
+    let template = async || fixture.get(&address).await.body["spec"]["template"].clone();
     restart("secret a").await;
-    assert_eq!(world.get(&address).await.restart_cause(), Some("secret a"));
+    assert_eq!(fixture.get(&address).await.restart_cause(), Some("secret a"));
     let once = template().await;
     restart("secret a").await;
     assert_eq!(template().await, once);
     restart("secret b").await;
-    assert_eq!(world.get(&address).await.restart_cause(), Some("secret b"));
+    assert_eq!(fixture.get(&address).await.restart_cause(), Some("secret b"));
     loop {
-        match world.apply(&address, deployment()).await {
+        match fixture.apply(&address, deployment()).await {
             Err(KubernetesError::Stale { .. }) => {}
             other => break other.unwrap(),
         }
     }
     assert_eq!(
-        world.get(&address).await.restart_cause(),
+        fixture.get(&address).await.restart_cause(),
         Some("secret b"),
         "an apply does not restart again"
     );
 }
 
-pub async fn a_rehearsal_predicts_the_result_and_writes_nothing(world: &ContractFixture) {
+pub async fn a_rehearsal_predicts_the_result_and_writes_nothing(fixture: &ContractFixture) {
     let rehearse = async |kind: &str, body: Value, onto: WritePrecondition| {
-        let draft =
-            ObjectDraft { address: world.address(kind, "a"), body, precondition: onto, is_sensitive: false };
-        world.kubernetes.rehearse(&world.permits.read, &world.cluster, MANAGER, &draft).await.unwrap()
+        let draft = ObjectDraft {
+            address: fixture.address(kind, "a"),
+            body,
+            precondition: onto,
+            is_sensitive: false,
+        };
+        fixture.kubernetes.rehearse(&fixture.permits.read, &fixture.cluster, MANAGER, &draft).await.unwrap()
     };
     let rejection = async |rehearsal: Rehearsal| match rehearsal {
         Rehearsal::Rejected(why) => why,
         other => panic!("{other:?}"),
     };
-    let (address, body) = (world.address("Secret", "a"), json!({"type": "example.com/a"}));
+    let (address, body) = (fixture.address("Secret", "a"), json!({"type": "example.com/a"}));
     assert_eq!(rehearse("Secret", body.clone(), WritePrecondition::Absent).await, Rehearsal::Accepted);
-    assert_eq!(world.find(&address).await, None);
-    world.put(&address, body, WritePrecondition::Absent).await.unwrap();
-    let live = world.get(&address).await;
+    assert_eq!(fixture.find(&address).await, None);
+    fixture.put(&address, body, WritePrecondition::Absent).await.unwrap();
+    let live = fixture.get(&address).await;
     let onto = || WritePrecondition::Version(live.version.clone(), FieldOwnership::Ours);
     let refused = rejection(rehearse("Secret", json!({"type": "example.com/b"}), onto()).await).await;
     assert!(refused.contains("`type`"), "{refused}");
@@ -92,24 +96,24 @@ pub async fn a_rehearsal_predicts_the_result_and_writes_nothing(world: &Contract
     assert_eq!(rehearse("Secret", taken.clone(), onto()).await, Rehearsal::Accepted);
     let replaced = rehearse("Secret", taken, WritePrecondition::Replace(live.version.clone())).await;
     assert!(matches!(replaced, Rehearsal::Undetermined(_)), "{replaced:?}");
-    assert_eq!(world.get(&address).await, live, "nothing is written");
+    assert_eq!(fixture.get(&address).await, live, "nothing is written");
     let unserved = rehearse("Nonsense.example.com", json!({}), WritePrecondition::Absent).await;
     assert!(matches!(unserved, Rehearsal::Undetermined(_)), "{unserved:?}");
-    world
-        .put_as("helm", &world.config_map("a"), json!({"data": {"a": "1"}}), WritePrecondition::Absent)
+    fixture
+        .put_as("helm", &fixture.config_map("a"), json!({"data": {"a": "1"}}), WritePrecondition::Absent)
         .await
         .unwrap();
-    let live = world.get(&world.config_map("a")).await;
+    let live = fixture.get(&fixture.config_map("a")).await;
     let onto = WritePrecondition::Version(live.version.clone(), live.field_ownership);
     let refused = rejection(rehearse("ConfigMap", json!({"data": {"a": "2"}}), onto).await).await;
     assert!(refused.contains("`helm` owns `data.a`"), "{refused}");
 }
 
-pub async fn an_error_about_a_secret_has_no_values(world: &ContractFixture) {
-    let address = world.address("Secret", "a");
+pub async fn an_error_about_a_secret_has_no_values(fixture: &ContractFixture) {
+    let address = fixture.address("Secret", "a");
     let body = json!({"immutable": true, "data": {"a": "aHVudGVyMg=="}});
-    world.put(&address, body, WritePrecondition::Absent).await.unwrap();
+    fixture.put(&address, body, WritePrecondition::Absent).await.unwrap();
     let changed = json!({"immutable": true, "data": {"a": "aHVudGVyMw=="}});
-    let error = world.apply(&address, changed).await.unwrap_err().full_message();
+    let error = fixture.apply(&address, changed).await.unwrap_err().full_message();
     assert!(error.contains("`data`") && !error.contains("aHVud") && !error.contains("hunter"), "{error}");
 }

@@ -124,7 +124,7 @@ impl Vault {
         let response = response.map_err(|error| self.unreachable(error, "our own token"))?;
         match response.status {
             StatusCode::FORBIDDEN => Err(self.login_error(response.status)),
-            // The server does not support look-ups: the token is used until it is refused.
+            // The server does not support lookups: the token is used until it is refused.
             StatusCode::NOT_FOUND => Ok(session),
             _ => {
                 let data = &read(&response, "our own token")?["data"];

@@ -6,6 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use qontract_access::AccessPermit;
 use qontract_client_http::{Request, StatusCode};
+use qontract_concurrency::OnceMap;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -34,39 +35,66 @@ pub(super) struct Mount {
 #[derive(Debug)]
 pub(super) struct MountCache {
     configured: BTreeMap<String, KvVersion>,
-    discovered: Mutex<BTreeMap<String, (KvVersion, Instant)>>,
+    discovered: Mutex<BTreeMap<String, DiscoveredMount>>,
+    /// The queries in progress, by the first segment of their paths. The value is the mount, if it was found.
+    queries: OnceMap<String, Option<Mount>>,
     /// Lifetime of a discovered mount.
     ttl: Duration,
+}
+
+/// A mount that was found by a query.
+#[derive(Clone, Copy, Debug)]
+struct DiscoveredMount {
+    kv: KvVersion,
+    expires: Instant,
 }
 
 impl MountCache {
     pub fn new(given: BTreeMap<String, KvVersion>, ttl: Duration) -> Self {
         let given = given.into_iter().map(|(path, kv)| (format!("{}/", path.trim_matches('/')), kv));
-        Self { configured: given.collect(), discovered: Mutex::default(), ttl }
+        Self { configured: given.collect(), discovered: Mutex::default(), queries: OnceMap::default(), ttl }
     }
 
     fn lookup(&self, path: &str, now: Instant) -> Option<Mount> {
         let found = self.discovered.lock();
         path.match_indices('/').find_map(|(index, _)| {
             let prefix = &path[..=index];
-            let fresh = found.get(prefix).filter(|(_, until)| now < *until);
-            let kv = self.configured.get(prefix).copied().or(fresh.map(|(kv, _)| *kv))?;
+            let fresh = found.get(prefix).filter(|mount| now < mount.expires);
+            let kv = self.configured.get(prefix).copied().or(fresh.map(|mount| mount.kv))?;
             Some(Mount { path: prefix.to_owned(), kv })
         })
     }
 
     fn insert(&self, mount: &Mount, now: Instant) {
         let mut found = self.discovered.lock();
-        found.insert(mount.path.clone(), (mount.kv, now + self.ttl));
+        found.insert(mount.path.clone(), DiscoveredMount { kv: mount.kv, expires: now + self.ttl });
     }
 }
 
 impl Vault {
-    /// The mount of a secret.
+    /// The mount of a secret. Concurrent first reads of a mount share one query; a failed query is reported
+    /// only to the caller that made it, because its error names a path.
     pub(super) async fn mount(&self, access: AccessPermit<'_>, path: &str) -> Result<Mount, SecretsError> {
-        if let Some(mount) = self.shared.mounts.lookup(path, Instant::now()) {
+        let mounts = &self.shared.mounts;
+        if let Some(mount) = mounts.lookup(path, Instant::now()) {
             return Ok(mount);
         }
+        let mut failure = None;
+        let failed = &mut failure;
+        let query = Box::pin(async move {
+            self.discover_mount(access, path).await.map_err(|error| *failed = Some(error)).ok()
+        });
+        let first = segments(path)?.first().map_or(path, |first| *first).to_owned();
+        let shared = mounts.queries.entry(first).get_or_init_if(|_| false, || query).await;
+        match (failure, shared) {
+            (Some(error), _) => Err(error),
+            (None, Some(mount)) if format!("{path}/").starts_with(&mount.path) => Ok(mount),
+            // Another mount with the same first segment, or a failure that does not concern this path.
+            (None, _) => Box::pin(self.discover_mount(access, path)).await,
+        }
+    }
+
+    async fn discover_mount(&self, access: AccessPermit<'_>, path: &str) -> Result<Mount, SecretsError> {
         let mount = match self.query_mount(access, path).await? {
             Some(mount) => mount,
             None => self.probe_mount(access, path).await?,

@@ -104,7 +104,8 @@ impl BuildCache {
                     *next += 1;
                     *next - 1
                 });
-                self.encode_piece(bundle, part.zip(at), &path, &mut packer)?;
+                let document = part.zip(at).map(|(part, index)| DocumentIndex { part, index });
+                self.encode_piece(bundle, document, &path, &mut packer)?;
             }
             batches.push(packer);
         }
@@ -113,22 +114,24 @@ impl BuildCache {
         Some(index)
     }
 
-    /// Encodes the cache entry of one document: the GraphQL types if `at` is `None`, else the document at an
-    /// index of a part.
+    /// Encodes the cache entry of one document; without an index, that of the GraphQL types.
     fn encode_piece(
         &self,
         bundle: &Bundle,
-        at: Option<(BundlePart, usize)>,
+        document: Option<DocumentIndex>,
         path: &str,
         packer: &mut Encoder,
     ) -> Option<()> {
-        match at {
-            None => packer.digest(bundle.graphql.digest),
-            Some((BundlePart::Schemas, at)) => {
+        let Some(DocumentIndex { part, index: at }) = document else {
+            packer.digest(bundle.graphql.digest);
+            return Some(());
+        };
+        match part {
+            BundlePart::Schemas => {
                 packer.digest(bundle.schemas.get(at)?.document.digest);
                 packer.text(path);
             }
-            Some((BundlePart::Resources, at)) => {
+            BundlePart::Resources => {
                 let resource = bundle.resources.get(at)?;
                 packer.digest(resource.digest);
                 packer.text(path);
@@ -137,7 +140,7 @@ impl BuildCache {
                     packer.option(entry.file_stamp, |packer, file_stamp| file_stamp.encode(packer));
                 });
             }
-            Some((BundlePart::Data, at)) => {
+            BundlePart::Data => {
                 let file = bundle.datafiles.get(at).filter(|file| *file.path == *path)?;
                 packer.digest(file.document.digest);
                 let entry = self.state.datafiles.find_near(at, path).map(|(_, entry)| entry);
@@ -330,6 +333,13 @@ impl RestoredBatch {
         self.known.datafiles.append(&mut other.known.datafiles);
         self.known.resources.append(&mut other.known.resources);
     }
+}
+
+/// The index of a document in a part of a bundle.
+#[derive(Clone, Copy)]
+struct DocumentIndex {
+    part: BundlePart,
+    index: usize,
 }
 
 /// Replaces a file atomically, without waiting for the disk: a file that is incomplete after a crash fails

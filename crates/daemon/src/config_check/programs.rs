@@ -110,7 +110,7 @@ fn check_program(name: &str, registered: &ProgramTable, is_sandbox: bool) -> Che
     ];
     for (list, names) in lists {
         for variable in names.iter().filter(|name| std::env::var_os(name).is_none()) {
-            let detail = format!("`${variable}` is not set, and `{key}.{list}` passes it on");
+            let detail = format!("`${variable}` is not set, but `{key}.{list}` lists it");
             report.warning(
                 &title,
                 detail,

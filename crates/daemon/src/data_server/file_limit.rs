@@ -1,4 +1,4 @@
-//! The number of connections that the limit of open files allows.
+//! The number of connections that the open-file limit allows.
 
 use qontract_telemetry::log::{Level, Log, LogLine};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -6,7 +6,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Open files that are not connections: bundles, caches, watches, child processes.
 const OTHER_FILES: u64 = 128;
 
-/// The number of connections to allow: `wanted`, or fewer if the limit of open files is too low. The soft
+/// The number of connections to allow: `wanted`, or fewer if the open-file limit is too low. The soft
 /// limit is raised as far as the hard limit allows.
 pub fn connections(wanted: usize, log: &Log) -> usize {
     let needed = wanted as u64 + OTHER_FILES;
@@ -17,14 +17,13 @@ pub fn connections(wanted: usize, log: &Log) -> usize {
     let files = if raise.is_ok() { raised } else { current };
     let allowed = allowed(wanted, files);
     if allowed < wanted {
-        let text =
-            format!("allowing only {allowed} of {wanted} connections: the limit of open files is {files}");
+        let text = format!("allowing only {allowed} of {wanted} connections: the open-file limit is {files}");
         log.write(&LogLine::new(Level::Warning, text));
     }
     allowed
 }
 
-/// The number of connections that fit into a limit of open files.
+/// The number of connections that fit into an open-file limit.
 fn allowed(wanted: usize, files: u64) -> usize {
     let space = usize::try_from(files.saturating_sub(OTHER_FILES)).unwrap_or(usize::MAX);
     wanted.min(space.max(1))

@@ -11,7 +11,7 @@ use qontract_telemetry::log::{Level, LineFormat, Log, LogLine};
 use qontract_telemetry::metrics::{Metrics, ProcessLabels};
 use serde_json::json;
 
-use super::{LoopReporter, RunObserver as _, WriteObserver as _};
+use super::{EndedRun, LoopReporter, RecordStorage, RunObserver as _, WriteObserver as _};
 
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
@@ -58,10 +58,17 @@ fn record(ended: RunEnd, changes: usize, held: usize) -> RunRecord {
     .unwrap()
 }
 
+/// The end of a run whose record is stored if it has changes.
+fn ended_run(record: &RunRecord) -> EndedRun<'_> {
+    let has_changes = record.shards.values().any(|shard| !shard.changes.is_empty() || !shard.held.is_empty());
+    let storage = if has_changes { RecordStorage::Stored } else { RecordStorage::Counted };
+    EndedRun { record, storage }
+}
+
 fn run(reporter: &LoopReporter, record: Option<&RunRecord>, ended: RunEnd) {
     reporter.observe(LoopEvent::Started);
     if let Some(record) = record {
-        reporter.ran("a", Ok(record));
+        reporter.ran("a", Ok(ended_run(record)));
     }
     reporter.observe(LoopEvent::Ended(ended, Duration::from_millis(34)));
     reporter.observe(LoopEvent::Sleeping(Duration::from_mins(10)));
@@ -137,7 +144,7 @@ async fn a_failed_change_is_logged_when_it_is_new_and_is_not_counted_as_made() {
         reporter.observe(LoopEvent::Started);
         let line = LogLine::new(Level::Warning, "failed without effect: ~ change x");
         reporter.wrote(&line, &format!("r{number}"), ChangeKind::Change, None);
-        reporter.ran("a", Ok(&failed));
+        reporter.ran("a", Ok(ended_run(&failed)));
         reporter.observe(LoopEvent::Ended(RunEnd::Failed, Duration::from_millis(34)));
         reporter.observe(LoopEvent::Sleeping(Duration::from_mins(10)));
         lines.take()

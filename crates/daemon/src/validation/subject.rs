@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 
 use qontract_bundle::Layout;
 
-use crate::discovery;
+use crate::discovery::{self, DEFAULT_REVISIONS};
 use crate::exit::UsageError;
-use crate::input::DEFAULT_REVISIONS;
 
 /// The subject of a validation.
 #[derive(Debug, PartialEq, Eq)]

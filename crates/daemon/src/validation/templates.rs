@@ -19,12 +19,13 @@ use qontract_runtime::{Data, LoadedBundle, QueryPolicy, SourceLocation as DataPl
 
 /// Errors of templates and files. `found` are earlier findings: consequences of errors in the same files are
 /// not reported.
-pub fn check(bundle: &Bundle, layout: &Layout, found: &[Diagnostic]) -> Vec<Diagnostic> {
-    let wrong: BTreeSet<&str> = found
-        .iter()
-        .filter(|finding| finding.is_error())
-        .map(|finding| finding.location.file.as_str())
-        .collect();
+pub fn check<'d>(
+    bundle: &Bundle,
+    layout: &Layout,
+    found: impl Iterator<Item = &'d Diagnostic>,
+) -> Vec<Diagnostic> {
+    let wrong: BTreeSet<&str> =
+        found.filter(|finding| finding.is_error()).map(|finding| finding.location.file.as_str()).collect();
     // Invalid GraphQL types are reported by their own check.
     let Ok(engine) = Engine::new(Arc::new(bundle.clone())) else { return Vec::new() };
     let terms = QueryPolicy::of(&ProviderGroup::Files.meta(""));

@@ -24,7 +24,7 @@ use crate::schema::{ArgumentDef, Schema, Shape};
 use fragments::FragmentUsages;
 use overlap::Overlap;
 pub use suggestions::enum_hint;
-use types::InputType;
+use types::ExpectedType;
 
 /// Maximum number of reported errors.
 const MAX_ERRORS: usize = 100;
@@ -107,8 +107,7 @@ enum WalkEntry {
 struct Usage<'t> {
     name: &'t str,
     at: usize,
-    /// The expected type, and whether the position has a default.
-    expected: Option<(InputType, bool)>,
+    expected: Option<ExpectedType>,
 }
 
 struct Checker<'c, 't> {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::position::{DataOrigin, ExecutionPosition};
 use super::{Executor, WriteAbort, WrittenValue};
+use crate::element_selection::{ElementRange, ElementRanges};
 use crate::failure::{Code, Failure};
 use crate::plan::{FieldPlan, FieldTarget, ValueForm};
 use crate::schema::{Dispatch, Kind, TypeId};
@@ -59,7 +60,7 @@ impl<'a, S: Sink> Executor<'a, S> {
         }
         let has_entities = self.record.elements.is_some() && self.has_elements(type_);
         if let Some(lists) = self.record.elements.as_mut().filter(|_| has_entities) {
-            lists.push((field.key.as_ref().into(), Vec::new()));
+            lists.push(ElementRanges { list: field.key.as_ref().into(), elements: Vec::new() });
         }
         let mut written = 0;
         for index in 0..many.len() {
@@ -78,9 +79,9 @@ impl<'a, S: Sink> Executor<'a, S> {
                 written += 1;
                 if let (true, Source::File(file), Some(start), Some(end)) =
                     (has_entities, source, start, self.out.offset())
-                    && let Some((_, parts)) = self.record.elements.as_mut().and_then(|lists| lists.last_mut())
+                    && let Some(list) = self.record.elements.as_mut().and_then(|lists| lists.last_mut())
                 {
-                    parts.push((file, start..end));
+                    list.elements.push(ElementRange { file, bytes: start..end });
                 }
             }
         }
@@ -211,7 +212,7 @@ impl<'a, S: Sink> Executor<'a, S> {
     }
 }
 
-/// The string form of a value, for the look-up of a type.
+/// The string form of a value, for the lookup of a type.
 fn text_of(raw: RawValue<'_>) -> Option<Cow<'_, str>> {
     match raw {
         RawValue::Text(text) => Some(text.into()),

@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::index::FileId;
 use crate::plan::{Plan, SelectionId};
 
-/// Number of look-ups after which the hit rate of a selection decides whether it stays memoized.
+/// Number of lookups after which the hit rate of a selection decides whether it stays memoized.
 const TRIAL_LOOKUPS: u32 = 8192;
 
 /// The byte ranges of objects in one response, by selection and datafile.
@@ -30,7 +30,7 @@ struct SelectionMemo {
 }
 
 impl SelectionMemo {
-    /// Whether memoizing is worthwhile, that is, at least one in sixteen look-ups is a hit.
+    /// Whether memoizing is worthwhile, that is, at least one in sixteen lookups is a hit.
     fn is_worthwhile(&self) -> bool {
         self.lookups < TRIAL_LOOKUPS || self.hits >= self.lookups / 16
     }

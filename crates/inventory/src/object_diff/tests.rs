@@ -272,7 +272,7 @@ fn values_that_another_tool_wrote_are_not_shown() {
 }
 
 #[test]
-fn removed_values_are_shown_only_if_nobody_else_owns_them() {
+fn removed_values_are_shown_only_if_they_have_no_other_owner() {
     let check = |before: Value, others: Value, expect: &[&str]| {
         let [live, others] = [before, others].map(|spec| object("Widget", &json!({ "spec": spec })));
         let after = object("Widget", &json!({"spec": {"x": 1}}));

@@ -12,7 +12,14 @@ use crate::difference::{DifferenceList, DifferenceSide, FieldDifference, Visibil
 use crate::path::{self, PathCursor, PathSegment, is_empty_value};
 
 /// An item of a list, with its name.
-type NamedItem<'a> = (&'a str, &'a Value);
+struct NamedItem<'a> {
+    name: &'a str,
+    item: &'a Value,
+}
+
+fn named_items<'a>(names: &'a [String], items: &'a [Value]) -> Vec<NamedItem<'a>> {
+    names.iter().zip(items).map(|(name, item)| NamedItem { name, item }).collect()
+}
 
 /// An added item with more values than this is expanded field by field, because reports do not show more
 /// values of one field.
@@ -103,9 +110,7 @@ impl<'a> FieldWalk<'a> {
 
     fn list(&mut self, before: &[Value], after: &[Value]) {
         if let Some((old, new)) = items::item_names(self.path.last_key(), before, after) {
-            let old: Vec<NamedItem<'_>> = old.iter().map(String::as_str).zip(before).collect();
-            let new: Vec<NamedItem<'_>> = new.iter().map(String::as_str).zip(after).collect();
-            self.compare_named(&old, &new);
+            self.compare_named(&named_items(&old, before), &named_items(&new, after));
             return;
         }
         for step in align(before.len(), after.len(), MAX_PAIRS, |one, other| before[one] == after[other]) {
@@ -119,21 +124,21 @@ impl<'a> FieldWalk<'a> {
 
     /// Compares lists whose items have unique names.
     fn compare_named(&mut self, before: &[NamedItem<'_>], after: &[NamedItem<'_>]) {
-        let positions: HashMap<&str, usize> = after.iter().map(|(name, _)| *name).zip(0..).collect();
+        let positions: HashMap<&str, usize> = after.iter().map(|named| named.name).zip(0..).collect();
         let mut is_new = vec![true; after.len()];
         let mut order = Vec::new();
-        for (name, item) in before {
+        for NamedItem { name, item } in before {
             match positions.get(name) {
                 Some(&index) => {
                     is_new[index] = false;
                     order.push((index, *name));
-                    self.pair(name, item, after[index].1);
+                    self.pair(name, item, after[index].item);
                 }
                 None => self.item_removed(name, item),
             }
         }
-        for ((name, item), _) in after.iter().zip(is_new).filter(|(_, is_new)| *is_new) {
-            self.item_added(name, item);
+        for (added, _) in after.iter().zip(is_new).filter(|(_, is_new)| *is_new) {
+            self.item_added(added.name, added.item);
         }
         if !order.is_sorted() {
             let old: Vec<&str> = order.iter().map(|(_, name)| *name).collect();

@@ -1,6 +1,7 @@
 //! The wire format of the shards of an object program.
 
 use qontract_runtime::process::{ProgramShard, ResultPointer, ShownTexts};
+use qontract_runtime::state::RemovalConsent;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -19,13 +20,16 @@ pub struct WireObjectShard {
     /// The objects.
     #[serde(default)]
     pub objects: Vec<Value>,
+    /// The removals that the data approves as a whole.
+    #[serde(default)]
+    pub may_remove: RemovalConsent,
     /// The location in the query results.
     place: Option<ResultPointer>,
 }
 
 impl ShownTexts for WireObjectShard {
     fn for_each_text<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
-        let Self { cluster, namespace, caller, kinds, objects: _, place: _ } = self;
+        let Self { cluster, namespace, caller, kinds, objects: _, may_remove: _, place: _ } = self;
         see(cluster);
         see(namespace);
         caller.iter().chain(kinds).for_each(|text| see(text));
@@ -42,7 +46,7 @@ impl ProgramShard for WireObjectShard {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{ShownTexts as _, WireObjectShard};
+    use super::{RemovalConsent, ShownTexts as _, WireObjectShard};
 
     fn parse(shard: Value) -> Result<WireObjectShard, serde_json::Error> {
         serde_json::from_value(shard)
@@ -55,6 +59,23 @@ mod tests {
         let (shard, mut texts) = (parse(shard).expect("a shard"), Vec::new());
         shard.for_each_text(&mut |text| texts.push(text));
         assert_eq!(texts, ["a", "b", "c", "d", "e"]);
+    }
+
+    #[test]
+    fn removals_are_approved_as_a_whole_only_on_request() {
+        let check = |may_remove: Value, expect: Option<RemovalConsent>| {
+            let mut shard = json!({"cluster": "", "namespace": "", "kinds": []});
+            if !may_remove.is_null() {
+                shard["may_remove"] = may_remove.clone();
+            }
+            assert_eq!(parse(shard).ok().map(|shard| shard.may_remove), expect, "{may_remove}");
+        };
+        check(Value::Null, Some(RemovalConsent::Named));
+        check(json!("any"), Some(RemovalConsent::Any));
+        check(json!(["Secret"]), Some(RemovalConsent::kinds(["Secret"])));
+        for wrong in [json!("all"), json!("Any"), json!(true), json!({"kinds": []}), json!([1])] {
+            check(wrong, None);
+        }
     }
 
     #[test]

@@ -10,7 +10,9 @@ use qontract_client_kubernetes::{
     ObjectVersion,
 };
 use qontract_inventory::{LiveBody, OwnerMark};
-use qontract_runtime::{CurrentState, DesiredItem, DesiredState, Fault, Observed, ReadContext};
+use qontract_runtime::{
+    CurrentState, DesiredItem, DesiredState, Fault, Observed, ReadContext, TargetAddress,
+};
 use qontract_telemetry::activity;
 use qontract_telemetry::measure::{Measurement, ObjectState};
 use tokio::time::Instant;
@@ -79,18 +81,18 @@ impl ObjectReconciler {
         managed_scope: &Arc<ManagedScope>,
         wanted: &[DesiredItem<DesiredObject>],
     ) -> CurrentState<LiveObject> {
-        let mut world = CurrentState::new();
+        let mut current = CurrentState::new();
         if let Err(why) = self.check_reachable(read, managed_scope).await {
             let scopes = managed_scope.kinds.iter().map(|managed| managed_scope.kind_scope(&managed.kind));
-            world.extend(scopes.map(|scope| (scope, Observed::Unknown(why.clone()))));
-            return world;
+            current.extend(scopes.map(|scope| (scope, Observed::Unknown(why.clone()))));
+            return current;
         }
         let wrong = self.unmanageable_kinds(read, managed_scope).await;
         let mut lists: Vec<BoxFuture<'_, _>> = Vec::new();
         for managed in &managed_scope.kinds {
             let scope = managed_scope.kind_scope(&managed.kind);
             if let Some(why) = wrong.get(&managed.kind) {
-                world.insert(scope, Observed::Unknown(why.clone()));
+                current.insert(scope, Observed::Unknown(why.clone()));
                 continue;
             }
             let listing = self.list(read, managed_scope, managed, wanted);
@@ -110,16 +112,17 @@ impl ObjectReconciler {
                 }
                 Err(why) => Observed::Unknown(why),
             };
-            world.insert(scope, observed);
+            current.insert(scope, observed);
         }
-        self.add_workloads(read, managed_scope, wanted, &mut world).await;
-        world
+        self.add_workloads(read, managed_scope, wanted, &mut current).await;
+        current
     }
 
     /// Checks whether the cluster responds. The result is cached for the round, so that only one request
     /// waits for the deadline of an unreachable cluster.
     async fn check_reachable(&self, read: &ReadContext, managed_scope: &ManagedScope) -> Result<(), Fault> {
         let cluster = &managed_scope.cluster;
+        read.trust.check(&cluster_address(cluster))?;
         let probe = async {
             let served = self.kubernetes.api_resource(&read.permit, cluster, &Kind::namespace()).await;
             match served {
@@ -150,7 +153,7 @@ impl ObjectReconciler {
             else {
                 continue;
             };
-            let group = served.api_version.split_once('/').map_or("", |(group, _)| group).to_owned();
+            let group = served.group().to_owned();
             if let Some(other) = kinds_by_name.insert((group, kind.name.clone()), kind.clone()) {
                 let why = Fault::author(format!("`{other}` and `{kind}` are the same kind: list it once"));
                 wrong.insert(other, why.clone());
@@ -198,17 +201,35 @@ impl ObjectReconciler {
             DesiredState::Present(_) | DesiredState::Delete | DesiredState::Unresolved(_) => None,
         });
         let kind = KindVersion { kind: &managed.kind, api_version: version };
-        if managed_scope.namespace.is_some() && managed_scope.owner.caller().is_none() {
+        self.list_concerned(read, managed_scope, kind, concerns).await
+    }
+
+    /// Lists the objects of a kind, and returns those that concern the scope. If several shards may need the
+    /// same list (cluster-scoped kinds, and namespaces that callers share), it is cached for the round.
+    async fn list_concerned(
+        &self,
+        read: &ReadContext,
+        managed_scope: &ManagedScope,
+        kind: KindVersion<'_>,
+        concerns: impl Fn(&Object) -> bool,
+    ) -> Result<Vec<Object>, Fault> {
+        if managed_scope.namespace.is_some() && !managed_scope.is_shared {
             let all = self.list_kind(read, managed_scope, kind).await?;
             return Ok(all.into_iter().filter(concerns).collect());
         }
-        // Many shards may manage cluster-scoped objects of one cluster, and many callers the objects of one
-        // namespace, so the list is cached for the round.
+        let cluster = &managed_scope.cluster;
+        // The version that the list will have: a shard that declares no object of the kind reads the same list
+        // as those that do. Discovery is cached by the client, and reports its errors when listing.
+        let served = self.kubernetes.api_resource(&read.permit, cluster, kind.kind).await.ok();
+        let is_served = |version: &&str| {
+            served.as_ref().is_none_or(|served| served.versions.iter().any(|one| one == version))
+        };
+        let declared = kind.api_version.filter(is_served).map(str::to_owned);
         let key = ListKey {
-            cluster: managed_scope.cluster.clone(),
+            cluster: cluster.clone(),
             namespace: managed_scope.namespace.clone(),
-            kind: managed.kind.clone(),
-            api_version: version.map(str::to_owned),
+            kind: kind.kind.clone(),
+            api_version: declared.or_else(|| served.map(|served| served.api_version)),
         };
         let all = read.cache.get_or_read(key, self.list_kind(read, managed_scope, kind)).await;
         let all = all.as_ref().as_ref().map_err(Fault::clone)?;
@@ -245,15 +266,15 @@ impl ObjectReconciler {
         read: &ReadContext,
         managed_scope: &Arc<ManagedScope>,
         wanted: &[DesiredItem<DesiredObject>],
-        world: &mut CurrentState<LiveObject>,
+        current: &mut CurrentState<LiveObject>,
     ) {
-        if managed_scope.namespace.is_none() || !super::recycle::may_restart(wanted, world) {
+        if managed_scope.namespace.is_none() || !super::recycle::may_restart(wanted, current) {
             return;
         }
         let mut workloads = BTreeMap::new();
         for kind in super::recycle::kinds() {
             let kind_version = KindVersion { kind: &kind, api_version: None };
-            let listed = self.list_kind(read, managed_scope, kind_version).await;
+            let listed = self.list_concerned(read, managed_scope, kind_version, |_| true).await;
             let observed = match listed {
                 Ok(objects) => Observed::Known(
                     objects.into_iter().map(|object| LiveObject::new(managed_scope, object)).collect(),
@@ -262,8 +283,13 @@ impl ObjectReconciler {
             };
             workloads.insert(super::recycle::workload_scope(managed_scope, &kind), observed);
         }
-        world.extend(workloads);
+        current.extend(workloads);
     }
+}
+
+/// The address of a cluster, with the location of its token.
+pub fn cluster_address(cluster: &Cluster) -> TargetAddress {
+    TargetAddress::of(cluster.server.as_str(), cluster)
 }
 
 fn record_count(managed_scope: &ManagedScope, managed: &ManagedKind, state: ObjectState, count: usize) {

@@ -26,13 +26,13 @@ type LiveIndex<'w> = BTreeMap<(&'w Scope, &'w str), &'w LiveObject>;
 /// Plans the changes that turn the current state into the desired one. Pure.
 pub fn plan_objects(
     wanted: &[DesiredItem<DesiredObject>],
-    world: &CurrentState<LiveObject>,
+    current: &CurrentState<LiveObject>,
 ) -> Plan<ObjectAction> {
-    let index = index(world);
+    let index = index(current);
     let mut plan = Plan::default();
     for want in wanted {
         // A scope that could not be read is not planned for; the runner reports why.
-        let Some(Observed::Known(_)) = world.get(&want.object.scope) else { continue };
+        let Some(Observed::Known(_)) = current.get(&want.object.scope) else { continue };
         let seen = index.get(&(&want.object.scope, want.object.name.as_str())).copied();
         match &want.state {
             DesiredState::Present(item) => plan_desired(&mut plan, want, item, seen),
@@ -45,7 +45,7 @@ pub fn plan_objects(
     for (key, seen) in index.iter().filter(|(key, _)| !named.contains(*key)) {
         plan_undeclared(&mut plan, key.0, seen);
     }
-    recycle::plan(wanted, world, &mut plan);
+    recycle::plan(wanted, current, &mut plan);
     mark_awaited_kinds(&mut plan);
     plan.groups.sort_by_key(|group| group.stage);
     plan
@@ -73,8 +73,8 @@ fn mark_awaited_kinds(plan: &mut Plan<ObjectAction>) {
 }
 
 /// The managed live objects by scope and name. Workloads that are only observed are left out.
-fn index(world: &CurrentState<LiveObject>) -> LiveIndex<'_> {
-    let managed = world.iter().filter(|(scope, _)| !recycle::is_workload_scope(scope));
+fn index(current: &CurrentState<LiveObject>) -> LiveIndex<'_> {
+    let managed = current.iter().filter(|(scope, _)| !recycle::is_workload_scope(scope));
     let mut index = LiveIndex::new();
     for (scope, observed) in managed {
         if let Observed::Known(all) = observed {

@@ -4,7 +4,7 @@
 //! the workloads that use it have to be restarted. The restarts are planned when that note is observed, in
 //! the next round or run. The note is removed when every such workload has restarted.
 //!
-//! **Invariant:** a crash loses no restart, and no restart happens twice (`tests/recycle.rs`).
+//! **Invariant:** a crash loses no restart, and no restart happens twice (`tests/suite/recycle.rs`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -110,22 +110,22 @@ fn changes_content(item: &DesiredObject, seen: &LiveObject) -> bool {
 }
 
 /// Whether the workloads have to be observed.
-pub fn may_restart(wanted: &[DesiredItem<DesiredObject>], world: &CurrentState<LiveObject>) -> bool {
-    recycle_candidates(wanted, world)
+pub fn may_restart(wanted: &[DesiredItem<DesiredObject>], current: &CurrentState<LiveObject>) -> bool {
+    recycle_candidates(wanted, current)
         .any(|RecycleCandidate { item, seen, .. }| pending(seen).is_some() || changes_content(item, seen))
 }
 
 /// The desired, existing objects that are to be recycled.
 fn recycle_candidates<'a>(
     wanted: &'a [DesiredItem<DesiredObject>],
-    world: &'a CurrentState<LiveObject>,
+    current: &'a CurrentState<LiveObject>,
 ) -> impl Iterator<Item = RecycleCandidate<'a>> {
     wanted.iter().filter_map(|want| {
         let DesiredState::Present(item) = &want.state else { return None };
         if !wants_recycle(item.desired.body()) {
             return None;
         }
-        let Some(Observed::Known(all)) = world.get(&want.object.scope) else { return None };
+        let Some(Observed::Known(all)) = current.get(&want.object.scope) else { return None };
         let seen = all.iter().find(|seen| seen.address.name == want.object.name)?;
         Some(RecycleCandidate { want, item, seen })
     })
@@ -134,12 +134,12 @@ fn recycle_candidates<'a>(
 /// Plans the restarts whose cause is observed, and adds a wait for each restart that follows from this plan.
 pub fn plan(
     wanted: &[DesiredItem<DesiredObject>],
-    world: &CurrentState<LiveObject>,
+    current: &CurrentState<LiveObject>,
     plan: &mut Plan<ObjectAction>,
 ) {
-    let Some(workloads) = workloads(world) else { return };
+    let Some(workloads) = workloads(current) else { return };
     let mut due: Vec<RecycleCandidate<'_>> = Vec::new();
-    for candidate in recycle_candidates(wanted, world) {
+    for candidate in recycle_candidates(wanted, current) {
         let RecycleCandidate { want, item, seen } = candidate;
         if changes_content(item, seen) {
             for workload in workloads.iter().filter(|workload| is_user(workload, seen)) {
@@ -212,10 +212,10 @@ fn clear_note(plan: &mut Plan<ObjectAction>, candidate: &RecycleCandidate<'_>) {
 }
 
 /// All workloads; `None` if they were not observed, or not all of them could be read.
-fn workloads(world: &CurrentState<LiveObject>) -> Option<Vec<&LiveObject>> {
+fn workloads(current: &CurrentState<LiveObject>) -> Option<Vec<&LiveObject>> {
     let mut all = Vec::new();
     let mut is_observed = false;
-    for (_, observed) in world.iter().filter(|(scope, _)| is_workload_scope(scope)) {
+    for (_, observed) in current.iter().filter(|(scope, _)| is_workload_scope(scope)) {
         is_observed = true;
         let Observed::Known(seen) = observed else { return None };
         all.extend(seen);

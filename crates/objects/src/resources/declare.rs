@@ -77,7 +77,7 @@ fn target(namespace: &Namespace) -> NamespaceTarget {
             internal: cluster.template_cluster.internal,
             automation_token: cluster.automation_token.clone(),
             cluster_admin_automation_token: cluster.cluster_admin_automation_token.clone(),
-            disable: cluster.disable.clone(),
+            disabled_integrations: cluster.disabled_integrations.clone(),
         },
     }
 }
@@ -250,7 +250,7 @@ impl EntryContext<'_> {
                 Ok(ResourceEntry::Object(rule::with_source_urls(body, self.repository, &path)))
             }
             _ => Err(Fault::author(format!(
-                "`{path}` makes external look-ups, which are not allowed in a rule"
+                "`{path}` makes external lookups, which are not allowed in a rule"
             ))
             .into()),
         }

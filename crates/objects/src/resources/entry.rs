@@ -27,7 +27,7 @@ pub struct DeclaredResources {
 pub enum ResourceEntry {
     /// A complete object.
     Object(Value),
-    /// A template that needs external look-ups.
+    /// A template that needs external lookups.
     Template(DeferredTemplate),
     /// A Secret, to be read from this address.
     Secret(SecretAddress),
@@ -59,7 +59,7 @@ impl ResourceEntry {
 }
 
 impl SecretAddress {
-    /// The look-up of all fields of the secret.
+    /// The lookup of all fields of the secret.
     pub fn lookup(&self) -> SecretLookup {
         SecretLookup::all(&self.path, self.version.map(|version| version.to_string()))
     }

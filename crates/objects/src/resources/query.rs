@@ -2,7 +2,7 @@
 #![allow(clippy::struct_field_names, reason = "the names are those of the data")]
 
 use crate::fragments::{
-    DataRepository, DisableClusterAutomations, TemplateCluster, TemplateNamespace, VaultSecretRef,
+    DataRepository, DisabledIntegrations, TemplateCluster, TemplateNamespace, VaultSecretRef,
 };
 use qontract_graphql::{Operation, QuerySource};
 use serde::Deserialize;
@@ -22,7 +22,7 @@ impl Operation for Resources {
         include_str!("query.graphql"),
         &[
             DataRepository::FRAGMENTS,
-            DisableClusterAutomations::FRAGMENTS,
+            DisabledIntegrations::FRAGMENTS,
             TemplateCluster::FRAGMENTS,
             TemplateNamespace::FRAGMENTS,
             VaultSecretRef::FRAGMENTS,
@@ -76,6 +76,9 @@ pub struct ManagedResourceNames {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cluster {
+    /// The fragment `DisabledIntegrations`.
+    #[serde(flatten)]
+    pub disabled_integrations: DisabledIntegrations,
     /// The fragment `TemplateCluster`.
     #[serde(flatten)]
     pub template_cluster: TemplateCluster,
@@ -83,8 +86,6 @@ pub struct Cluster {
     pub automation_token: Option<VaultSecretRef>,
     /// `clusterAdminAutomationToken`
     pub cluster_admin_automation_token: Option<VaultSecretRef>,
-    /// `disable`
-    pub disable: Option<DisableClusterAutomations>,
 }
 
 /// The type `NamespaceOpenshiftResource_v1`.

@@ -1,4 +1,4 @@
-//! Templates that need external look-ups, with their inputs, as the declared state holds them.
+//! Templates that need external lookups, with their inputs, as the declared state holds them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::lookups::AwsAccount;
 
-/// A template that needs external look-ups.
+/// A template that needs external lookups.
 #[derive(Clone, Serialize)]
 pub struct DeferredTemplate {
     /// Its path.
@@ -38,7 +38,7 @@ pub struct TemplateSource {
     pub answers: BTreeMap<TemplateLookup, LookupState>,
     /// The AWS accounts that it accesses.
     pub(crate) accounts: BTreeMap<String, AwsAccount>,
-    /// The look-ups that do not depend on the values of secrets.
+    /// The lookups that do not depend on the values of secrets.
     pub lookups: BTreeSet<TemplateLookup>,
     /// The object that it renders to with addresses in place of external values, if it renders to one.
     pub declared: Option<Value>,
@@ -61,7 +61,7 @@ impl fmt::Debug for DeferredTemplate {
     }
 }
 
-/// The secret look-up for an address; `None` if it is not the address of a secret.
+/// The secret lookup for an address; `None` if it is not the address of a secret.
 pub fn secret_lookup(address: &TemplateLookup) -> Option<SecretLookup> {
     let TemplateLookup::Secret { path, key, version, .. } = address else { return None };
     Some(SecretLookup { path: path.clone(), field: Some(key.clone()), version: version.clone() })

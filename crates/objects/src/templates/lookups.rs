@@ -1,4 +1,4 @@
-//! External look-ups of templates: secrets, and the addresses on the operator's allow-lists.
+//! External lookups of templates: secrets, and the addresses on the operator's allow-lists.
 //!
 //! **Invariant:** an address that is not on an allow-list is never requested, not even after a redirect.
 //! Lists are empty by default.
@@ -37,19 +37,19 @@ const REDIRECT_STATUSES: [StatusCode; 5] = [
     StatusCode::PERMANENT_REDIRECT,
 ];
 
-/// External look-ups of templates.
+/// External lookups of templates.
 pub struct ExternalLookups {
     secrets: Arc<dyn SecretReader>,
     http: Option<HttpLookups>,
 }
 
-/// Look-ups over HTTP, restricted by allow-lists.
+/// Lookups over HTTP, restricted by allow-lists.
 struct HttpLookups {
     allowed: AllowList,
     http: Http,
 }
 
-/// The key of a look-up in the cache of a round. It includes the account, which is not part of the address:
+/// The key of a lookup in the cache of a round. It includes the account, which is not part of the address:
 /// templates may resolve its name differently.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct LookupKey {
@@ -57,7 +57,7 @@ struct LookupKey {
     account: Option<AwsAccount>,
 }
 
-/// The result of a look-up, cached for all shards of a round.
+/// The result of a lookup, cached for all shards of a round.
 type LookupResult = Result<LookupState, Fault>;
 
 impl ExternalLookups {

@@ -21,7 +21,7 @@ pub fn render_from_data(
 ) -> Result<String, String> {
     match render(&RenderRequest::new(template, variables), &DeclaredLookups(TemplateQueries::new(data))) {
         Ok(RenderOutcome::Rendered(rendered)) => Ok(rendered.expose().to_owned()),
-        Ok(RenderOutcome::Needs(_)) => Err("it makes external look-ups".to_owned()),
+        Ok(RenderOutcome::Needs(_)) => Err("it makes external lookups".to_owned()),
         Err(fault) => Err(match fault.line {
             Some(line) => format!("line {line}: {}", fault.message),
             None => fault.message,

@@ -1,4 +1,4 @@
-//! Renders templates: from the data alone where possible, with external look-ups where needed.
+//! Renders templates: from the data alone where possible, with external lookups where needed.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use super::entry_error::{EntryError, InvalidCause};
 use super::lookups::{self, ExternalLookups};
 use super::{parse, variables};
 
-/// Maximum number of look-up rounds of a template.
+/// Maximum number of lookup rounds of a template.
 const MAX_LOOKUP_ROUNDS: usize = 8;
 
 /// Runs the queries of templates against the data, and records the results.
@@ -58,7 +58,7 @@ fn query(data: &Source, path: &str, given: &BTreeMap<String, String>) -> Result<
     let rendered = match render(&request, &BTreeMap::new()) {
         Ok(RenderOutcome::Rendered(rendered)) => rendered,
         Ok(RenderOutcome::Needs(_)) => {
-            return Err(format!("`{path}` makes external look-ups, which are not allowed in a query"));
+            return Err(format!("`{path}` makes external lookups, which are not allowed in a query"));
         }
         Err(fault) => return Err(fault.to_string()),
     };
@@ -69,7 +69,7 @@ fn query(data: &Source, path: &str, given: &BTreeMap<String, String>) -> Result<
     }
 }
 
-/// Look-ups that record the requested addresses.
+/// Lookups that record the requested addresses.
 struct RecordingLookups<L> {
     lookups: L,
     addresses: RefCell<BTreeSet<TemplateLookup>>,
@@ -92,7 +92,7 @@ impl<L: LookupSource> LookupSource for RecordingLookups<L> {
     }
 }
 
-/// The look-ups made so far, with each secret replaced by its address.
+/// The lookups made so far, with each secret replaced by its address.
 struct MaskedLookups<'a>(&'a BTreeMap<TemplateLookup, LookupState>);
 
 impl LookupSource for MaskedLookups<'_> {
@@ -109,7 +109,7 @@ impl LookupSource for MaskedLookups<'_> {
     }
 }
 
-/// Like [`MaskedLookups`], with addresses also for look-ups that were not made because a secret decided
+/// Like [`MaskedLookups`], with addresses also for lookups that were not made because a secret decided
 /// against them.
 struct AddressLookups<'a>(&'a BTreeMap<TemplateLookup, LookupState>);
 
@@ -130,7 +130,7 @@ impl LookupSource for AddressLookups<'_> {
 pub enum Rendering {
     /// The rendered text.
     Text(String),
-    /// The template needs external look-ups and is rendered later.
+    /// The template needs external lookups and is rendered later.
     Deferred(Box<DeferredTemplate>),
 }
 
@@ -180,7 +180,7 @@ pub struct ResolvedTemplate {
     pub is_sensitive: bool,
 }
 
-/// Renders a template with external look-ups.
+/// Renders a template with external lookups.
 pub async fn resolve_template(
     template: &DeferredTemplate,
     read: &ReadContext,
@@ -226,7 +226,7 @@ pub async fn resolve_template(
             Err(fault) => return Err(author_fault(&fault)),
         }
     }
-    Err(Fault::author(format!("`{path}` still needs look-ups after {MAX_LOOKUP_ROUNDS} rounds")))
+    Err(Fault::author(format!("`{path}` still needs lookups after {MAX_LOOKUP_ROUNDS} rounds")))
 }
 
 /// Accepts an object that was rendered from secrets only if it is the one that the data alone names.
@@ -276,7 +276,7 @@ fn render_once(
     render(&RenderRequest::new(text, &source.variables), lookups)
 }
 
-/// The needed look-ups that a secret may influence, once a template has read one: those that a rendering
+/// The needed lookups that a secret may influence, once a template has read one: those that a rendering
 /// without secrets does not request, and all external ones.
 fn secret_dependent_needs(
     template: &DeferredTemplate,
@@ -293,13 +293,13 @@ fn secret_dependent_needs(
     needs.iter().filter(|address| address.is_external() || !requested.contains(address)).cloned().collect()
 }
 
-/// The pending external look-ups of a rendering with addresses in place of secrets.
+/// The pending external lookups of a rendering with addresses in place of secrets.
 fn external_needs(
     template: &DeferredTemplate,
     answers: &BTreeMap<TemplateLookup, LookupState>,
 ) -> BTreeSet<TemplateLookup> {
     let lookups = RecordingLookups::new(AddressLookups(answers));
-    // The result is ignored: a look-up that this rendering does not reach is refused once a secret is read.
+    // The result is ignored: a lookup that this rendering does not reach is refused once a secret is read.
     let _ = render_once(&template.path, &template.source, &lookups);
     let requested = lookups.addresses.into_inner();
     let secrets: Vec<String> =
@@ -315,7 +315,7 @@ fn external_needs(
     requested.iter().filter(is_new).cloned().collect()
 }
 
-/// One round of look-ups for a template.
+/// One round of lookups for a template.
 struct LookupRound<'a> {
     template: &'a DeferredTemplate,
     read: &'a ReadContext,
@@ -384,7 +384,7 @@ impl LookupRound<'_> {
         let path = &self.template.path;
         if self.secret_dependent.contains(address) {
             let text = format!(
-                "`{path}` makes an external look-up that depends on a secret: the request is not sent"
+                "`{path}` makes an external lookup that depends on a secret: the request is not sent"
             );
             return Err(Fault::author(text));
         }
@@ -402,7 +402,7 @@ impl LookupRound<'_> {
 /// not the author's mistake, and syntax is checked without the data.
 fn entry_error(fault: &qontract_template::TemplateFault) -> EntryError {
     let cause = match fault.kind {
-        Kind::Undefined | Kind::Failed | Kind::Raised | Kind::LookUp => {
+        Kind::Undefined | Kind::Failed | Kind::Raised | Kind::Lookup => {
             InvalidCause::Template { line: fault.line, message: fault.message.clone() }
         }
         Kind::Syntax | Kind::Refused | Kind::Limit => InvalidCause::Other,

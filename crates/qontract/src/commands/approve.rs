@@ -1,5 +1,6 @@
 //! `qontract approve`: writes the datafile that approves the removals that a run held.
 
+use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -10,19 +11,34 @@ use qontract_cli::printer::Printer;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::run_store::HeldRun;
 use qontract_diagnostics::{human, pluralize};
-use qontract_runtime::RunRecord;
-use qontract_runtime::guard::{Approval, ApprovalFile, Date};
+use qontract_runtime::guard::{Approval, ApprovalFile, Date, ObjectRef};
+use qontract_runtime::record::ChangeRecord;
+use qontract_runtime::{ApprovalForm, PlanDigest, RunRecord};
 
 use crate::commands::runs;
 
 pub fn run(arguments: ApproveArgs, printer: &Printer) -> anyhow::Result<Exit> {
-    let ApproveArgs { run, out, expires, reason, runs } = arguments;
+    let ApproveArgs { run, out, expires, reason, bound, once, runs } = arguments;
     let HeldRun { record, newer } = runs::open(runs)?.resolve_held(&run)?;
     let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     let expiration = last_day(&expires, today)?;
-    let approval = held_approval(&record)?;
     if let Some(newer) = newer {
         printer.note(&format!("note: {}", found_run_note(&record, newer)));
+    }
+    if let (ApprovalForm::Own, Some(text)) = (record.approval_form, &record.approval) {
+        if out.is_some() || bound || once {
+            let name = &record.integration;
+            let text = format!(
+                "`{name}` is not approved with a datafile: run `qontract approve` without `--out`, `--bound` and `--once`"
+            );
+            return Err(UsageError(text).into());
+        }
+        printer.text(&format!("{}\n", text.trim_end()))?;
+        return Ok(Exit::Ok);
+    }
+    let mut approval = held_approval(&record)?;
+    if bound {
+        bind(&mut approval, &record)?;
     }
     let name = name(&record);
     let file = ApprovalFile {
@@ -30,6 +46,7 @@ pub fn run(arguments: ApproveArgs, printer: &Printer) -> anyhow::Result<Exit> {
         description: reason.as_deref().unwrap_or("why these may be removed"),
         integration: &approval.integration,
         expiration,
+        once,
         removals: &approval.removals,
     };
     let text = file.to_string();
@@ -84,6 +101,34 @@ fn held_approval(record: &RunRecord) -> anyhow::Result<Approval> {
     let wrong = || format!("the record of run {} has an approval that cannot be read", record.run);
     let value = qontract_yaml::json::read(text.as_bytes()).map_err(anyhow::Error::msg).with_context(wrong)?;
     serde_json::from_value(value).with_context(wrong)
+}
+
+/// Binds each removal of an approval to the plan that the run held it in.
+fn bind(approval: &mut Approval, record: &RunRecord) -> anyhow::Result<()> {
+    for removal in &mut approval.removals {
+        let ObjectRef { target, kind, name } = &removal.object;
+        // The record has the dimensions of a scope without their order.
+        let mut dimensions: Vec<&str> = target.split(", ").collect();
+        dimensions.sort_unstable();
+        let is_it = |change: &&ChangeRecord| {
+            let scope: Vec<String> =
+                change.scope.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let mut scope: Vec<&str> = scope.iter().flat_map(|part| part.split(", ")).collect();
+            scope.sort_unstable();
+            change.kind == *kind && change.name == *name && scope == dimensions
+        };
+        let held = record.shards.values().flat_map(|shard| &shard.held);
+        let plans: BTreeSet<&PlanDigest> =
+            held.filter(is_it).filter_map(|change| change.plan.as_ref()).collect();
+        let [plan] = plans.into_iter().collect::<Vec<_>>()[..] else {
+            let run = &record.run;
+            bail!(
+                "run {run} has no digest of the plan that removes {kind} `{name}` in `{target}`: run it again"
+            );
+        };
+        removal.plan = Some(plan.clone());
+    }
+    Ok(())
 }
 
 /// The name of the approval and of its file, from the id of the run, which is `TIME-INTEGRATION-SUFFIX`.

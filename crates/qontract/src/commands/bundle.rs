@@ -5,43 +5,38 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use qontract_bundle::store::AtomicFile;
-use qontract_bundle::{BuildOptions, CommitStamp, Layout, Pool, Repo};
+use qontract_bundle::{BuildOptions, CommitStamp, Layout, Pool};
 use qontract_cli::BundleArgs;
 use qontract_cli::printer::{Printer, ignore_broken_pipe};
 use qontract_cli::progress::Progress;
 use qontract_daemon::discovery::{self, PassedAs};
 use qontract_daemon::exit::Exit;
-use qontract_daemon::input;
+use qontract_daemon::opened_repo::OpenedRepo;
 use qontract_daemon::repo_cache::RepoCache;
-use qontract_daemon::validation::{self, ValidationDepth};
+use qontract_daemon::validation::{self, Checks, ValidationLevel};
 use qontract_diagnostics::{Report, Severity, pluralize};
 use qontract_telemetry::activity::Activities;
-use qontract_validate::schema::Formats;
 
 pub fn run(arguments: BundleArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let BundleArgs { repo: folder, output, rev, commit, commit_timestamp, strict, no_validate, layout } =
         arguments;
     let layout = Layout::from(layout);
     let given = commit.zip(commit_timestamp).map(|(commit, timestamp)| CommitStamp { commit, timestamp });
-    let (repo, stamp) = match (&rev, given) {
+    let root = || discovery::root(&folder, &layout, PassedAs::Argument);
+    let opened = match (&rev, given) {
         (Some(rev), given) => {
-            let (repo, known) = input::revision(&folder, rev, &layout)?;
-            (repo, given.unwrap_or(known))
+            let OpenedRepo { repo, stamp } = OpenedRepo::at_revision(&folder, rev, &layout)?;
+            OpenedRepo { repo, stamp: given.unwrap_or(stamp) }
         }
-        (None, Some(given)) => {
-            (input::repo_in_folder(&discovery::root(&folder, &layout, PassedAs::Argument)?, layout)?, given)
-        }
-        (None, None) => {
-            input::repo_with_commit(&discovery::root(&folder, &layout, PassedAs::Argument)?, layout)?
-        }
+        (None, Some(given)) => OpenedRepo::with_stamp(&root()?, layout, given)?,
+        (None, None) => OpenedRepo::in_folder(&root()?, layout)?,
     };
-    if stamp.commit.is_empty() {
+    if opened.stamp.commit.is_empty() {
         printer.note("note: not a Git work tree, so the bundle has no commit; set one with `--commit`");
     }
     let output = output.filter(|path| path.as_os_str() != "-");
     build_and_write(
-        &repo,
-        stamp,
+        &opened,
         &BundleOptions { strict, validate: !no_validate, output: output.as_deref() },
         printer,
     )
@@ -57,14 +52,14 @@ pub struct BundleOptions<'a> {
     pub output: Option<&'a Path>,
 }
 
-/// Bundles `repo` and writes the bundle to a file or to stdout. Nothing is written if there are errors.
+/// Bundles a data repo and writes the bundle to a file or to stdout. Nothing is written if there are errors.
 pub fn build_and_write(
-    repo: &Repo,
-    stamp: CommitStamp,
+    opened: &OpenedRepo,
     options: &BundleOptions<'_>,
     printer: &Printer,
 ) -> anyhow::Result<Exit> {
     let BundleOptions { strict, validate, output } = *options;
+    let repo = &opened.repo;
     let pool = Pool::default();
     let mut cache =
         if validate { RepoCache::with_validation(repo, &pool) } else { RepoCache::load(repo, &pool) };
@@ -76,11 +71,12 @@ pub fn build_and_write(
     };
     let options = BuildOptions { output: file.as_mut(), ..cache.build_options() };
     let progress = Progress::start("bundling", Activities::default());
-    let mut outcome = input::bundle_repo(repo, stamp, &pool, options)?;
+    let mut outcome = opened.bundle(&pool, options)?;
     let report = if validate {
         // `validate` reports warnings; here they would hide the errors, unless they fail the build.
-        let depth = if strict { ValidationDepth::All(Formats::Ignored) } else { ValidationDepth::Errors };
-        let found = validation::validate_outcome(repo, &outcome, depth, cache.validation.results())?;
+        let level = if strict { ValidationLevel::Warnings } else { ValidationLevel::Errors };
+        let checks = Checks::of(level);
+        let found = validation::validate_outcome(repo, &outcome, checks, cache.validation.results())?;
         Report::new(outcome.findings.drain(..).chain(found).collect())
     } else {
         Report::new(outcome.findings)

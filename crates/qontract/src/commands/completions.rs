@@ -1,19 +1,17 @@
 //! `qontract completions`: completion scripts for shells.
 
-use clap::CommandFactory as _;
 use qontract_cli::printer::Printer;
-use qontract_cli::{Cli, CompletionsArgs};
+use qontract_cli::{CompletionsArgs, ungrouped_command};
 use qontract_daemon::exit::Exit;
+
+use crate::VERSION;
+use crate::integrations::KnownIntegrations;
 
 pub fn run(arguments: &CompletionsArgs, printer: &Printer) -> anyhow::Result<Exit> {
     // Generated into memory first: the generator panics if the reader closes the pipe.
     let mut script = Vec::new();
-    clap_complete::generate(
-        arguments.shell,
-        &mut Cli::command().long_version(crate::VERSION),
-        "qontract",
-        &mut script,
-    );
+    let mut command = ungrouped_command(VERSION, &KnownIntegrations::listed().metas);
+    clap_complete::generate(arguments.shell, &mut command, "qontract", &mut script);
     printer.text(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Ok)
 }

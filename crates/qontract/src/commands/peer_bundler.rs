@@ -4,6 +4,7 @@ use qontract_bundle::{CommitStamp, Layout, Repo};
 use qontract_cli::PeerBundlerArgs;
 use qontract_cli::printer::Printer;
 use qontract_daemon::exit::{Exit, UsageError};
+use qontract_daemon::opened_repo::OpenedRepo;
 
 use crate::commands::bundle;
 
@@ -31,5 +32,6 @@ pub fn run(arguments: PeerBundlerArgs, printer: &Printer) -> anyhow::Result<Exit
     };
     let stamp = CommitStamp { commit: git_commit, timestamp: git_commit_timestamp };
     let options = bundle::BundleOptions { strict: false, validate: false, output: None };
-    bundle::build_and_write(&Repo::with_separate_parts(layout), stamp, &options, printer)
+    let opened = OpenedRepo { repo: Repo::with_separate_parts(layout), stamp };
+    bundle::build_and_write(&opened, &options, printer)
 }

@@ -6,8 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use clap::Parser as _;
-use qontract_cli::{Cli, CliFlavor, Command, PeerTool, RunOptions};
+use qontract_cli::{CliFlavor, ColorWhen, Command, PeerTool, RunOptions};
 use qontract_config::ConfigError;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::run_integration::{IGNORED_VARIABLES, Settings};
@@ -17,7 +16,7 @@ use qontract_telemetry::log::{Level, LineFormat, Log, LogLine};
 
 use crate::allocator::{self, PurgeDelay};
 use crate::commands::reconcile::run_in_loop;
-use crate::integrations;
+use crate::integrations::KnownIntegrations;
 
 pub fn run() -> anyhow::Result<Exit> {
     // No variable of `run-integration` has a value that is not UTF-8.
@@ -77,13 +76,18 @@ pub fn run() -> anyhow::Result<Exit> {
 fn start(words: &[String], loop_options: &LoopOptions) -> anyhow::Result<Exit> {
     let words: Vec<OsString> = words.iter().map(OsString::from).collect();
     // The configuration may define further integrations, and may have appeared since the last attempt.
-    qontract_cli::register_integrations(integrations::metas(&words));
-    let cli = Cli::try_parse_from(&words).map_err(|error| {
-        crate::unknown_integration(&error, &words).unwrap_or_else(|| UsageError(error.to_string()).into())
-    })?;
+    let known = KnownIntegrations::of(&words);
+    let cli = match crate::parse(ColorWhen::Never, &words, &known) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let unknown = crate::unknown_integration(&error, known);
+            return Err(unknown.unwrap_or_else(|| UsageError(error.to_string()).into()));
+        }
+    };
+    let flavor = CliFlavor::QontractReconcile;
     let Command::Peer(peer) = cli.command else { unreachable!("the arguments begin with `peer`") };
     let PeerTool::Reconcile(arguments) = peer.tool else { unreachable!("`peer` is followed by `reconcile`") };
-    let options =
-        RunOptions { flavor: CliFlavor::QontractReconcile, ..arguments.options.with_environment()? };
-    run_in_loop(&options, &arguments.integration, loop_options)
+    let options = RunOptions { flavor, ..arguments.options.with_environment()? };
+    let config = known.config.unwrap_or_else(|| flavor.read_config(options.config.as_deref()));
+    run_in_loop(&options, &arguments.integration, config, loop_options)
 }

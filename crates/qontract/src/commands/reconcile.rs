@@ -14,7 +14,7 @@ use qontract_cli::progress::Progress;
 use qontract_cli::{
     CliFlavor, LogLevel, PlanFormat, ReconcileArgs, RunFormat, RunOptions, SelectedIntegration,
 };
-use qontract_config::{Config, ConfigLocation};
+use qontract_config::{Config, LocatedConfig};
 use qontract_daemon::announcement::Announcement;
 use qontract_daemon::audit::WarningObserver;
 use qontract_daemon::discovery;
@@ -23,8 +23,10 @@ use qontract_daemon::input::{InputCheck, InputResolver};
 use qontract_daemon::journal;
 use qontract_daemon::pinned_data::{PinnedData, ServerConnection};
 use qontract_daemon::plan_report;
-use qontract_daemon::run_loop::{DataSpec, LoopInput, LoopOptions, ProcessSlot, run_loop};
-use qontract_daemon::run_setup::{RunSetup, StartedRun};
+use qontract_daemon::process_slot::ProcessSlot;
+use qontract_daemon::run_loop::{DataSpec, LoopInput, LoopOptions, run_loop};
+use qontract_daemon::run_settings::{RunSettings, ShardScope};
+use qontract_daemon::run_setup::RunSetup;
 use qontract_daemon::run_store::RunStore;
 use qontract_daemon::run_text;
 use qontract_daemon::signals;
@@ -33,25 +35,26 @@ use qontract_daemon::watcher;
 use qontract_report::FileName;
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::reconcile_loop::{Schedule, ShutdownSignal};
-use qontract_runtime::{Bodies, RunEnd, RunOutcome, RunRecord};
+use qontract_runtime::{Bodies, Options, RunEnd, RunOutcome, RunRecord};
 use qontract_telemetry::activity::Activities;
 
 use crate::BUILD;
 use crate::allocator::{self, PurgeDelay};
 use crate::integrations::REGISTRY;
 
-pub fn run(arguments: ReconcileArgs, flavor: CliFlavor, printer: &Printer) -> anyhow::Result<Exit> {
+pub fn run(
+    arguments: ReconcileArgs,
+    flavor: CliFlavor,
+    located: LocatedConfig,
+    printer: &Printer,
+) -> anyhow::Result<Exit> {
     let ReconcileArgs { options, integration: selected } = arguments;
-    let mut options = RunOptions { flavor, ..options.with_environment()? };
-    if flavor == CliFlavor::Qontract {
-        let location = ConfigLocation::find(options.config.as_deref());
-        location.note().iter().for_each(|note| printer.note(note));
-        options.config = location.file().map(Path::to_owned);
-    }
+    let options = RunOptions { flavor, ..options.with_environment()? };
+    located.location.note().iter().for_each(|note| printer.note(note));
     if let Some(every) = options.every {
-        return start_loop(&options, &selected, every);
+        return start_loop(&options, &selected, located, every);
     }
-    let config = options.configuration().map_err(|error| match flavor {
+    let config = options.configuration(located).map_err(|error| match flavor {
         CliFlavor::Qontract => error,
         // The peer has one exit code for all errors.
         CliFlavor::QontractReconcile => anyhow::anyhow!("{error:#}"),
@@ -80,24 +83,18 @@ pub fn run(arguments: ReconcileArgs, flavor: CliFlavor, printer: &Printer) -> an
         };
         announcement.print(&selected.options, &head, options.log.level().into(), printer);
     }
-    let mut started = context.start_run(&selected, mode, &head)?;
-    let request = &mut started.request;
-    request.set_options(selected.options.clone(), &integration.meta().flags);
-    request.base = base.as_ref().map(|base| Arc::clone(&base.source));
-    // A flag that selects nothing is a person's typing error; in a peer's job, the selected object may have
-    // been removed.
-    request.strict_selectors = flavor == CliFlavor::Qontract;
-    request.only_affected = match flavor {
-        CliFlavor::Qontract => !options.all_shards,
-        CliFlavor::QontractReconcile => options.check_only_affected_shards,
-    };
+    let observer = Arc::new(WarningObserver::new(Arc::new(Printer::default())));
+    let settings = context.settings(selected.options, mode)?;
+    let (integration, settings) = (&integration, &settings);
+    let mut started = RunSetup { integration, settings, head: &head, runs: &runs, observer }.start()?;
+    started.request.base = base.as_ref().map(|base| Arc::clone(&base.source));
     let (stopper, stop) = ShutdownSignal::pair();
     started.request.shutdown = stop;
     let activities = Activities::default();
     let progress = Progress::start(format!("running {}", selected.name), activities.clone());
     let outcome = runtime.block_on(async {
         signals::listen(stopper.clone(), Vec::new, log)?;
-        anyhow::Ok(activities.scope(qontract_runtime::run(&integration, &started.request)).await)
+        anyhow::Ok(activities.scope(qontract_runtime::run(integration, &started.request)).await)
     })?;
     drop(progress);
     if options.log.level() <= LogLevel::Debug {
@@ -122,6 +119,7 @@ pub fn run(arguments: ReconcileArgs, flavor: CliFlavor, printer: &Printer) -> an
 fn start_loop(
     options: &RunOptions,
     integration: &SelectedIntegration,
+    located: LocatedConfig,
     every: Duration,
 ) -> anyhow::Result<Exit> {
     if options.base.is_some() || options.early_exit_compare_sha.is_some() {
@@ -137,7 +135,7 @@ fn start_loop(
         shard_label: None,
         pushgateway: None,
     };
-    run_in_loop(options, integration, &loop_options)
+    run_in_loop(options, integration, located, &loop_options)
 }
 
 /// The shard slot of this process.
@@ -155,9 +153,10 @@ fn sandbox_at(options: &RunOptions) -> SandboxLocation<'_> {
 pub fn run_in_loop(
     options: &RunOptions,
     integration: &SelectedIntegration,
+    located: LocatedConfig,
     loop_options: &LoopOptions,
 ) -> anyhow::Result<Exit> {
-    let config = options.configuration()?;
+    let config = options.configuration(located)?;
     let input = LoopInput {
         integrations: REGISTRY,
         integration: &integration.name,
@@ -228,25 +227,26 @@ impl RunContext<'_> {
         Ok((Arc::new(head), base))
     }
 
-    /// Starts the run with the options.
-    fn start_run(
-        &self,
-        integration: &SelectedIntegration,
-        mode: Mode,
-        head: &Arc<PinnedData>,
-    ) -> anyhow::Result<StartedRun> {
-        let Self { options, config, runs, ledger, .. } = self;
-        let observer = Arc::new(WarningObserver::new(Arc::new(Printer::default())));
-        let mut started =
-            RunSetup { integration: &integration.name, mode, head, runs, ledger, observer }.start()?;
-        let request = &mut started.request;
-        request.slot = slot(options).validate().map_err(|error| UsageError(error.to_string()))?;
-        request.validate_schemas = options.validates_schemas();
-        request.trust_head = options.trust_head;
-        request.bodies = if options.full { Bodies::Shown } else { Bodies::Hidden };
-        request.budgets = config.guards.budgets();
-        request.await_rollouts = options.wait;
-        Ok(started)
+    /// The settings of the run; `flags` are those of the integration.
+    fn settings(&self, flags: Options, mode: Mode) -> anyhow::Result<RunSettings> {
+        let Self { options, config, ledger, .. } = self;
+        let only_affected = match options.flavor {
+            CliFlavor::Qontract => !options.all_shards,
+            CliFlavor::QontractReconcile => options.check_only_affected_shards,
+        };
+        Ok(RunSettings {
+            options: flags,
+            slot: slot(options).validate().map_err(|error| UsageError(error.to_string()))?,
+            shards: if only_affected { ShardScope::Affected } else { ShardScope::AllIfAffected },
+            // A flag that selects nothing is a person's typing error; in a peer's job, the selected object
+            // may have been removed.
+            strict_selectors: options.flavor == CliFlavor::Qontract,
+            validate_schemas: options.validates_schemas(),
+            trust_head: options.trust_head,
+            bodies: if options.full { Bodies::Shown } else { Bodies::Hidden },
+            await_rollouts: options.wait,
+            ..RunSettings::new(mode, config.guards.budgets(), Arc::clone(ledger))
+        })
     }
 
     /// Stores the record of the run, and prints the result.

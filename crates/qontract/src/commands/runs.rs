@@ -147,9 +147,15 @@ fn lines(records: &[RunRecord]) -> anyhow::Result<String> {
 fn idle_lines(all: &[IdleCounter], integration: Option<&str>) -> String {
     let mut text = String::new();
     for idle in all.iter().filter(|idle| integration.is_none_or(|name| name == idle.integration)) {
-        let count = pluralize(usize::try_from(idle.count).unwrap_or(usize::MAX), "run");
         let (name, first, last) = (&idle.integration, human::time(idle.first), human::time(idle.last));
-        text.push_str(&format!("{name}: {count} with nothing to do, from {first} to {last}\n"));
+        let counts = [
+            (idle.count, "with nothing to do"),
+            (idle.degraded_runs, "as degraded as the last recorded one"),
+        ];
+        for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
+            let count = pluralize(usize::try_from(count).unwrap_or(usize::MAX), "run");
+            text.push_str(&format!("{name}: {count} {what}, from {first} to {last}\n"));
+        }
     }
     if text.is_empty() { text } else { format!("\n{text}") }
 }

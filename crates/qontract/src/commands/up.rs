@@ -7,7 +7,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use jiff::Timestamp;
 use qontract_access::Mode;
 use qontract_bundle::Layout;
 use qontract_cli::plan_output;
@@ -26,13 +25,13 @@ use qontract_daemon::plan_report;
 use qontract_daemon::run_store::RunStore;
 use qontract_daemon::sandbox_folder;
 use qontract_daemon::signals;
-use qontract_daemon::source::{DataSource, PollResult, WatchedRepo};
-use qontract_daemon::status_view::loop_view;
-use qontract_daemon::supervisor::{LoopRegistry, Supervisor, UncheckedIntegrations};
+use qontract_daemon::source::{DataSource as _, PollResult, WatchedRepo};
+use qontract_daemon::status_view::{self, loop_view};
+use qontract_daemon::supervisor::{self, LoopRegistry, Supervisor, UncheckedIntegrations};
 use qontract_daemon::targets::{SandboxLocation, Targets};
 use qontract_report::UncheckedIntegration;
 use qontract_report::status_table::{self, StatusTitle, StatusView};
-use qontract_runtime::reconcile_loop::{Limiter, ShutdownSignal};
+use qontract_runtime::reconcile_loop::{Isolation, ShutdownSignal};
 use qontract_runtime::{Bodies, BundleReader};
 use qontract_telemetry::log::{Level, LineFormat, Log, LogLine};
 use tokio::time::Instant;
@@ -52,7 +51,8 @@ pub fn run(arguments: UpArgs) -> anyhow::Result<Exit> {
     };
     let config = Config::read(arguments.config.as_deref())?;
     let mode = if arguments.dry_run { Mode::DryRun } else { Mode::Real };
-    let sandbox = sandbox(&arguments, &config, &repo)?;
+    let named = arguments.config.as_deref();
+    let sandbox = sandbox_folder::of_up(arguments.sandbox.as_deref(), &config, named, &repo)?;
     let at = SandboxLocation { folder: sandbox.as_deref(), repo: Some(&repo) };
     let targets = Targets::new(&config, at, mode)?;
     // Only the plan goes to stdout.
@@ -86,8 +86,9 @@ pub fn run(arguments: UpArgs) -> anyhow::Result<Exit> {
         integrations: REGISTRY,
         config,
         targets: targets.with_log(&log),
-        source: Arc::clone(&feed),
+        source: Arc::clone(&feed) as _,
         ledger: journal::of(sandbox.as_deref(), &runs),
+        journal: journal::folder(sandbox.as_deref(), &runs),
         runs,
         log: Arc::clone(&log),
         metrics: BUILD.metrics(),
@@ -96,7 +97,8 @@ pub fn run(arguments: UpArgs) -> anyhow::Result<Exit> {
         mode,
         bodies: if arguments.full { Bodies::Shown } else { Bodies::Hidden },
         every: arguments.every,
-        limiter: limiter(sandbox.as_deref()),
+        limiter: supervisor::limiter(sandbox.as_deref()),
+        isolation: Isolation::Thread,
         unchecked: UncheckedIntegrations::default(),
     };
     if arguments.once {
@@ -104,42 +106,48 @@ pub fn run(arguments: UpArgs) -> anyhow::Result<Exit> {
     }
     watch(&feed, &supervisor, &screen);
     let _keys = is_live.then(EchoGuard::start);
-    let code = runtime.block_on(async {
-        let (stopper, stop) = ShutdownSignal::pair();
-        let reporters = Arc::<LoopRegistry>::default();
-        if let Some(address) = arguments.listen {
-            serve_health(address, &supervisor, &reporters).await?;
-        }
-        let (known, reader, ends) = (Arc::clone(&reporters), Arc::clone(&screen), stopper.clone());
-        tokio::spawn(async move {
-            reader.wait_until_closed().await;
-            ends.request();
-        });
-        signals::listen(stopper.clone(), move || known.all(), Arc::clone(&log))?;
-        let title = title(
-            Arc::clone(&feed),
-            Arc::clone(&supervisor.unchecked),
-            StatusTitle {
-                data: data_word,
-                mode: plan_report::run_mode(mode),
-                targets: targets_word,
-                ..StatusTitle::default()
-            },
-        );
-        tokio::spawn(draw(Arc::clone(&screen), Arc::clone(&reporters), title));
-        let ends = stop.clone();
-        tokio::spawn(async move {
-            ends.requested().await;
-            // From here on, the process may be killed at any time.
-            terminal::restore();
-        });
-        let exit = supervisor.run(reporters, stop).await?;
-        anyhow::Ok(signals::exit_of_loop(&stopper, exit))
-    })?;
+    let title = StatusTitle {
+        data: data_word,
+        mode: plan_report::run_mode(mode),
+        targets: targets_word,
+        ..StatusTitle::default()
+    };
+    let exit = runtime.block_on(run_loops(&supervisor, &screen, title, arguments.listen))?;
     screen.close();
     // Does not wait for blocked threads.
     runtime.shutdown_background();
-    Ok(code)
+    Ok(exit)
+}
+
+/// Runs the loops until a shutdown, and draws their status.
+async fn run_loops(
+    supervisor: &Supervisor,
+    screen: &Arc<Screen>,
+    title: StatusTitle,
+    listen: Option<SocketAddr>,
+) -> anyhow::Result<Exit> {
+    let (stopper, stop) = ShutdownSignal::pair();
+    let reporters = Arc::<LoopRegistry>::default();
+    if let Some(address) = listen {
+        serve_health(address, supervisor, &reporters).await?;
+    }
+    let (known, reader, ends) = (Arc::clone(&reporters), Arc::clone(screen), stopper.clone());
+    tokio::spawn(async move {
+        reader.wait_until_closed().await;
+        ends.request();
+    });
+    signals::listen(stopper.clone(), move || known.all(), Arc::clone(&supervisor.log))?;
+    let (source, unchecked) = (Arc::clone(&supervisor.source), Arc::clone(&supervisor.unchecked));
+    let title = move || status_view::title(&*source, unchecked.lock().len(), &title);
+    tokio::spawn(draw(Arc::clone(screen), Arc::clone(&reporters), title));
+    let ends = stop.clone();
+    tokio::spawn(async move {
+        ends.requested().await;
+        // From here on, the process may be killed at any time.
+        terminal::restore();
+    });
+    let exit = supervisor.run(reporters, stop).await?;
+    Ok(signals::exit_of_loop(&stopper, exit))
 }
 
 /// Runs every integration once. A dry run prints the plan.
@@ -216,53 +224,12 @@ async fn serve_health(
         reporters: Arc::new(move || known.all()),
         unstarted: Arc::new(move || missed.unstarted()),
         unchecked: Arc::new(move || unchecked.lock().keys().cloned().collect()),
-        data_source: Arc::new(OnceLock::from(Arc::clone(&supervisor.source) as Arc<dyn DataSource>)),
+        data_source: Arc::new(OnceLock::from(Arc::clone(&supervisor.source))),
     };
     let bound = health.serve(address).await?;
     let text = format!("listening on {}", health::addresses(bound));
     supervisor.log.write(&LogLine::new(Level::Info, text));
     Ok(())
-}
-
-/// The title of the table: its fixed parts, with the bundle in use and its commit.
-fn title(
-    feed: Arc<WatchedRepo>,
-    unchecked: UncheckedIntegrations,
-    fixed: StatusTitle,
-) -> impl Fn() -> StatusTitle {
-    move || {
-        // A loop runs only once a bundle exists.
-        let source = feed.current().ok().map(|side| Arc::clone(&side.source));
-        let commit = source.as_ref().and_then(|source| source.commit().map(str::to_owned));
-        let bundle = source.map(|source| source.sha().to_owned()).unwrap_or_default();
-        let invalid = feed.invalid().map(|invalid| invalid.title(Timestamp::now()));
-        let unchecked = unchecked.lock().len();
-        StatusTitle { commit, bundle, invalid, unchecked, ..fixed.clone() }
-    }
-}
-
-/// The sandbox directory; `None` if the configuration names real targets and no sandbox is requested.
-fn sandbox(arguments: &UpArgs, config: &Config, repo: &Path) -> anyhow::Result<Option<PathBuf>> {
-    if arguments.sandbox.is_some() {
-        return Ok(arguments.sandbox.clone());
-    }
-    if let Some(folder) = &config.sandbox {
-        return Ok(Some(folder.directory.clone()));
-    }
-    // Real targets are used only if the command line names the configuration, not the environment alone.
-    if config.kubernetes.is_some() && arguments.config.is_some() {
-        return Ok(None);
-    }
-    sandbox_folder::default_for(repo).map(Some)
-}
-
-/// Maximum time that a run waits for a permit of the concurrency limit.
-const WAIT_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Sets the loop concurrency. On a sandbox, sequential runs take no longer than concurrent ones and need less
-/// memory. Runs on real targets mostly wait for the network, so they are concurrent.
-fn limiter(sandbox: Option<&Path>) -> Limiter {
-    if sandbox.is_some() { Limiter::new(1).with_wait_timeout(WAIT_TIMEOUT) } else { Limiter::default() }
 }
 
 /// Watches the data repo, in its own thread.

@@ -7,14 +7,12 @@ use qontract_cli::progress::Progress;
 use qontract_cli::{FindingsFormat, ValidateArgs};
 use qontract_daemon::discovery::{self, PassedAs};
 use qontract_daemon::exit::{Exit, UsageError};
-use qontract_daemon::input;
+use qontract_daemon::opened_repo::OpenedRepo;
 use qontract_daemon::repo_cache::RepoCache;
 use qontract_daemon::validation::subject::ValidationSubject;
-use qontract_daemon::validation::{self, ValidationDepth, duplicates, templates, values};
+use qontract_daemon::validation::{self, Checks, Formats, ValidatedData, ValidationCache, ValidationLevel};
 use qontract_diagnostics::{Diagnostic, NoSources, Report, Severity, Sources, StyledText, pluralize, record};
 use qontract_telemetry::activity::Activities;
-use qontract_validate::schema::Formats;
-use qontract_validate::{Options, locate, validate};
 use serde_json::json;
 
 pub fn run(arguments: ValidateArgs, printer: &Printer) -> anyhow::Result<Exit> {
@@ -68,7 +66,8 @@ fn find(
     formats: Formats,
 ) -> anyhow::Result<(Vec<Diagnostic>, Box<dyn Sources>)> {
     let pool = Pool::default();
-    let (repo, stamp) = match subject {
+    let checks = Checks { level: ValidationLevel::Objects, formats };
+    let opened = match subject {
         ValidationSubject::BundleFile(path) => {
             let what = path.display();
             let mut file = std::fs::File::open(path).with_context(|| format!("cannot read `{what}`"))?;
@@ -76,49 +75,31 @@ fn find(
                 let error = anyhow::Error::new(error);
                 UsageError(format!("`{what}` is neither a bundle nor a file of a data repo: {error:#}"))
             })?;
-            let options = Options { layout, formats, ..Options::default() };
-            let mut findings = validate(&bundle, &options);
-            findings.extend(validation::graphql_types(&bundle, &options, &findings));
-            findings.extend(validation::approvals(&bundle, &options.layout));
-            findings.extend(duplicates::check(&bundle, &options.layout));
-            findings.extend(values::check(&bundle, &options.layout));
-            findings.extend(templates::check(&bundle, &options.layout, &findings));
+            let data = ValidatedData { bundle: &bundle, repo: None, layout: &layout, bundling: &[] };
+            let findings = validation::validate(&data, checks, &mut ValidationCache::default())?;
             return Ok((findings, Box::new(NoSources)));
         }
         ValidationSubject::Folder(path) => {
-            input::repo_with_commit(&discovery::root(path, &layout, PassedAs::Argument)?, layout)?
+            OpenedRepo::in_folder(&discovery::root(path, &layout, PassedAs::Argument)?, layout)?
         }
         ValidationSubject::Files(selection) => {
-            let (repo, stamp) = input::repo_with_commit(&selection.root, layout)?;
-            (repo.displayed_from(std::path::Path::new(".")), stamp)
+            let OpenedRepo { repo, stamp } = OpenedRepo::in_folder(&selection.root, layout)?;
+            OpenedRepo { repo: repo.displayed_from(std::path::Path::new(".")), stamp }
         }
-        ValidationSubject::Revision { word, repo } => input::resolve_revision(repo, word, &layout)?,
+        ValidationSubject::Revision { word, repo } => OpenedRepo::resolve_revision(repo, word, &layout)?,
     };
-    let mut remembered = RepoCache::with_validation(&repo, &pool);
-    let mut outcome = input::bundle_repo(&repo, stamp, &pool, remembered.build_options())?;
+    let mut remembered = RepoCache::with_validation(&opened.repo, &pool);
+    let mut outcome = opened.bundle(&pool, remembered.build_options())?;
+    let repo = opened.repo;
     validation::reject_empty_files(&mut outcome);
     // Frees memory before the checks, which need only the bundle and use the most memory.
     if outcome.built.is_some() {
         remembered.release_files();
     }
-    let found = validation::validate_outcome(
-        &repo,
-        &outcome,
-        ValidationDepth::All(formats),
-        remembered.validation.results(),
-    )?;
+    let found = validation::validate_outcome(&repo, &outcome, checks, remembered.validation.results())?;
     outcome.findings.extend(found);
-    if let Some(bundle) = outcome.built.as_ref().or(outcome.partial.as_ref()) {
-        let mut found = duplicates::check(bundle, repo.layout());
-        found.extend(values::check(bundle, repo.layout()));
-        locate(&mut found, &repo);
-        outcome.findings.extend(found);
-    }
-    if let Some(bundle) = &outcome.built {
+    if outcome.built.is_some() {
         remembered.validation.save();
-        let mut found = templates::check(bundle, repo.layout(), &outcome.findings);
-        locate(&mut found, &repo);
-        outcome.findings.extend(found);
     }
     // The process ends with this command: freeing the bundle, document by document, would take a tenth of its
     // time.

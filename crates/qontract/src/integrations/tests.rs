@@ -40,6 +40,7 @@ fn namespaces(bundle: &[u8]) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
+#[ignore = "needs QONTRACT_PROMTOOL; run by `cargo xtask test`"]
 async fn no_integration_writes_in_a_dry_run() {
     let (scratch, bytes) = (Scratch::new(), example_bundle());
     // All namespaces exist, so that there are namespaces to label, and one to delete.
@@ -48,10 +49,10 @@ async fn no_integration_writes_in_a_dry_run() {
         scratch.write(&format!("clusters/{cluster}/_cluster/Namespace/{name}.yaml"), body);
     }
     let writes: Arc<Mutex<Vec<String>>> = Arc::default();
-    let world = ReadOnlySandbox { sandbox: Sandbox::new(scratch.path()), writes: Arc::clone(&writes) };
+    let sandbox = ReadOnlySandbox { sandbox: Sandbox::new(scratch.path()), writes: Arc::clone(&writes) };
     let program = std::env::var_os("QONTRACT_PROMTOOL").expect("`cargo xtask test` sets QONTRACT_PROMTOOL");
     let promtool = Promtool::new(find(Some(program.as_ref()), None));
-    let targets = Targets::of(Arc::new(world), promtool, &example()).unwrap();
+    let targets = Targets::of(Arc::new(sandbox), promtool, &example()).unwrap();
     let head = loaded(&bytes, &Pool::default()).unwrap();
     let today = jiff::civil::date(2026, 1, 1);
     for entry in ALL {

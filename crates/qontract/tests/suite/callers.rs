@@ -7,24 +7,32 @@ use crate::support::operator::{operator_fixture, run_with, stderr};
 use qontract_testkit::Scratch;
 use serde_json::Value;
 
-/// A program with one caller per line of `callers`: a caller, its `ConfigMaps`, and optionally `broken`.
+/// A program with one caller per line of `callers`: a caller, its `ConfigMaps`, and optionally `broken`, or `+any`
+/// or `+KIND` if it consents to the removal of its objects. If there is a file `die`, `declare` is killed.
 const PROGRAM: &str = r#"
-import json, sys
+import json, os, sys
 request = json.load(sys.stdin)
 if sys.argv[1] == "describe":
     print(json.dumps({"name": "service-dependencies", "description": "declares settings", "form": "objects"}))
 elif sys.argv[1] == "declare":
+    if os.path.exists("die"):
+        os.kill(os.getpid(), 9)
     shards, faults = [], []
     for line in open("callers").read().splitlines():
-        caller, *names = line.split()
+        caller, *words = line.split()
+        names = [word for word in words if word[0] != "+"]
+        consent = [word[1:] for word in words if word[0] == "+"]
         key = [["cluster", "cliffs-stage"], ["namespace", "catalog-stage"], ["caller", caller]]
         if "broken" in names:
             faults.append({"key": key, "text": "the settings of %s cannot be read" % caller})
             continue
         objects = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"of": caller}}
                    for name in names]
-        shards.append({"cluster": "cliffs-stage", "namespace": "catalog-stage", "caller": caller,
-                       "kinds": ["ConfigMap"], "objects": objects})
+        shard = {"cluster": "cliffs-stage", "namespace": "catalog-stage", "caller": caller,
+                 "kinds": ["ConfigMap"], "objects": objects}
+        if consent:
+            shard["may_remove"] = "any" if consent == ["any"] else consent
+        shards.append(shard)
     print(json.dumps({"shards": shards, "faults": faults}))
 else:
     sys.exit("an object program only declares")
@@ -92,6 +100,7 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[test]
+#[ignore = "needs python3; run by `cargo xtask test`"]
 fn callers_share_a_namespace_without_touching_each_others_objects() {
     let fixture = Fixture::new();
     fixture.callers("one a b\ntwo c d\n");
@@ -133,6 +142,7 @@ fn callers_share_a_namespace_without_touching_each_others_objects() {
 }
 
 #[test]
+#[ignore = "needs python3; run by `cargo xtask test`"]
 fn the_objects_of_a_caller_that_is_gone_are_taken_over() {
     let fixture = Fixture::new();
     fixture.callers("old a\nother z\n");
@@ -144,6 +154,48 @@ fn the_objects_of_a_caller_that_is_gone_are_taken_over() {
     assert!(text.contains("take over ConfigMap `a`"), "{text}");
     assert!(text.contains("from the caller `old`, which no longer exists"), "{text}");
     assert_eq!(fixture.objects(), pairs(&[("a", "new"), ("z", "other")]));
+    let (code, text) = fixture.reconcile(&[]);
+    assert!(code == 0 && text.contains("nothing to change"), "{text}");
+}
+
+#[test]
+fn a_caller_can_consent_to_the_removal_of_its_objects() {
+    let fixture = Fixture::new();
+    fixture.callers("one a b\ntwo c d\n");
+    assert_eq!(fixture.reconcile(&[]).0, 0);
+    // The consent of one caller does not approve the removals of another, and names other kinds.
+    fixture.callers("one +any\ntwo +Secret\n");
+    let (code, text) = fixture.reconcile(&[]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("2 removals approved as a whole by the declaration of the shard"), "{text}");
+    assert_eq!(fixture.objects(), pairs(&[("c", "two"), ("d", "two")]), "{text}");
+    // A program that is killed declares nothing, and consents to nothing.
+    fixture.callers("one +any\ntwo +ConfigMap\n");
+    fixture.0.write("die", "");
+    let (code, text) = fixture.reconcile(&[]);
+    assert_ne!(code, 0, "{text}");
+    assert_eq!(fixture.objects().len(), 2, "{text}");
+    std::fs::remove_file(fixture.0.path().join("die")).unwrap();
+    let (code, text) = fixture.reconcile(&[]);
+    assert_eq!((code, fixture.objects().len()), (0, 0), "{text}");
+    let (code, text) = fixture.reconcile(&[]);
+    assert!(code == 0 && text.contains("nothing to change"), "{text}");
+}
+
+#[test]
+fn a_program_that_dies_while_it_declares_takes_nothing_over() {
+    let fixture = Fixture::new();
+    fixture.callers("old a\nother z\n");
+    assert_eq!(fixture.reconcile(&[]).0, 0);
+    fixture.callers("new a\nother\n");
+    fixture.0.write("die", "");
+    let (code, text) = fixture.reconcile(&[]);
+    assert_ne!(code, 0, "{text}");
+    assert_eq!(fixture.objects(), pairs(&[("a", "old"), ("z", "other")]), "{text}");
+    std::fs::remove_file(fixture.0.path().join("die")).unwrap();
+    let (code, text) = fixture.reconcile(&[]);
+    assert_eq!(code, 0, "{text}");
+    assert_eq!(fixture.objects(), pairs(&[("a", "new")]), "{text}");
     let (code, text) = fixture.reconcile(&[]);
     assert!(code == 0 && text.contains("nothing to change"), "{text}");
 }

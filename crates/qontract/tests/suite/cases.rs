@@ -30,18 +30,45 @@ fn name(path: &Path) -> &str {
     path.file_stem().unwrap().to_str().unwrap()
 }
 
-/// Number of tests over which the cases are distributed. Each has its own time limit.
+/// Number of tests over which the cases that need no tool are distributed. Each has its own time limit.
 const PART_COUNT: usize = 8;
 
-/// Runs the cases of one part.
-fn run_part(part: usize) {
-    let mut problems = Vec::new();
-    let mut count = 0;
-    let all = integrations().into_iter().flat_map(|integration| {
+/// A tool that the cases of an integration need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NeededTool {
+    Promtool,
+    Python,
+}
+
+impl NeededTool {
+    fn of(integration: &Path) -> Option<Self> {
+        match name(integration) {
+            "prometheus-rules-tester" => Some(Self::Promtool),
+            _ if program(integration).is_file() => Some(Self::Python),
+            _ => None,
+        }
+    }
+}
+
+/// The program of an integration that is written in Python.
+fn program(integration: &Path) -> PathBuf {
+    integration.join(format!("{}.py", name(integration).replace('-', "_")))
+}
+
+/// The cases of the integrations that need this tool, or no tool.
+fn cases(tool: Option<NeededTool>) -> impl Iterator<Item = (PathBuf, PathBuf)> {
+    let chosen = integrations().into_iter().filter(move |integration| NeededTool::of(integration) == tool);
+    chosen.flat_map(|integration| {
         let files = folders(&integration.join("cases"));
         files.into_iter().map(move |file| (integration.clone(), file))
-    });
-    for (integration, file) in all.skip(part).step_by(PART_COUNT) {
+    })
+}
+
+/// Runs cases, each an integration and a file.
+fn run_cases(cases: impl Iterator<Item = (PathBuf, PathBuf)>) {
+    let mut problems = Vec::new();
+    let mut count = 0;
+    for (integration, file) in cases {
         let text = fs::read_to_string(&file).unwrap();
         let result =
             Case::parse(&text).and_then(|case| CaseFixture::new(&integration, &case).run_case(&case));
@@ -58,7 +85,7 @@ macro_rules! parts {
     ($($test:ident: $part:literal),* $(,)?) => {
         $(#[test]
         fn $test() {
-            run_part($part);
+            run_cases(cases(None).skip($part).step_by(PART_COUNT));
         })*
 
         #[test]
@@ -77,6 +104,18 @@ parts! {
     cases_of_all_integrations_pass_6: 5,
     cases_of_all_integrations_pass_7: 6,
     cases_of_all_integrations_pass_8: 7,
+}
+
+#[test]
+#[ignore = "needs QONTRACT_PROMTOOL; run by `cargo xtask test`"]
+fn cases_that_need_promtool_pass() {
+    run_cases(cases(Some(NeededTool::Promtool)));
+}
+
+#[test]
+#[ignore = "needs QONTRACT_PYTHON; run by `cargo xtask test`"]
+fn cases_that_need_python_pass() {
+    run_cases(cases(Some(NeededTool::Python)));
 }
 
 /// The directory in which a case runs.
@@ -106,14 +145,13 @@ impl CaseFixture {
         for path in &case.base_without {
             scratch.remove(&format!("base/{path}"));
         }
-        let script = integration.join(format!("{}.py", integration_name.replace('-', "_")));
+        let script = program(integration);
         let mut config = String::new();
         if script.is_file() {
-            let python = std::env::var("QONTRACT_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+            let python = std::env::var("QONTRACT_PYTHON").expect("`cargo xtask test` sets QONTRACT_PYTHON");
             let script = script.to_str().unwrap();
             config = format!("[integrations.{integration_name}]\ncommand = [{python:?}, {script:?}]\n");
         }
-        // If it is missing, the cases that need it report that.
         if let Ok(promtool) = std::env::var("QONTRACT_PROMTOOL") {
             config.push_str(&format!("[promtool]\npath = {promtool:?}\n"));
         }

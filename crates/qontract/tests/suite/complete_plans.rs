@@ -10,13 +10,13 @@ struct PlanFixture(Scratch);
 
 impl PlanFixture {
     fn new(integrations: &[&str]) -> Self {
-        let world = Self(Scratch::new());
-        world.0.copy(&example(), "repo");
+        let fixture = Self(Scratch::new());
+        fixture.0.copy(&example(), "repo");
         for integration in ["openshift-namespaces"].iter().chain(integrations) {
-            let (code, text) = world.run(integration, &[]);
+            let (code, text) = fixture.run(integration, &[]);
             assert_eq!(code, 0, "{text}");
         }
-        world
+        fixture
     }
 
     fn run(&self, integration: &str, more: &[&str]) -> (i32, String) {
@@ -51,27 +51,27 @@ fn has_line(text: &str, line: &str) {
 
 #[test]
 fn a_limit_that_is_taken_off_a_quota_is_shown() {
-    let world = PlanFixture::new(&["openshift-resourcequotas"]);
-    world.edit("repo/data/platform/quotas/small.yml", "      memory: 8Gi\n", "");
-    let text = world.check("openshift-resourcequotas");
+    let fixture = PlanFixture::new(&["openshift-resourcequotas"]);
+    fixture.edit("repo/data/platform/quotas/small.yml", "      memory: 8Gi\n", "");
+    let text = fixture.check("openshift-resourcequotas");
     has_line(&text, "- spec.hard[\"limits.memory\"]: \"8Gi\"");
     assert!(!text.contains("sha256sum"), "{text}");
-    let (code, _) = world.run("openshift-resourcequotas", &[]);
+    let (code, _) = fixture.run("openshift-resourcequotas", &[]);
     assert_eq!(code, 0);
-    let quota = world.object("cliffs-stage/billing-stage/ResourceQuota/compute.yaml");
+    let quota = fixture.object("cliffs-stage/billing-stage/ResourceQuota/compute.yaml");
     assert!(!quota.contains("limits.memory") && quota.contains("limits.cpu"), "{quota}");
-    let again = world.check("openshift-resourcequotas");
+    let again = fixture.check("openshift-resourcequotas");
     assert!(!again.contains("ResourceQuota"), "{again}");
 }
 
 #[test]
 fn an_alert_that_is_taken_out_of_a_rule_is_shown() {
-    let world = PlanFixture::new(&["openshift-prometheus-rules"]);
+    let fixture = PlanFixture::new(&["openshift-prometheus-rules"]);
     let rule = "repo/resources/rules/catalog.prometheusrule.yaml";
-    let text = std::fs::read_to_string(world.0.path().join(rule)).unwrap();
+    let text = std::fs::read_to_string(fixture.0.path().join(rule)).unwrap();
     let (before, _) = text.split_once("    - alert: CatalogErrors").unwrap();
-    std::fs::write(world.0.path().join(rule), before).unwrap();
-    let text = world.check("openshift-prometheus-rules");
+    std::fs::write(fixture.0.path().join(rule), before).unwrap();
+    let text = fixture.check("openshift-prometheus-rules");
     let line = text.lines().find(|line| line.contains("rules[CatalogErrors]")).unwrap_or_default();
     let expect = "- spec.groups[catalog.rules].rules[CatalogErrors]: {\"alert\":\"CatalogErrors\"";
     assert!(line.trim().starts_with(expect), "{text}");
@@ -80,9 +80,9 @@ fn an_alert_that_is_taken_out_of_a_rule_is_shown() {
 
 #[test]
 fn a_renamed_key_is_removed_and_added() {
-    let world = PlanFixture::new(&["openshift-resources"]);
-    world.edit("repo/resources/shop/app-config.configmap.yaml.j2", "REPLICAS:", "REPLICA_COUNT:");
-    let text = world.check("openshift-resources");
+    let fixture = PlanFixture::new(&["openshift-resources"]);
+    fixture.edit("repo/resources/shop/app-config.configmap.yaml.j2", "REPLICAS:", "REPLICA_COUNT:");
+    let text = fixture.check("openshift-resources");
     has_line(&text, "- data.REPLICAS: \"6\"");
     has_line(&text, "+ data.REPLICA_COUNT: \"6\"");
     let removed = text.find("- data.REPLICAS").unwrap();
@@ -91,10 +91,10 @@ fn a_renamed_key_is_removed_and_added() {
 
 #[test]
 fn a_multi_line_string_is_shown_line_by_line() {
-    let world = PlanFixture::new(&["openshift-prometheus-rules"]);
+    let fixture = PlanFixture::new(&["openshift-prometheus-rules"]);
     let rule = "repo/resources/rules/catalog.prometheusrule.yaml";
-    world.edit(rule, "        / sum(rate(http_requests_total{service=\"catalog\"}[5m]))", "        / 2");
-    let text = world.check("openshift-prometheus-rules");
+    fixture.edit(rule, "        / sum(rate(http_requests_total{service=\"catalog\"}[5m]))", "        / 2");
+    let text = fixture.check("openshift-prometheus-rules");
     let line = "expr line 2: \"/ sum(rate(http_requests_total{service=\\\"catalog\\\"}[5m]))\" → \"/ 2\"";
     assert!(text.lines().any(|one| one.ends_with(line)), "{text}");
     assert!(!text.contains("5.."), "the line that stays is not shown\n{text}");
@@ -102,12 +102,12 @@ fn a_multi_line_string_is_shown_line_by_line() {
 
 #[test]
 fn a_created_object_shows_its_body_on_request() {
-    let world = PlanFixture::new(&[]);
-    let plain = world.check("openshift-resourcequotas");
+    let fixture = PlanFixture::new(&[]);
+    let plain = fixture.check("openshift-resourcequotas");
     assert!(!plain.contains("spec.hard"), "{plain}");
-    let (_, text) = world.run("openshift-resourcequotas", &["--dry-run", "--full"]);
+    let (_, text) = fixture.run("openshift-resourcequotas", &["--dry-run", "--full"]);
     has_line(&text, "+ spec.hard[\"limits.memory\"]: \"8Gi\"");
-    let (_, json) = world.run("openshift-resourcequotas", &["--dry-run", "--full", "--output", "json"]);
+    let (_, json) = fixture.run("openshift-resourcequotas", &["--dry-run", "--full", "--output", "json"]);
     let record: Value = serde_json::from_str(&json).unwrap();
     let is_limit = |entry: &Value| entry["path"] == "spec.hard[\"limits.memory\"]" && entry["after"] == "8Gi";
     let mut entries = Vec::new();
@@ -129,24 +129,24 @@ fn collect<'v>(value: &'v Value, entries: &mut Vec<&'v Value>) {
 
 #[test]
 fn bodies_of_secrets_show_no_value() {
-    let world = PlanFixture::new(&[]);
+    let fixture = PlanFixture::new(&[]);
     let secrets = std::fs::read_to_string(example().join("sandbox/secrets.toml")).unwrap();
-    world.0.write("sandbox/secrets.toml", secrets);
-    let (_, text) = world.run("openshift-vault-secrets", &["--dry-run", "--full"]);
+    fixture.0.write("sandbox/secrets.toml", secrets);
+    let (_, text) = fixture.run("openshift-vault-secrets", &["--dry-run", "--full"]);
     assert!(text.contains("+ create Secret"), "{text}");
     assert!(text.contains("that come") && !text.contains("+ data."), "{text}");
 }
 
 #[test]
 fn an_object_that_loses_many_keys_counts_as_a_removal() {
-    let world = PlanFixture::new(&["openshift-resourcequotas"]);
+    let fixture = PlanFixture::new(&["openshift-resourcequotas"]);
     let config = |guards: &str| {
         let text = format!("[guards]\nshard_removals = 0\nshard_percent = 0\n{guards}");
-        world.0.write("config.toml", text);
+        fixture.0.write("config.toml", text);
     };
-    let check = || world.run("openshift-resourcequotas", &["--dry-run", "--config", "config.toml"]);
+    let check = || fixture.run("openshift-resourcequotas", &["--dry-run", "--config", "config.toml"]);
     // One of four limits: not half of them.
-    world.edit("repo/data/platform/quotas/small.yml", "      memory: 8Gi\n", "");
+    fixture.edit("repo/data/platform/quotas/small.yml", "      memory: 8Gi\n", "");
     config("");
     let (code, text) = check();
     assert_eq!(code, 0, "{text}");
@@ -169,21 +169,21 @@ fn an_object_that_loses_many_keys_counts_as_a_removal() {
 
 #[test]
 fn a_held_change_is_not_made_until_it_is_approved() {
-    let world = PlanFixture::new(&["openshift-resourcequotas"]);
-    world.edit("repo/data/platform/quotas/small.yml", "      memory: 8Gi\n", "");
-    world.edit("repo/data/platform/quotas/small.yml", "      memory: 4Gi\n", "");
-    world.0.write("config.toml", "[guards]\nshard_removals = 0\nshard_percent = 0\nkeys = { count = 2 }\n");
-    let (code, text) = world.run("openshift-resourcequotas", &["--config", "config.toml"]);
+    let fixture = PlanFixture::new(&["openshift-resourcequotas"]);
+    fixture.edit("repo/data/platform/quotas/small.yml", "      memory: 8Gi\n", "");
+    fixture.edit("repo/data/platform/quotas/small.yml", "      memory: 4Gi\n", "");
+    fixture.0.write("config.toml", "[guards]\nshard_removals = 0\nshard_percent = 0\nkeys = { count = 2 }\n");
+    let (code, text) = fixture.run("openshift-resourcequotas", &["--config", "config.toml"]);
     assert_eq!(code, 1, "{text}");
-    let quota = || world.object("cliffs-stage/billing-stage/ResourceQuota/compute.yaml");
+    let quota = || fixture.object("cliffs-stage/billing-stage/ResourceQuota/compute.yaml");
     assert!(quota().contains("limits.memory"), "{}", quota());
     let (_, approval) = text.split_once("add this to the data:\n\n").unwrap();
     let approval: Vec<&str> = approval
         .lines()
         .map_while(|line| line.strip_prefix("    ").or((line.is_empty()).then_some("")))
         .collect();
-    world.0.write("repo/data/approval.yml", approval.join("\n"));
-    let (code, text) = world.run("openshift-resourcequotas", &["--config", "config.toml"]);
+    fixture.0.write("repo/data/approval.yml", approval.join("\n"));
+    let (code, text) = fixture.run("openshift-resourcequotas", &["--config", "config.toml"]);
     assert_eq!(code, 0, "{text}");
     assert!(!quota().contains("limits.memory"), "{}", quota());
 }

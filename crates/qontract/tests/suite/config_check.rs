@@ -207,6 +207,7 @@ fn an_unresponsive_data_server_or_vault_fails_the_check() {
 }
 
 #[test]
+#[ignore = "needs an S3 server (QONTRACT_PYTHON); run by `cargo xtask test`"]
 fn buckets_of_templates_are_listed() {
     let aws = qontract_testkit::aws::TestAws::start();
     aws.bucket("artifacts");
@@ -227,6 +228,7 @@ fn buckets_of_templates_are_listed() {
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn on_a_real_cluster_a_good_token_passes_and_a_bad_one_fails_real_cluster() {
     let api = shared();
     let scratch = repo(&api.url);
@@ -262,6 +264,7 @@ fn on_a_real_cluster_a_good_token_passes_and_a_bad_one_fails_real_cluster() {
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn on_a_real_cluster_missing_permissions_are_named_real_cluster() {
     let api = shared();
     let scratch = repo(&api.url);

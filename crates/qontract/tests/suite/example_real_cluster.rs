@@ -43,6 +43,7 @@ fn integrations(scratch: &Scratch) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn the_example_is_applied_and_then_there_is_nothing_to_do() {
     let (clusters, scratch) = (clusters(), Scratch::new());
     scratch.copy(&example(), "repo");

@@ -1,7 +1,7 @@
 //! Tests of held removals: every loop reports them, and the command line can approve them.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::support::running::{Running, get};
@@ -66,9 +66,28 @@ impl HeldFixture {
         std::fs::read_dir(&self.limits).map_or(0, Iterator::count)
     }
 
+    /// The file of the limit range and its content. A link keeps the file itself, which identifies the object.
+    fn keep_limit_range(&self) -> (PathBuf, String) {
+        let file = std::fs::read_dir(&self.limits).unwrap().next().unwrap().unwrap().path();
+        std::fs::hard_link(&file, self.scratch.path().join("kept")).unwrap();
+        let live = std::fs::read_to_string(&file).unwrap();
+        (file, live)
+    }
+
+    /// Restores the limit range that was kept: the same object, not one that was created again.
+    fn restore_limit_range(&self, file: &Path) {
+        let _ = std::fs::remove_file(file);
+        std::fs::hard_link(self.scratch.path().join("kept"), file).unwrap();
+    }
+
     /// An approval of the limit range, with one word in place of another.
     fn approve(&self, file: &str, from: &str, to: &str) {
-        let approval = self.run(&["approve", "last", "--expires", "2099-01-31"]);
+        self.approve_with(&[], file, from, to);
+    }
+
+    /// An approval of the limit range with these flags, with one word in place of another.
+    fn approve_with(&self, flags: &[&str], file: &str, from: &str, to: &str) {
+        let approval = self.run(&[&["approve", "last", "--expires", "2099-01-31"], flags].concat());
         let text = String::from_utf8(approval.stdout.clone()).unwrap();
         assert!(text.contains(from), "{text} has no {from}");
         self.scratch.write(&format!("repo/data/approvals/{file}"), text.replacen(from, to, 1));
@@ -133,6 +152,87 @@ fn a_held_removal_is_approved_from_the_command_line_and_then_applied() {
     assert!(seen(&idle).contains("matches no planned removal"), "used up: {}", seen(&idle));
     let refused = stage.run(&["approve", "last"]);
     assert!(code(&refused) == 1 && seen(&refused).contains("held nothing"), "{}", seen(&refused));
+}
+
+#[test]
+fn an_approval_that_is_bound_to_a_plan_does_not_approve_another_one() {
+    let stage = HeldFixture::new();
+    assert_eq!(code(&stage.reconcile(INTEGRATION, &[])), 1);
+    let shown: serde_json::Value =
+        serde_json::from_slice(&stage.run(&["runs", "show", "last", "-o", "json"]).stdout).unwrap();
+    let shards = shown["shards"].as_object().unwrap();
+    let held = shards.values().flat_map(|shard| shard["held"].as_array().unwrap()).next().unwrap();
+    let plan = held["plan"].as_str().unwrap().to_owned();
+    assert_eq!(plan.len(), 64, "{held}");
+    // The approval of another plan.
+    stage.approve_with(
+        &["--bound"],
+        "limits.yml",
+        &format!("  plan: \"{plan}\""),
+        &format!("  plan: \"{}\"", "0".repeat(64)),
+    );
+    let refused = stage.reconcile(INTEGRATION, &[]);
+    assert_eq!((code(&refused), stage.limit_ranges()), (1, 1), "{}", seen(&refused));
+    let why = format!(
+        "approval `data/approvals/limits.yml` is for another plan ({}); the current one is {plan}",
+        "0".repeat(64)
+    );
+    assert!(seen(&refused).contains(&why), "{why}: {}", seen(&refused));
+    // The approval of this plan.
+    stage.approve_with(&["--bound"], "limits.yml", "labels: {}", "labels: {}");
+    let (file, live) = stage.keep_limit_range();
+    let removed = stage.reconcile(INTEGRATION, &[]);
+    assert_eq!((code(&removed), stage.limit_ranges()), (0, 0), "{}", seen(&removed));
+    // An object that was created again is another one, so the plan is another one, too.
+    std::fs::write(&file, &live).unwrap();
+    let again = stage.reconcile(INTEGRATION, &[]);
+    assert_eq!((code(&again), stage.limit_ranges()), (1, 1), "{}", seen(&again));
+    assert!(seen(&again).contains("is for another plan"), "{}", seen(&again));
+    // The same object gives the same plan: the approval is not for a single use.
+    stage.restore_limit_range(&file);
+    let again = stage.reconcile(INTEGRATION, &[]);
+    assert_eq!((code(&again), stage.limit_ranges()), (0, 0), "{}", seen(&again));
+    let idle = stage.reconcile(INTEGRATION, &[]);
+    assert!(code(&idle) == 0 && seen(&idle).contains("nothing to change"), "{}", seen(&idle));
+}
+
+#[test]
+fn an_approval_for_a_single_use_is_used_once_and_never_without_the_ledger() {
+    let stage = HeldFixture::new();
+    assert_eq!(code(&stage.reconcile(INTEGRATION, &[])), 1);
+    stage.approve_with(&["--once"], "limits.yml", "once: true", "once: true");
+    // A damaged ledger: nothing is removed.
+    let ledger = stage.scratch.path().join(format!("sandbox/journal/ledger/{INTEGRATION}.blob"));
+    let intact = std::fs::read(&ledger).unwrap();
+    std::fs::write(&ledger, &intact[..intact.len() / 2]).unwrap();
+    let refused = stage.reconcile(INTEGRATION, &[]);
+    assert_eq!((code(&refused), stage.limit_ranges()), (1, 1), "{}", seen(&refused));
+    std::fs::write(&ledger, &intact).unwrap();
+    let (file, live) = stage.keep_limit_range();
+    let removed = stage.reconcile(INTEGRATION, &[]);
+    assert_eq!((code(&removed), stage.limit_ranges()), (0, 0), "{}", seen(&removed));
+    // As after a crash between the reservation and the removal: the same object is still there.
+    stage.restore_limit_range(&file);
+    let repeated = stage.reconcile(INTEGRATION, &[]);
+    assert_eq!((code(&repeated), stage.limit_ranges()), (0, 0), "{}", seen(&repeated));
+    let idle = stage.reconcile(INTEGRATION, &[]);
+    assert!(code(&idle) == 0 && seen(&idle).contains("nothing to change"), "{}", seen(&idle));
+    // The run has seen that the object is gone; now it is created again.
+    std::fs::write(&file, &live).unwrap();
+    let held = stage.reconcile(INTEGRATION, &[]);
+    assert_eq!((code(&held), stage.limit_ranges()), (1, 1), "{}", seen(&held));
+    assert!(seen(&held).contains("is for a single use, and run "), "{}", seen(&held));
+    // Neither a new name nor a new date of the file renews the approval.
+    let approval = stage.scratch.read("repo/data/approvals/limits.yml");
+    stage.scratch.write("repo/data/approvals/limits.yml", approval.replace("2099-01-31", "2099-02-28"));
+    assert_eq!((code(&stage.reconcile(INTEGRATION, &[])), stage.limit_ranges()), (1, 1));
+    std::fs::remove_file(stage.scratch.path().join("repo/data/approvals/limits.yml")).unwrap();
+    stage.scratch.write("repo/data/approvals/renamed.yml", &approval);
+    assert_eq!((code(&stage.reconcile(INTEGRATION, &[])), stage.limit_ranges()), (1, 1));
+    // Both together are a new approval.
+    stage.scratch.write("repo/data/approvals/renamed.yml", approval.replace("2099-01-31", "2099-03-31"));
+    let removed = stage.reconcile(INTEGRATION, &[]);
+    assert_eq!((code(&removed), stage.limit_ranges()), (0, 0), "{}", seen(&removed));
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn is_unsafe(character: char) -> bool {
 }
 
 /// A hostile valid data repo, a hostile one with errors, the example, and a program with hostile responses.
-fn world() -> Scratch {
+fn fixture() -> Scratch {
     let scratch = Scratch::new();
     scratch.copy(&example(), "base");
     for repo in ["repo", "broken"] {
@@ -307,7 +307,7 @@ fn every_command_has_a_row() {
 
 #[test]
 fn every_command_prints_hostile_data_as_escapes() {
-    let scratch = world();
+    let scratch = fixture();
     let wrong: Vec<String> = OutputRow::all().iter().filter_map(|row| row.problem(&scratch)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -322,7 +322,7 @@ fn last_run(scratch: &Scratch) -> String {
 
 #[test]
 fn all_colours_come_from_our_styles() {
-    let scratch = world();
+    let scratch = fixture();
     for line in [
         "validate broken",
         "bundle broken",

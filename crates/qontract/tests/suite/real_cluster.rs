@@ -12,6 +12,7 @@ use serde_json::json;
 const LABELS: &str = "openshift-namespace-labels";
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn namespaces_are_created_marked_labelled_and_removed() {
     let stage = ClusterFixture::new();
     let (kept, gone) = (stage.name("kept"), stage.name("gone"));
@@ -61,6 +62,7 @@ fn namespaces_are_created_marked_labelled_and_removed() {
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn a_namespace_that_kubectl_applied_is_adopted_and_keeps_its_labels() {
     let stage = ClusterFixture::new();
     let name = stage.name("applied");
@@ -78,6 +80,7 @@ fn a_namespace_that_kubectl_applied_is_adopted_and_keeps_its_labels() {
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn a_label_that_a_program_manages_is_a_conflict() {
     let stage = ClusterFixture::new();
     let (name, other) = (stage.name("contended"), stage.name("other"));
@@ -105,6 +108,7 @@ fn a_label_that_a_program_manages_is_a_conflict() {
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn an_unreachable_cluster_is_reported_and_the_others_are_processed() {
     let stage = ClusterFixture::new();
     let name = stage.name("reached");
@@ -123,6 +127,7 @@ fn an_unreachable_cluster_is_reported_and_the_others_are_processed() {
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn a_dry_run_validates_objects_in_the_cluster() {
     let stage = ClusterFixture::new();
     let name = stage.name("refused");
@@ -148,6 +153,7 @@ fn a_dry_run_validates_objects_in_the_cluster() {
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn an_object_that_a_cluster_defaults_equals_its_declaration() {
     let stage = ClusterFixture::new();
     let (name, other) = (stage.name("all"), stage.name("let-in"));
@@ -185,6 +191,7 @@ fn an_object_that_a_cluster_defaults_equals_its_declaration() {
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn errors_of_the_operator_are_reported_as_such() {
     let stage = ClusterFixture::new();
     stage.declare(&stage.name("never"), "");
@@ -210,6 +217,7 @@ fn errors_of_the_operator_are_reported_as_such() {
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn slots_split_the_namespaces() {
     let stage = ClusterFixture::new();
     let names: Vec<String> = (0..6).map(|number| stage.name(&format!("slot{number}"))).collect();
@@ -229,6 +237,7 @@ fn slots_split_the_namespaces() {
 /// Kills the process at random points while it writes 200 objects. The next run finishes, and other objects
 /// are untouched.
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn a_run_that_is_killed_at_any_point_converges() {
     let rounds = chaos_count(6);
     let stage = ClusterFixture::new();

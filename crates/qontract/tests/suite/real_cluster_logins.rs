@@ -10,6 +10,7 @@ use qontract_testserver::DataServer;
 use serde_json::json;
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn a_client_certificate_of_a_kubeconfig_logs_in() {
     let stage = ClusterFixture::new();
     let name = stage.name("certified");
@@ -77,6 +78,7 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 #[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn the_configuration_of_the_peer_reconciles_a_cluster_of_the_data() {
     let stage = ClusterFixture::new();
     let name = stage.name("peer");

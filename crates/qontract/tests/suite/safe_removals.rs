@@ -185,11 +185,8 @@ fn every_removal_of_an_object_counts_against_the_budget() {
     assert!((11..=30).contains(&removed), "{removed} removals, and the budget is 30 in 24 hours");
 }
 
-#[test]
-fn a_held_removal_of_a_removed_shard_is_not_forgotten_by_a_restart() {
-    let scratch = reconciled(&["openshift-resources"]);
-    let mut first = start_loop(&scratch, "openshift-resources", &[]);
-    first.until("run ended: ok");
+/// Removes the namespace `checkout-mailer-prod` from the data.
+fn remove_namespace(scratch: &Scratch) {
     let folder = "repo/data/services/checkout";
     let path = "/services/checkout/namespaces/checkout-mailer-prod.yml";
     let edit = |file: &str, change: &dyn Fn(&str) -> String| {
@@ -201,6 +198,14 @@ fn a_held_removal_of_a_removed_shard_is_not_forgotten_by_a_restart() {
     edit("saas/checkout.yml", &|text| text.replace(path, "/services/checkout/namespaces/checkout-prod.yml"));
     std::fs::remove_file(scratch.path().join(format!("{folder}/namespaces/checkout-mailer-prod.yml")))
         .unwrap();
+}
+
+#[test]
+fn a_held_removal_of_a_removed_shard_is_not_forgotten_by_a_restart() {
+    let scratch = reconciled(&["openshift-resources"]);
+    let mut first = start_loop(&scratch, "openshift-resources", &[]);
+    first.until("run ended: ok");
+    remove_namespace(&scratch);
     first.until("held: - remove");
     first.signal(Signal::KILL);
     first.wait();
@@ -208,12 +213,83 @@ fn a_held_removal_of_a_removed_shard_is_not_forgotten_by_a_restart() {
     let mut second = start_loop(&scratch, "openshift-resources", &["--listen", "127.0.0.1:0"]);
     let listening = second.until("listening on http://");
     let address = listening.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
-    let warning = second.until("cannot be planned");
-    assert!(warning.contains("--base REV"), "{warning}");
-    second.until("run ended: ok");
+    second.until("held: - remove");
+    second.until("run ended: held");
     eventually("the metric counts it", || {
         let metrics = crate::support::running::get(&address, "/metrics");
         let held = metrics.lines().find(|line| line.starts_with("qontract_reconcile_held{"))?;
         (!held.ends_with(" 0")).then_some(())
     });
+    let status = crate::support::running::get(&address, "/status");
+    assert!(status.contains(r#""state":"held""#) || status.contains(r#""state": "held""#), "{status}");
+    second.signal(Signal::TERM);
+    second.wait();
+
+    // A single run knows only the data that it is given; it must not look as if nothing were held.
+    let (code, text) = reconcile(&scratch, "openshift-resources", &[]);
+    assert!(text.contains("cannot be planned") && text.contains("--base REV"), "{text}");
+    assert_eq!(code, 1, "{text}");
+}
+
+#[test]
+fn a_removed_shard_whose_clean_up_failed_is_cleaned_up_after_a_restart() {
+    let scratch = reconciled(&["openshift-limitranges"]);
+    let ours = |objects: Vec<String>| -> Vec<String> {
+        objects.into_iter().filter(|file| file.contains("/checkout-mailer-prod/")).collect()
+    };
+    let live = ours(objects(&scratch, "LimitRange"));
+    assert_eq!(live.len(), 1, "{live:?}");
+    let mut first = start_loop(&scratch, "openshift-limitranges", &[]);
+    first.until("run ended: ok");
+    // The scope cannot be read, so nothing in it is removed.
+    let object = std::fs::read_to_string(scratch.path().join(&live[0])).unwrap();
+    scratch.write(&live[0], "{{{");
+    remove_namespace(&scratch);
+    first.until("run ended: failed");
+    first.signal(Signal::KILL);
+    first.wait();
+    scratch.write(&live[0], &object);
+
+    let mut second = start_loop(&scratch, "openshift-limitranges", &[]);
+    second.until("run ended: ok");
+    assert_eq!(ours(objects(&scratch, "LimitRange")), [""; 0]);
+    second.signal(Signal::TERM);
+    second.wait();
+    // Nothing is left to do, also for a process that starts with the new data.
+    let mut third = start_loop(&scratch, "openshift-limitranges", &[]);
+    let line = third.until("run ended: ok");
+    assert!(line.contains("changes=0"), "{line}");
+}
+
+#[test]
+fn a_renamed_cluster_keeps_its_objects() {
+    let scratch = reconciled(&["openshift-limitranges", "openshift-network-policies"]);
+    let kinds = ["LimitRange", "NetworkPolicy"];
+    for (integration, kind) in ["openshift-limitranges", "openshift-network-policies"].iter().zip(kinds) {
+        let before = objects(&scratch, kind);
+        let mut running = start_loop(&scratch, integration, &[]);
+        running.until("run ended: ok");
+        let file = "repo/data/clusters/cliffs-stage.yml";
+        let file = if scratch.path().join(file).exists() { file.to_owned() } else { cluster_file(&scratch) };
+        let text = std::fs::read_to_string(scratch.path().join(&file)).unwrap();
+        scratch.write(&file, text.replace("name: cliffs-stage\n", "name: cliffs-stg\n"));
+        let line = running.until("run ended");
+        assert!(line.contains("run ended: ok"), "{line}");
+        running.signal(Signal::TERM);
+        running.wait();
+        // In the sandbox, the renamed cluster is another directory; the objects of the old one stay.
+        let after = objects(&scratch, kind);
+        assert!(before.iter().all(|object| after.contains(object)), "{before:?}\n{after:?}");
+        scratch.write(&file, text);
+    }
+}
+
+/// The file of the cluster `cliffs-stage`.
+fn cluster_file(scratch: &Scratch) -> String {
+    let listed = Command::new("grep")
+        .current_dir(scratch.path())
+        .args(["-rlx", "name: cliffs-stage", "repo/data"])
+        .output()
+        .unwrap();
+    String::from_utf8(listed.stdout).unwrap().lines().next().unwrap().to_owned()
 }

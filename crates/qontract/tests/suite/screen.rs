@@ -191,6 +191,7 @@ fn done() -> Scratch {
 }
 
 #[test]
+#[ignore = "needs QONTRACT_PYTHON; run by `cargo xtask test`"]
 fn at_80_by_24_every_integration_is_on_the_screen() {
     let scratch = done();
     let mut live = LiveScreen::run(scratch.path(), (80, 24));
@@ -211,6 +212,7 @@ fn at_80_by_24_every_integration_is_on_the_screen() {
 }
 
 #[test]
+#[ignore = "needs QONTRACT_PYTHON; run by `cargo xtask test`"]
 fn failures_are_first_on_the_smallest_terminal_and_nothing_floods_the_history() {
     let scratch = done();
     // A template that cannot be rendered: only that integration fails.
@@ -231,6 +233,7 @@ fn failures_are_first_on_the_smallest_terminal_and_nothing_floods_the_history() 
 }
 
 #[test]
+#[ignore = "needs QONTRACT_PYTHON; run by `cargo xtask test`"]
 fn the_terminal_is_restored_on_every_exit() {
     let scratch = done();
     for signals in [1, 2] {

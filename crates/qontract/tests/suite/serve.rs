@@ -168,6 +168,7 @@ fn good(output: &Output) -> String {
 }
 
 #[test]
+#[ignore = "needs an S3 server (QONTRACT_PYTHON); run by `cargo xtask test`"]
 fn bundles_are_loaded_from_s3() {
     let aws = TestAws::start();
     aws.bucket("bundles");
@@ -212,6 +213,7 @@ fn bundles_are_loaded_from_s3() {
 }
 
 #[test]
+#[ignore = "needs QONTRACT_PYTHON; run by `cargo xtask test`"]
 fn common_graphql_clients_are_served() {
     let (_server, address) = serve(&vectors(), &["serve", "--bundle", &vector("bundle.json")], &[]);
     let script = "import sys\n\
@@ -256,6 +258,7 @@ fn browse(url: &str, steps: &str) -> Output {
 }
 
 #[test]
+#[ignore = "needs QONTRACT_PYTHON and QONTRACT_CHROMIUM; run by `cargo xtask test`"]
 fn a_browser_opens_the_page_and_runs_a_query() {
     let (_server, address) = serve(
         &vectors(),
@@ -274,6 +277,7 @@ fn a_browser_opens_the_page_and_runs_a_query() {
 }
 
 #[test]
+#[ignore = "needs QONTRACT_PYTHON and QONTRACT_CHROMIUM; run by `cargo xtask test`"]
 fn the_page_prompts_for_a_token() {
     let token = [("QONTRACT_SERVER_TOKEN", "open sesame")];
     let (_server, address) = serve(&vectors(), &["serve", "--bundle", &vector("bundle.json")], &token);

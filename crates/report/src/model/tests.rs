@@ -78,6 +78,7 @@ fn integration(name: &str, status: ReportStatus, totals: Totals) -> IntegrationR
     IntegrationReport {
         integration: name.to_owned(),
         run: None,
+        plan_digest: None,
         status,
         totals,
         causes: Vec::new(),

@@ -6,7 +6,7 @@ use std::fmt;
 use qontract_diagnostics::sanitize_yaml;
 use serde::{Deserialize, Serialize};
 
-use crate::plan::ObjectKey;
+use crate::plan::{ObjectKey, PlanDigest};
 
 /// The length of a day.
 pub type Date = jiff::civil::Date;
@@ -54,8 +54,28 @@ pub struct Approval {
     pub integration: String,
     /// The last day of validity, as `2026-01-31`.
     pub expiration: String,
+    /// Whether each removal is approved only once: an object that is created again needs another approval.
+    #[serde(default)]
+    pub once: Option<bool>,
     /// The approved removals.
-    pub removals: Vec<ObjectRef>,
+    pub removals: Vec<ApprovedRemoval>,
+}
+
+/// An approved removal.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+pub struct ApprovedRemoval {
+    /// The object.
+    #[serde(flatten)]
+    pub object: ObjectRef,
+    /// The digest of the plan of its shard. If it is set, the removal is approved only as part of this plan.
+    #[serde(default)]
+    pub plan: Option<PlanDigest>,
+}
+
+impl From<ObjectRef> for ApprovedRemoval {
+    fn from(object: ObjectRef) -> Self {
+        Self { object, plan: None }
+    }
 }
 
 /// The validity of an approval on a day.
@@ -81,39 +101,83 @@ impl Approval {
 
     /// The datafile name for messages.
     pub fn file(&self) -> String {
-        if self.path.is_empty() { "in the data".to_owned() } else { format!("data{}", self.path) }
+        file_of(&self.path)
     }
+}
+
+/// The valid approval of one removal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// The path of the approval; empty if unknown.
+    pub path: String,
+    /// The last day of its validity.
+    pub expiration: String,
+    /// Whether the removal is approved only once.
+    pub once: bool,
+    /// The plan to which it is bound.
+    pub plan: Option<PlanDigest>,
+}
+
+impl Grant {
+    /// The datafile name for messages.
+    pub fn file(&self) -> String {
+        file_of(&self.path)
+    }
+}
+
+fn file_of(path: &str) -> String {
+    if path.is_empty() { "in the data".to_owned() } else { format!("data{path}") }
 }
 
 /// All approvals of the data.
 #[derive(Clone, Debug, Default)]
 pub struct Approvals {
-    /// Removals that are approved today, by integration.
-    valid: BTreeMap<String, Vec<ObjectRef>>,
+    /// Removals that are approved today, by integration and object.
+    valid: BTreeMap<String, BTreeMap<ObjectRef, Vec<Grant>>>,
     /// All approvals, with their validity today.
     all: Vec<(Approval, Validity)>,
+    today: Option<Date>,
 }
 
 impl Approvals {
     /// The approvals in the data, with their validity on `today`.
     pub fn valid_on(today: Date, approvals: Vec<Approval>) -> Self {
-        let mut valid: BTreeMap<String, Vec<ObjectRef>> = BTreeMap::new();
+        let mut valid: BTreeMap<String, BTreeMap<ObjectRef, Vec<Grant>>> = BTreeMap::new();
         let mut all = Vec::new();
         for approval in approvals {
             let validity = approval.validity(today);
             if validity == Validity::Valid {
                 let approved = valid.entry(approval.integration.clone()).or_default();
-                approved.extend(approval.removals.iter().cloned());
+                for ApprovedRemoval { object, plan } in &approval.removals {
+                    approved.entry(object.clone()).or_default().push(Grant {
+                        path: approval.path.clone(),
+                        expiration: approval.expiration.clone(),
+                        once: approval.once == Some(true),
+                        plan: plan.clone(),
+                    });
+                }
             }
             all.push((approval, validity));
         }
-        Self { valid, all }
+        Self { valid, all, today: Some(today) }
     }
 
-    /// Whether an integration may remove an object.
-    pub fn allows(&self, integration: &str, object: &ObjectKey) -> bool {
-        let Some(removals) = self.valid.get(integration) else { return false };
-        removals.contains(&ObjectRef::from(object))
+    /// The valid approvals of an integration's removal of an object.
+    pub(super) fn grants(&self, integration: &str, object: &ObjectRef) -> &[Grant] {
+        self.valid.get(integration).and_then(|valid| valid.get(object)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether the data has an approval with this path.
+    pub(super) fn contains_file(&self, path: &str) -> bool {
+        self.all.iter().any(|(approval, _)| approval.path == path)
+    }
+
+    /// Whether an approval with this last day can still be valid. A day longer, so that a clock that goes back
+    /// by hours changes nothing.
+    pub(super) fn is_current(&self, expiration: &str) -> bool {
+        let yesterday = self.today.and_then(|today| today.yesterday().ok());
+        let last = expiration.parse::<Date>().ok();
+        yesterday.is_none_or(|yesterday| last.is_some_and(|last| last >= yesterday))
     }
 
     /// All approvals, with their validity.
@@ -123,12 +187,14 @@ impl Approvals {
 
     /// The content of a datafile that approves the removal of these objects.
     pub fn datafile_text(integration: &str, objects: &[&ObjectKey], today: Date) -> String {
-        let removals: Vec<ObjectRef> = objects.iter().copied().map(ObjectRef::from).collect();
+        let removals: Vec<ApprovedRemoval> =
+            objects.iter().map(|object| ObjectRef::from(*object).into()).collect();
         let file = ApprovalFile {
             name: &format!("{integration}-{today}"),
             description: "why these may be removed",
             integration,
             expiration: today.saturating_add(jiff::Span::new().days(DEFAULT_APPROVAL_DAYS)),
+            once: false,
             removals: &removals,
         };
         file.to_string()
@@ -146,18 +212,27 @@ pub struct ApprovalFile<'a> {
     pub integration: &'a str,
     /// The last day of validity.
     pub expiration: Date,
+    /// Whether each removal is approved only once.
+    pub once: bool,
     /// The approved removals.
-    pub removals: &'a [ObjectRef],
+    pub removals: &'a [ApprovedRemoval],
 }
 
 impl fmt::Display for ApprovalFile<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, description, integration, expiration, removals } = *self;
+        let Self { name, description, integration, expiration, once, removals } = *self;
         writeln!(f, "$schema: /app-interface/removal-approval-1.yml\n\nlabels: {{}}\n")?;
         writeln!(f, "name: {}\ndescription: {}", scalar(name), scalar(description))?;
-        writeln!(f, "integration: {}\nexpiration: \"{expiration}\"\nremovals:", scalar(integration))?;
-        for ObjectRef { target, kind, name } in removals {
+        writeln!(f, "integration: {}\nexpiration: \"{expiration}\"", scalar(integration))?;
+        if once {
+            writeln!(f, "once: true")?;
+        }
+        writeln!(f, "removals:")?;
+        for ApprovedRemoval { object: ObjectRef { target, kind, name }, plan } in removals {
             writeln!(f, "- target: {}\n  kind: {}\n  name: {}", quoted(target), quoted(kind), quoted(name))?;
+            if let Some(plan) = plan {
+                writeln!(f, "  plan: {}", quoted(plan.as_str()))?;
+            }
         }
         Ok(())
     }
@@ -187,9 +262,9 @@ mod tests {
     fn an_approval_is_valid_up_to_its_last_day() {
         let check = |expiration: &str, expect: Validity| {
             let (path, integration) = (String::new(), String::new());
-            let approval =
-                Approval { path, integration, expiration: expiration.to_owned(), removals: vec![] };
-            assert_eq!(approval.validity(jiff::civil::date(2026, 11, 17)), expect, "{expiration}");
+            let (expiration, once) = (expiration.to_owned(), None);
+            let approval = Approval { path, integration, expiration, once, removals: vec![] };
+            assert_eq!(approval.validity(jiff::civil::date(2026, 11, 17)), expect, "{approval:?}");
         };
         check("2026-11-18", Validity::Valid);
         check("2026-11-17", Validity::Valid);

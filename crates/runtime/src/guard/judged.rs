@@ -7,9 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Refusal;
+use super::{Clearance, Refusal, RemovalConsent};
 use crate::key::{Scope, ShardKey};
-use crate::plan::{Change, ObjectKey, PlanStage, Step, StepGroup};
+use crate::plan::{Change, ObjectKey, PlanDigest, PlanStage, Step, StepGroup};
 
 /// The facts about a shard that guards need.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +23,46 @@ pub struct ShardFacts {
     /// The objects that a caller declares, without the caller. An object that moves from one caller to another
     /// is not removed by the former.
     pub declared: BTreeSet<ObjectKey>,
+    /// Objects whose removal is approved by what the integration observed.
+    pub approved: BTreeSet<ObjectKey>,
+    /// The removals that the declaration of the shard approves as a whole.
+    pub consent: RemovalConsent,
+    /// The plans to which an approval of a removal can be bound.
+    pub plans: ShardPlans,
+}
+
+/// The plans of a shard to which an approval can be bound: that of this round and, for removals that both
+/// contain, that of the first round of the run. (The steps of the first round are not in the later plans, but
+/// the approval was given for the plan with these steps.)
+#[derive(Clone, Debug, Default)]
+pub struct ShardPlans {
+    current: Option<PlanDigest>,
+    first: Option<PlanDigest>,
+    /// Objects that the current plan and the first one change in the same way.
+    unchanged: BTreeSet<ObjectKey>,
+}
+
+impl ShardPlans {
+    /// The plan of the first round.
+    pub fn first(plan: PlanDigest) -> Self {
+        Self { current: Some(plan), first: None, unchanged: BTreeSet::new() }
+    }
+
+    /// The plan of a later round. `unchanged` are the objects that it changes in the same way as the first one.
+    pub fn later(current: PlanDigest, first: PlanDigest, unchanged: BTreeSet<ObjectKey>) -> Self {
+        Self { current: Some(current), first: Some(first), unchanged }
+    }
+
+    /// The plan of this round.
+    pub fn current(&self) -> Option<&PlanDigest> {
+        self.current.as_ref()
+    }
+
+    /// Whether an approval that is bound to `plan` approves this change.
+    pub fn allow(&self, plan: &PlanDigest, change: &Change) -> bool {
+        let is_first = || self.first.as_ref() == Some(plan) && self.unchanged.contains(&change.object);
+        self.current.as_ref() == Some(plan) || is_first()
+    }
 }
 
 /// A planned shard, as guards see it.
@@ -75,8 +115,16 @@ pub struct JudgedShard<'p, S: PlannedSteps> {
 
 impl<'p, S: PlannedSteps> JudgedShard<'p, S> {
     /// Judges each step by itself.
-    pub(super) fn new(shard: &'p S, refusal: impl Fn(&[Change]) -> Option<Refusal>) -> Self {
-        let judged = |step: &'p Step<S::Action>| JudgedStep { step, refusal: refusal(&step.changes) };
+    pub(super) fn new(
+        shard: &'p S,
+        clearance: impl Fn(&Change) -> Clearance,
+        refusal: impl Fn(&[JudgedChange<'_>]) -> Option<Refusal>,
+    ) -> Self {
+        let judged = |step: &'p Step<S::Action>| {
+            let clearances: Vec<Clearance> = step.changes.iter().map(&clearance).collect();
+            let changes: Vec<JudgedChange<'_>> = judged_changes(&step.changes, &clearances).collect();
+            JudgedStep { step, refusal: refusal(&changes), clearances }
+        };
         let groups = shard.groups().iter().map(|group| JudgedGroup {
             name: &group.name,
             stage: group.stage,
@@ -154,6 +202,24 @@ impl<'p, A> JudgedGroup<'p, A> {
 pub struct JudgedStep<'p, A> {
     step: &'p Step<A>,
     refusal: Option<Refusal>,
+    /// The clearance of each change.
+    clearances: Vec<Clearance>,
+}
+
+/// A change with its clearance.
+#[derive(Clone, Copy, Debug)]
+pub struct JudgedChange<'a> {
+    /// The change.
+    pub change: &'a Change,
+    /// Its clearance.
+    pub clearance: &'a Clearance,
+}
+
+fn judged_changes<'a>(
+    changes: &'a [Change],
+    clearances: &'a [Clearance],
+) -> impl Iterator<Item = JudgedChange<'a>> {
+    changes.iter().zip(clearances).map(|(change, clearance)| JudgedChange { change, clearance })
 }
 
 impl<'p, A> JudgedStep<'p, A> {
@@ -170,6 +236,17 @@ impl<'p, A> JudgedStep<'p, A> {
     /// Its changes.
     pub fn changes(&self) -> &'p [Change] {
         &self.step.changes
+    }
+
+    /// Its changes, each with its clearance.
+    pub fn judged_changes(&self) -> impl Iterator<Item = JudgedChange<'_>> {
+        judged_changes(&self.step.changes, &self.clearances)
+    }
+
+    /// The changes that count against the budgets.
+    pub fn counted_changes(&self) -> impl Iterator<Item = &'p Change> {
+        let changes = self.step.changes.iter().zip(&self.clearances);
+        changes.filter(|(_, clearance)| clearance.is_counted()).map(|(change, _)| change)
     }
 
     /// Holds the step. The first refusal stays.

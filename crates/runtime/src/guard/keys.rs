@@ -38,8 +38,8 @@ impl KeyLimits {
 }
 
 /// Describes the loss of the first change that counts as a removal only because of lost keys, if any.
-pub fn describe_loss(changes: &[Change], limits: KeyLimits) -> Option<String> {
-    let change = changes.iter().find(|change| !change.kind.removes() && limits.removes(change))?;
+pub fn describe_loss<'c>(changes: impl IntoIterator<Item = &'c Change>, limits: KeyLimits) -> Option<String> {
+    let change = changes.into_iter().find(|change| !change.kind.removes() && limits.removes(change))?;
     let FieldLoss { lost, of, .. } = change.loss?;
     let removed = |entry: &DiffEntry| match entry {
         DiffEntry::Field(FieldDiff { change: FieldChange::Removed, path, .. }) => Some(format!("`{path}`")),

@@ -17,7 +17,7 @@ use qontract_access::{ReadPermit, WritePermit};
 use serde::{Deserialize, Serialize};
 
 use super::approval::ObjectRef;
-use crate::plan::ChangeKind;
+use crate::plan::{ChangeKind, PlanDigest};
 
 /// Maximum number of expired removals that a ledger keeps, so that no removal is lost if a clock jumps
 /// forward and back.
@@ -87,6 +87,33 @@ impl HeldEntry {
     }
 }
 
+/// The use of an approval for a single use: its removal was applied, or was about to be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsedApproval {
+    /// The path of the approval in the data; empty if it is unknown.
+    pub approval: String,
+    /// The last day of its validity.
+    pub expiration: String,
+    /// The plan to which it was bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanDigest>,
+    /// The start time of the run that used it.
+    pub at: Timestamp,
+    /// The run that used it.
+    pub run: String,
+    /// The shard of the object.
+    pub shard: String,
+    /// The object.
+    #[serde(flatten)]
+    pub object: ObjectRef,
+    /// Identifies the object among objects that have had the same name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incarnation: Option<String>,
+    /// Whether a later run has observed that the object is gone. Until then, the removal may be repeated.
+    #[serde(default)]
+    pub is_gone: bool,
+}
+
 /// Number of objects of a shard when it was last read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardCount {
@@ -109,6 +136,9 @@ pub struct LedgerState {
     /// Number of objects of each shard.
     #[serde(default)]
     pub counts: BTreeMap<String, ShardCount>,
+    /// Approvals for a single use that were used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub used_approvals: Vec<UsedApproval>,
 }
 
 impl LedgerState {

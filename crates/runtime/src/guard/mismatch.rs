@@ -17,7 +17,7 @@ impl Approvals {
         removed: &BTreeSet<ObjectRef>,
         budget: &ComparisonBudget,
     ) -> Option<String> {
-        let names = |approval: &Approval| approval.removals.contains(object);
+        let names = |approval: &Approval| approval.removals.iter().any(|entry| entry.object == *object);
         let exact = self.all().iter().find(|(one, _)| one.integration == integration && names(one));
         if let Some((approval, validity)) = exact {
             return describe_lapse(approval, *validity);
@@ -31,7 +31,8 @@ impl Approvals {
         let entries = self.all().iter().map(|(approval, _)| approval.removals.len()).sum();
         budget.spend(entries, || {
             self.all().iter().find_map(|(approval, _)| {
-                let mut entries = approval.removals.iter().filter(|entry| !removed.contains(entry));
+                let entries = approval.removals.iter().map(|entry| &entry.object);
+                let mut entries = entries.filter(|entry| !removed.contains(entry));
                 let differing =
                     entries.find_map(|entry| differences(approval, entry, integration, object))?;
                 Some(format!("approval `{}` does not match: {differing}", approval.file()))
@@ -70,7 +71,8 @@ fn describe_lapse(approval: &Approval, validity: Validity) -> Option<String> {
 }
 
 fn describe_unmatched(approval: &Approval, removed: &BTreeSet<ObjectRef>) -> Option<String> {
-    let open: Vec<&ObjectRef> = approval.removals.iter().filter(|entry| !removed.contains(entry)).collect();
+    let entries = approval.removals.iter().map(|entry| &entry.object);
+    let open: Vec<&ObjectRef> = entries.filter(|entry| !removed.contains(entry)).collect();
     let first = open.first()?;
     let (file, all) = (approval.file(), approval.removals.len());
     let example = format!("{} `{}` in `{}`", first.kind, first.name, first.target);
@@ -134,7 +136,8 @@ mod tests {
             path: "/approvals/x.yml".to_owned(),
             integration: words.next().unwrap(),
             expiration: words.next().unwrap(),
-            removals: words.map(|word| object(&word)).collect(),
+            once: None,
+            removals: words.map(|word| object(&word).into()).collect(),
         }
     }
 

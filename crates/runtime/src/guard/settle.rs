@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    HeldEntry, JudgedShard, LedgerEntry, LedgerState, MissingApproval, ObjectRef, PlannedSteps, Refusal,
-    RemovalGuard, ShardCount, ShardFacts,
+    Clearance, HeldEntry, JudgedChange, JudgedShard, JudgedStep, LedgerEntry, LedgerState, MissingApproval,
+    ObjectRef, PlannedSteps, Refusal, RemovalGuard, ShardCount, ShardFacts, SingleUse, UsedApproval,
 };
-use crate::plan::{Change, ChangeKind};
+use crate::plan::ChangeKind;
 
 /// The reason why a run holds an object.
 struct HoldReason<'a> {
@@ -24,15 +24,12 @@ impl RemovalGuard {
         before: &LedgerState,
     ) -> LedgerState {
         let mut after = before.clone();
-        let deletes: BTreeSet<_> =
-            judged.iter().flat_map(|one| one.shard().facts().deletes.iter().cloned()).collect();
         let mut reserved = Vec::new();
         for one in judged {
             let (shard, facts) = (one.shard().key().to_string(), one.shard().facts());
-            let counts = |change: &&Change| self.counts(&deletes, change);
             let mut held: BTreeMap<ObjectRef, HoldReason<'_>> = BTreeMap::new();
             for step in one.steps() {
-                for change in step.changes().iter().filter(counts) {
+                for change in step.counted_changes() {
                     let object = ObjectRef::from(&change.object);
                     match step.refusal() {
                         None => {
@@ -76,15 +73,54 @@ impl RemovalGuard {
                 change: Some(change),
                 object,
             }));
+            self.settle_uses(one, run, &mut after);
             if facts.blocked.is_empty() {
                 after.counts.insert(shard, count_objects(facts));
             }
         }
+        after.used_approvals.retain(|used| used.is_relevant(&self.approvals));
         if !reserved.is_empty() {
             after.reserve(reserved);
             after.prune(self.budgets.window_start(self.now));
         }
         after
+    }
+}
+
+impl RemovalGuard {
+    /// Stores the uses of approvals for a single use, and notes which of the objects removed with them are gone.
+    fn settle_uses<S: PlannedSteps>(&self, judged: &JudgedShard<'_, S>, run: &str, after: &mut LedgerState) {
+        let shard = judged.shard().key().to_string();
+        let readable = readable_scopes(judged.shard().facts());
+        let changes = judged.steps().flat_map(JudgedStep::changes);
+        let removed: BTreeSet<ObjectRef> =
+            changes.filter(|change| self.removes(change)).map(|change| (&change.object).into()).collect();
+        for used in &mut after.used_approvals {
+            let is_read = used.shard == shard && readable.contains(&used.object.target);
+            used.is_gone |= is_read && !removed.contains(&used.object);
+        }
+        let permitted = judged.steps().filter(|step| step.refusal().is_none());
+        for JudgedChange { change, clearance } in permitted.flat_map(JudgedStep::judged_changes) {
+            let Clearance::SingleUse(SingleUse { approval, expiration, plan }) = clearance else { continue };
+            let (object, incarnation) = (ObjectRef::from(&change.object), change.incarnation.clone());
+            let is_stored = after.used_approvals.iter().any(|used| {
+                used.approval == *approval && used.object == object && used.incarnation == incarnation
+            });
+            if is_stored {
+                continue;
+            }
+            after.used_approvals.push(UsedApproval {
+                approval: approval.clone(),
+                expiration: expiration.clone(),
+                plan: plan.clone(),
+                at: self.now,
+                run: run.to_owned(),
+                shard: shard.clone(),
+                object,
+                incarnation,
+                is_gone: false,
+            });
+        }
     }
 }
 
@@ -111,7 +147,7 @@ mod tests {
     use super::super::{Approvals, Budgets, Proposal};
     use super::*;
     use crate::key::{Scope, ShardKey};
-    use crate::plan::{ObjectKey, Plan};
+    use crate::plan::{Change, ObjectKey, Plan};
 
     const NOW: Timestamp = Timestamp::constant(1_774_958_400, 0);
 
@@ -166,7 +202,13 @@ mod tests {
             plan.add_step(Change::new(kind, object, "do"), ());
         }
         let proposal = Proposal { key: ShardKey::new([("n", "s")]), facts, groups: plan.groups };
-        let judged = JudgedShard::new(&proposal, |changes| refused.get(&changes[0].object).cloned());
+        let clearance = |change: &Change| match change.kind {
+            ChangeKind::Remove if proposal.facts.deletes.contains(&change.object) => Clearance::Approved,
+            ChangeKind::Remove => Clearance::Counted { mismatch: None },
+            ChangeKind::Add | ChangeKind::Change | ChangeKind::Replace => Clearance::NoRemoval,
+        };
+        let refusal = |changes: &[JudgedChange<'_>]| refused.get(&changes[0].change.object).cloned();
+        let judged = JudgedShard::new(&proposal, clearance, refusal);
         guard().settle(&[judged], "run", before)
     }
 

@@ -1,5 +1,7 @@
 //! Tests of the guards, on objects with short names.
 
+mod approvals;
+mod consent;
 mod keys;
 
 use super::*;
@@ -267,7 +269,8 @@ fn approvals_of(object: &ObjectKey, last: &str) -> Approvals {
         path: String::new(),
         integration: "x".to_owned(),
         expiration: last.to_owned(),
-        removals: vec![ObjectRef::from(object)],
+        once: None,
+        removals: vec![ObjectRef::from(object).into()],
     };
     Approvals::valid_on(jiff::civil::date(2026, 3, 31), vec![approval])
 }
@@ -406,7 +409,7 @@ fn a_removal_that_cannot_be_reserved_is_held_with_the_steps_that_follow() {
     let mut judged = guard().judge(&proposals, Ok(&LedgerState::default()));
     assert_eq!(refusals(&judged[0]), [None, None, None, None]);
     let error = LedgerError::Unavailable("no disk".to_owned());
-    guard().hold_unreserved(&mut judged, &error);
+    RemovalGuard::hold_unreserved(&mut judged, &error);
     let why = Refusal::unapproved("the removal ledger cannot be used: no disk");
     assert_eq!(refusals(&judged[0]), [None, Some(why), Some(Refusal::AfterHeld), None]);
 }

@@ -8,14 +8,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::ProcessState;
 use super::declaration::{LocatedShard, ProgramDeclaration, ProgramShard, ShardFault};
+use super::{ProcessState, ProgramTarget};
 use crate::fault::Fault;
 use crate::key::{Scope, ShardKey};
 use crate::meta::Patience;
 use crate::plan::{Change, ChangeKind, Degradation, ObjectKey, Plan, PlanStage, Step, StepGroup, Wait};
 use crate::source_location::{SourceLocation, SourceLocations};
-use crate::state::{DeclaredState, DisabledReason, Shard};
+use crate::state::{DeclaredState, DisabledReason, RemovalConsent, Shard};
 use crate::type_erasure::{DesiredFact, DesiredKind};
 pub use texts::{ShownTexts, check_texts};
 
@@ -61,6 +61,9 @@ pub struct DescribeResponse {
     /// Whether it supports a sandbox directory.
     #[serde(default)]
     pub sandbox: bool,
+    /// Whether `plan` gets the results of the queries on the base.
+    #[serde(default)]
+    pub base: bool,
     /// How long a run waits for operations in progress.
     pub patience: Option<WirePatience>,
     /// Whether it plans and applies its own steps, or only declares objects.
@@ -177,9 +180,13 @@ struct WireShard {
     key: WireDimensions,
     #[serde(default)]
     target: Value,
+    #[serde(default)]
+    targets: Vec<Value>,
     state: Value,
     place: Option<ResultPointer>,
     disabled: Option<String>,
+    #[serde(default)]
+    may_remove: RemovalConsent,
 }
 
 impl DeclareResponse {
@@ -206,7 +213,16 @@ impl DeclareResponse {
         for shard in self.shards {
             let place = shard.place.as_ref().and_then(find);
             let disabled = shard.disabled.map(|by| DisabledReason { by, place: place.clone() });
-            declared.add(shard.key.key(), Shard { disabled, ..Shard::new(shard.target, shard.state, place) });
+            let key = shard.key.key();
+            let target = ProgramTarget { whole: shard.target, parts: shard.targets };
+            // A target that is passed whole would not be judged by itself.
+            let is_ambiguous = !target.whole.is_null() && !target.parts.is_empty();
+            let whole = Shard::new(target, shard.state, place.clone()).consent_to_removals(shard.may_remove);
+            declared.add(key.clone(), Shard { disabled, ..whole });
+            if is_ambiguous {
+                let text = format!("`{key}` has both `target` and `targets`");
+                declared.add_fault(key, Fault::operator(text).at(place));
+            }
         }
         for wire_fault in self.faults {
             let fault = wire_fault.fault(wire_fault.place.as_ref().and_then(find));
@@ -272,6 +288,9 @@ struct WireScope {
     #[serde(default)]
     count: usize,
     unknown: Option<String>,
+    /// Whether the scope is unknown because its target was refused.
+    #[serde(default)]
+    refused: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -345,6 +364,7 @@ pub struct PlanResponse {
     degraded: Vec<String>,
     #[serde(default)]
     faults: Vec<WireFault>,
+    approval: Option<String>,
     #[serde(skip)]
     place: Option<SourceLocation>,
 }
@@ -383,9 +403,11 @@ impl PlanResponse {
         self
     }
 
-    /// Moves out the scopes with their object counts, to free their memory.
-    pub fn take_scopes(&mut self) -> BTreeMap<Scope, Result<usize, Fault>> {
+    /// Moves out the scopes with their object counts, to free their memory. Only if targets were refused, a
+    /// scope may be unknown without being a failure.
+    pub fn take_scopes(&mut self, has_refused: bool) -> BTreeMap<Scope, Result<usize, Fault>> {
         let count = |scope: WireScope| match scope.unknown {
+            Some(why) if scope.refused && has_refused => (scope.scope.scope(), Err(Fault::guard(why))),
             Some(why) => (scope.scope.scope(), Err(Fault::remote(why))),
             None => (scope.scope.scope(), Ok(scope.count)),
         };
@@ -432,6 +454,7 @@ impl PlanResponse {
             hints: Vec::new(),
             held: Vec::new(),
             faults: self.faults.iter().map(|wire_fault| wire_fault.fault(self.place.clone())).collect(),
+            approval: self.approval.clone(),
         }
     }
 }

@@ -8,11 +8,11 @@ use qontract_diagnostics::suggest::ComparisonBudget;
 
 use crate::definition;
 use crate::fault::Fault;
-use crate::guard::{Approvals, HeldEntry, ObjectRef, RemovalGuard};
-use crate::integration::Integration;
+use crate::guard::{Approvals, Date, HeldEntry, ObjectRef, RemovalGuard};
+use crate::integration::{Integration, IntegrationForm};
 use crate::key::ShardKey;
-use crate::outcome::{Decision, RunOutcome};
-use crate::plan::{HeldPlanChange, Hold, ObjectKey};
+use crate::outcome::{ApprovalForm, Decision, RunOutcome, ShardOutcome};
+use crate::plan::{Change, HeldPlanChange, Hold, ObjectKey};
 use crate::run_request::RunRequest;
 use crate::slot::Slot;
 use crate::source_location::SourceLocation;
@@ -74,20 +74,31 @@ pub async fn report_unplanned_holds(
     }
 }
 
-/// Reports the datafile that would approve the held removals, and the problems of existing approvals.
-pub fn report_approvals(guard: &RemovalGuard, request: &RunRequest, outcome: &mut RunOutcome) {
+/// Reports how to approve the held removals, by default with a datafile, and the problems of existing approvals.
+pub fn report_approvals(
+    guard: &RemovalGuard,
+    integration: &Integration,
+    request: &RunRequest,
+    outcome: &mut RunOutcome,
+) {
     let is_approvable = |held: &HeldPlanChange| held.hold == Hold::Approval && guard.removes(&held.change);
-    let held: Vec<&ObjectKey> = outcome
+    let held: Vec<&Change> = outcome
         .shards
         .values()
         .flat_map(|shard| &shard.held)
         .filter(|held| is_approvable(held))
-        .map(|held| &held.change.object)
+        .map(|held| &held.change)
         .collect();
+    let own = own_text(integration, &held, request.today, &outcome.shards);
     let RemovalGuard { integration, approvals, .. } = guard;
-    let text = (!held.is_empty()).then(|| Approvals::datafile_text(integration, &held, request.today));
-    outcome.approval = text;
-    let mut removed: BTreeSet<ObjectRef> = held.into_iter().map(ObjectRef::from).collect();
+    let objects: Vec<&ObjectKey> = held.iter().map(|change| &change.object).collect();
+    let mut removed: BTreeSet<ObjectRef> = objects.iter().map(|object| ObjectRef::from(*object)).collect();
+    let datafile = || Approvals::datafile_text(integration, &objects, request.today);
+    (outcome.approval, outcome.approval_form) = match own {
+        _ if held.is_empty() => (None, ApprovalForm::Datafile),
+        Some(text) => (Some(text), ApprovalForm::Own),
+        None => (Some(datafile()), ApprovalForm::Datafile),
+    };
     let planned = outcome.shards.values().flat_map(|shard| &shard.changes);
     removed.extend(planned.filter(|change| guard.removes(change)).map(|change| (&change.object).into()));
     let patience = ComparisonBudget::new(MAX_COMPARISONS);
@@ -109,4 +120,23 @@ pub fn report_approvals(guard: &RemovalGuard, request: &RunRequest, outcome: &mu
         let places = if path.is_empty() { Vec::new() } else { vec![SourceLocation::datafile(&path, "")] };
         outcome.decisions.push(Decision { text, places });
     }
+}
+
+/// The integration's own instructions for approving held changes, if it has any: for all of them, or those of the
+/// shards that hold one, each once.
+fn own_text(
+    integration: &Integration,
+    held: &[&Change],
+    today: Date,
+    shards: &BTreeMap<ShardKey, ShardOutcome>,
+) -> Option<String> {
+    let IntegrationForm::Staged(staged) = integration.form() else { return None };
+    if held.is_empty() {
+        return None;
+    }
+    staged.approval_text(held, today).or_else(|| {
+        let holding = shards.values().filter(|shard| shard.held.iter().any(|held| held.hold.is_held()));
+        let texts: BTreeSet<&str> = holding.filter_map(|shard| shard.approval.as_deref()).collect();
+        (!texts.is_empty()).then(|| texts.into_iter().collect::<Vec<_>>().join("\n"))
+    })
 }

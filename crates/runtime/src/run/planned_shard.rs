@@ -1,15 +1,18 @@
 //! A shard with its plan of one pass, and its entry in the outcome of the run.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use jiff::Timestamp;
 use qontract_access::Mode;
+use qontract_diagnostics::pluralize;
 
 use super::redaction::ShardRedactor;
 use crate::fault::Fault;
-use crate::guard::{JudgedShard, PlannedSteps, ShardFacts};
+use crate::guard::{Clearance, JudgedChange, JudgedShard, PlannedSteps, ShardFacts};
 use crate::key::ShardKey;
 use crate::outcome::ShardOutcome;
-use crate::plan::{Change, ChangeKind, HeldPlanChange, Plan, StepGroup};
+use crate::plan::{Change, ChangeKind, HeldPlanChange, Hold, Plan, PlanDigest, PlanOutline, StepGroup};
 use crate::run_request::Bodies;
 use crate::type_erasure::OpaqueValue;
 
@@ -19,6 +22,10 @@ pub struct PlannedShard {
     pub key: ShardKey,
     /// Its plan.
     pub plan: Plan<OpaqueValue>,
+    /// The digests of the steps of the plan.
+    pub outline: Arc<PlanOutline>,
+    /// When it was planned: the time that its integration used.
+    pub planned_at: Timestamp,
     /// The facts that guards need.
     pub facts: ShardFacts,
     /// Faults of single objects and scopes.
@@ -50,6 +57,18 @@ impl PlannedSteps for PlannedShard {
 }
 
 impl PlannedShard {
+    /// The digest of the plan that the next run has if nothing else changes: in a dry run this one, in a real run
+    /// the held steps.
+    fn next_plan(&self, judged: &JudgedShard<'_, Self>) -> PlanDigest {
+        if self.mode == Mode::DryRun {
+            return self.outline.digest();
+        }
+        self.outline.digest_of(|group, step| {
+            let step = judged.groups().get(group).and_then(|group| group.steps().get(step));
+            step.is_some_and(|step| step.refusal().is_some())
+        })
+    }
+
     /// A change for reports: redacted, and with the diff that the mode allows.
     fn reported(&self, change: &Change) -> Change {
         let mut change = self.redactor.change(change.clone());
@@ -64,13 +83,12 @@ impl PlannedShard {
 }
 
 /// Records the plan of a round in the outcome of the shard.
-pub fn record_plan(
-    shard: &mut ShardOutcome,
-    judged: &JudgedShard<'_, PlannedShard>,
-    counts: impl Fn(&Change) -> bool,
-) {
+pub fn record_plan(shard: &mut ShardOutcome, judged: &JudgedShard<'_, PlannedShard>) {
     let planned = judged.shard();
     let redactor = &planned.redactor;
+    // The changes of further rounds follow from those of the first one.
+    shard.planned_at.get_or_insert(planned.planned_at);
+    shard.plan_digest.get_or_insert_with(|| planned.outline.digest());
     shard.held = planned.plan.held.iter().map(|held| redactor.held(held.clone())).collect();
     shard.waits = planned.plan.waits.iter().map(|wait| redactor.wait(wait.clone())).collect();
     let degraded = planned.plan.degraded.iter();
@@ -83,10 +101,14 @@ pub fn record_plan(
     let notes = planned.not_planned.iter().map(|note| redactor.text(note.clone()));
     let notes: Vec<String> = notes.filter(|note| !shard.notes.contains(note)).collect();
     shard.notes.extend(notes);
+    shard.consented = 0;
+    shard.approval = planned.plan.approval.clone().map(|text| redactor.text(text));
+    let next_plan = planned.next_plan(judged);
     for step in judged.steps() {
-        for change in step.changes() {
+        for JudgedChange { change, clearance } in step.judged_changes() {
             let Some(refusal) = step.refusal() else {
-                shard.removed += usize::from(counts(change));
+                shard.removed += usize::from(clearance.is_counted());
+                shard.consented += usize::from(*clearance == Clearance::Consented);
                 // A change that is planned again because it was stale is reported once.
                 let change = planned.reported(change);
                 if !shard.changes.iter().any(|reported| reported.is_same(&change)) {
@@ -94,8 +116,22 @@ pub fn record_plan(
                 }
                 continue;
             };
-            let (change, why) = (planned.reported(change), redactor.text(refusal.why()));
-            shard.held.push(HeldPlanChange { change, why, hold: refusal.hold() });
+            let mut why = refusal.why();
+            if let Some(mismatch) = clearance.mismatch() {
+                why = format!("{why}; {mismatch}");
+            }
+            let (change, why, hold) = (planned.reported(change), redactor.text(why), refusal.hold());
+            let plan = (hold == Hold::Approval).then(|| next_plan.clone());
+            shard.held.push(HeldPlanChange { change, why, hold, plan, remedy: None });
+        }
+    }
+    if shard.consented > 0 {
+        let text = format!(
+            "{} approved as a whole by the declaration of the shard",
+            pluralize(shard.consented, "removal")
+        );
+        if !shard.notes.contains(&text) {
+            shard.notes.push(text);
         }
     }
 }

@@ -12,7 +12,9 @@ use serde_json::Value;
 use crate::fault::Fault;
 use crate::field_diff::{DiffEntry, FieldDiff};
 use crate::key::Scope;
-use crate::plan::{Change, Degradation, HeldPlanChange, ObjectKey, Plan, PlanHint, Rollout, Wait};
+use crate::plan::{
+    Change, Degradation, DigestedNames, HeldPlanChange, ObjectKey, Plan, PlanHint, PlanOutline, Rollout, Wait,
+};
 use crate::truncation;
 
 /// Redacts the reports of one shard.
@@ -58,14 +60,18 @@ impl ShardRedactor {
     /// Redacts the diffs of a plan and then truncates them, before guards, ledger and reports see them. Until
     /// then, values are not truncated. This needs no further memory, because each value is part of a declared
     /// or observed object that the shard holds anyway.
-    pub fn redact_diffs<A>(&self, plan: &mut Plan<A>) {
-        let steps = plan.groups.iter_mut().flat_map(|group| &mut group.steps);
-        let changes = steps.flat_map(|step| &mut step.changes);
-        for change in changes.chain(plan.held.iter_mut().map(|held| &mut held.change)) {
-            for entries in [&mut change.diff, &mut change.diff_by_name, &mut change.body] {
-                *entries = truncation::truncate_entries(self.diff(std::mem::take(entries)));
-            }
+    ///
+    /// Returns the digests of the steps. They cover the redacted diffs before they are truncated: a value that
+    /// differs only where it is truncated gives another digest.
+    pub fn redact_diffs<A>(&self, plan: &mut Plan<A>) -> PlanOutline {
+        for entries in diffs(plan) {
+            *entries = self.diff(std::mem::take(entries));
         }
+        let outline = plan.outline(self);
+        for entries in diffs(plan) {
+            *entries = truncation::truncate_entries(std::mem::take(entries));
+        }
+        outline
     }
 
     /// Redacts a change. Its action, its object and each diff entry are separate fields.
@@ -140,8 +146,9 @@ impl ShardRedactor {
 
     /// Redacts a held change.
     pub fn held(&self, held: HeldPlanChange) -> HeldPlanChange {
-        let HeldPlanChange { change, why, hold } = held;
-        HeldPlanChange { change: self.change(change), why: self.text(why), hold }
+        let HeldPlanChange { change, why, hold, plan, remedy } = held;
+        let remedy = remedy.map(|remedy| self.text(remedy));
+        HeldPlanChange { change: self.change(change), why: self.text(why), hold, plan, remedy }
     }
 
     /// Redacts a wait.
@@ -169,6 +176,24 @@ impl ShardRedactor {
     }
 }
 
+impl DigestedNames for ShardRedactor {
+    fn text(&self, text: &str) -> String {
+        self.text(text.to_owned())
+    }
+
+    fn object(&self, object: &ObjectKey) -> ObjectKey {
+        self.object(object.clone())
+    }
+}
+
+/// The diffs of all changes of a plan.
+fn diffs<A>(plan: &mut Plan<A>) -> impl Iterator<Item = &mut Vec<DiffEntry>> {
+    let steps = plan.groups.iter_mut().flat_map(|group| &mut group.steps);
+    let changes = steps.flat_map(|step| &mut step.changes);
+    let changes = changes.chain(plan.held.iter_mut().map(|held| &mut held.change));
+    changes.flat_map(|change| [&mut change.diff, &mut change.diff_by_name, &mut change.body])
+}
+
 #[cfg(test)]
 mod tests {
     use qontract_redaction::{REDACTED, Redactor};
@@ -189,6 +214,10 @@ mod tests {
 
     fn text(prefix: &str) -> String {
         format!("{prefix} {SECRET}")
+    }
+
+    fn held(change: Change, why: &str, hold: Hold) -> HeldPlanChange {
+        HeldPlanChange { change, why: why.to_owned(), hold, plan: None, remedy: None }
     }
 
     fn change() -> Change {
@@ -244,7 +273,7 @@ mod tests {
         };
         let mut plan = Plan::default();
         plan.add_step(changed(), ());
-        plan.held.push(HeldPlanChange { change: changed(), why: String::new(), hold: Hold::Unresolved });
+        plan.held.push(held(changed(), "", Hold::Unresolved));
         redactor().redact_diffs(&mut plan);
         let expect = [field(REDACTED.to_owned()), field(format!("{}… (1 more character)", "y".repeat(200)))]
             .map(DiffEntry::from);
@@ -269,7 +298,8 @@ mod tests {
 
     #[test]
     fn held_changes_and_waits_are_searched() {
-        let held = redactor().held(HeldPlanChange { change: change(), why: text("w"), hold: Hold::Approval });
+        let held = HeldPlanChange { remedy: Some(text("r")), ..held(change(), &text("w"), Hold::Approval) };
+        let held = redactor().held(held);
         assert_eq!(
             (held.why.as_str(), held.change.what.as_str(), held.hold),
             (REDACTED, REDACTED, Hold::Approval)

@@ -6,6 +6,7 @@
 //! does not count as a round and does not resolve the desired state again.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
@@ -25,15 +26,16 @@ use crate::contract::{ReadContext, WriteContext};
 use crate::data::Data;
 use crate::deadline::with_deadline;
 use crate::fault::{Fault, Responsible};
-use crate::guard::{JudgedShard, RemovalGuard, ShardFacts};
+use crate::guard::{JudgedShard, ShardFacts, ShardPlans};
 use crate::key::ShardKey;
 use crate::meta::{MAX_ROUNDS, Resolution};
 use crate::outcome::{RunOutcome, ShardOutcome, ShardState};
-use crate::plan::set_result;
+use crate::plan::{PlanOutline, set_result};
 use crate::reservation::Reservations;
 use crate::round_cache::RoundCache;
 use crate::run_request::{RunLimits, RunRequest};
 use crate::secrets::ShardSecrets;
+use crate::trust::AddressTrust;
 use crate::type_erasure::{AnyCurrentState, AnyDeclaredState, AnyDesiredState, DesiredKind, DynIntegration};
 
 /// Runs the rounds over all shards of one run.
@@ -52,8 +54,6 @@ pub struct RoundRunner<'r> {
     pub data: &'r Data,
     /// The permits.
     pub permits: &'r Permits,
-    /// The guard that judges removals.
-    pub guard: &'r RemovalGuard,
     /// Judges the plans, and reserves removals in the ledger.
     pub reservations: Reservations<'r>,
 }
@@ -63,9 +63,12 @@ pub(super) struct ActiveShard<'w> {
     pub(super) key: ShardKey,
     declared: &'w dyn AnyDeclaredState,
     desired: Option<AnyDesiredState>,
+    /// The first plan of the run.
+    first_plan: Option<Arc<PlanOutline>>,
     /// Whether the shard exists only in base: nothing is desired.
     is_orphan: bool,
     secrets: ShardSecrets,
+    trust: AddressTrust,
     /// Number of rounds so far.
     pub(super) rounds: u32,
     /// The kind of its next pass.
@@ -140,14 +143,16 @@ impl RoundRunner<'_> {
 
     /// The shards of the run, before their first round.
     fn activate<'w>(&self, work: &'w ShardSelection, outcome: &mut RunOutcome) -> Vec<ActiveShard<'w>> {
-        let ShardSelection { head, base, keys, orphans } = work;
+        let ShardSelection { head, base, keys, orphans, trust } = work;
         let mut live = Vec::new();
         let active = |key: &ShardKey, declared, is_orphan, secrets| ActiveShard {
             key: key.clone(),
             declared,
             desired: None,
+            first_plan: None,
             is_orphan,
             secrets,
+            trust: trust.clone(),
             rounds: 0,
             pass: Pass::Round,
         };
@@ -187,6 +192,7 @@ impl RoundRunner<'_> {
             cache: RoundCache::default(),
             now: self.request.time_after(self.started.elapsed()),
             secrets: ShardSecrets::default(),
+            trust: AddressTrust::default(),
         };
         let ready = self.plan_shards(read, live, outcome).await;
         if self.request.shutdown.is_requested() {
@@ -197,7 +203,7 @@ impl RoundRunner<'_> {
         for shard in &judged {
             let planned = shard.shard();
             let Some(reported) = outcome.shards.get_mut(&planned.key) else { continue };
-            record_plan(reported, shard, |change| self.guard.counts(&planned.facts.deletes, change));
+            record_plan(reported, shard);
             self.record_rollouts(reported, planned);
         }
         let Some(permit) = &self.permits.write else {
@@ -311,7 +317,7 @@ impl RoundRunner<'_> {
         shard: &mut ActiveShard<'_>,
     ) -> Result<PlannedShard, Fault> {
         let (secrets, declared, key) = (shard.secrets.clone(), shard.declared, shard.key.clone());
-        let read = &ReadContext { secrets: secrets.clone(), ..read.clone() };
+        let read = &ReadContext { secrets: secrets.clone(), trust: shard.trust.clone(), ..read.clone() };
         let planning = async {
             tokio::select! {
                 biased;
@@ -324,8 +330,15 @@ impl RoundRunner<'_> {
         let redactor = ShardRedactor::new(secrets.redactor(|| self.integration.public_texts(declared, &key)));
         match planned {
             Ok(mut planned) => {
-                redactor.redact_diffs(&mut planned.plan);
-                Ok(PlannedShard { redactor, ..planned })
+                let outline = Arc::new(redactor.redact_diffs(&mut planned.plan));
+                planned.facts.plans = match &shard.first_plan {
+                    None => ShardPlans::first(outline.digest()),
+                    Some(first) => {
+                        ShardPlans::later(outline.digest(), first.digest(), outline.equal_removals(first))
+                    }
+                };
+                shard.first_plan.get_or_insert_with(|| Arc::clone(&outline));
+                Ok(PlannedShard { outline, redactor, ..planned })
             }
             Err(fault) => Err(redactor.fault(fault)),
         }
@@ -349,13 +362,20 @@ impl RoundRunner<'_> {
             with_deadline(phase, "observe", activity::in_shard(key.to_string(), observing)).await?
         };
         let _activity = activity::phase("plan", format!("plan `{key}`"));
-        let (mut facts, mut unresolved) = (ShardFacts::default(), Unresolved::default());
+        let consent = declared.consent(key);
+        let (mut facts, mut unresolved) =
+            (ShardFacts { consent, ..ShardFacts::default() }, Unresolved::default());
         let mut unapproved = Unresolved::default();
-        let mut faults = Vec::new();
+        let (mut faults, mut unread) = (Vec::new(), Vec::new());
         for (scope, count) in &current.scopes {
             match count {
                 Ok(count) => {
                     facts.counts.insert(scope.clone(), *count);
+                }
+                // A scope behind an address that waits for an approval is not planned, which is not a failure.
+                Err(fault) if fault.whose == Responsible::Guard => {
+                    facts.blocked.insert(scope.clone(), format!("`{scope}` was not read"));
+                    unread.push(format!("not planned: `{scope}`: {}", fault.text));
                 }
                 Err(fault) => {
                     facts.blocked.insert(scope.clone(), format!("`{scope}` could not be read"));
@@ -373,6 +393,9 @@ impl RoundRunner<'_> {
                 DesiredKind::Delete => {
                     facts.deletes.insert(object.clone());
                 }
+                DesiredKind::Approved => {
+                    facts.approved.insert(object.clone());
+                }
                 DesiredKind::Unresolved(fault) => {
                     let why = format!("the desired state of {object} is unknown");
                     facts.blocked.insert(object.scope.clone(), why);
@@ -385,8 +408,8 @@ impl RoundRunner<'_> {
         }
         block_unattributed(&mut facts, &current);
         faults.extend(unresolved.into_faults());
-        let not_planned =
-            unapproved.into_faults().map(|fault| format!("not planned: {}", fault.text)).collect();
+        let not_planned = unapproved.into_faults().map(|fault| format!("not planned: {}", fault.text));
+        let not_planned = not_planned.chain(unread).collect();
         let mut plan = self.integration.plan(&desired, &current);
         faults.append(&mut plan.faults);
         for group in &mut plan.groups {
@@ -403,7 +426,19 @@ impl RoundRunner<'_> {
             plan.drop_secret_losses();
         }
         let key = key.clone();
-        Ok(PlannedShard { key, plan, facts, faults, not_planned, redactor, mode, bodies })
+        let (outline, planned_at) = (Arc::default(), read.now);
+        Ok(PlannedShard {
+            key,
+            plan,
+            outline,
+            planned_at,
+            facts,
+            faults,
+            not_planned,
+            redactor,
+            mode,
+            bodies,
+        })
     }
 
     /// Rehearses the steps that are not held.

@@ -1,5 +1,4 @@
-//! Early exit and shard selection: ends a run whose desired state is equal in base and head, selects the shards
-//! to run, and reports the schemas that were read.
+//! Shard selection: selects the shards to run, and reports the schemas that were read.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,7 +6,7 @@ use std::sync::Arc;
 use qontract_access::Mode;
 use qontract_diagnostics::pluralize;
 
-use crate::affected::{AffectedVerdict, BundlePair, Impact, affected};
+use crate::affected::BundlePair;
 use crate::allow_list;
 use crate::data::{Data, QueryPolicy};
 use crate::declared_cache::SharedDeclaredState;
@@ -19,12 +18,11 @@ use crate::meta::AdHocReads;
 use crate::options::UnmatchedSelector;
 use crate::outcome::{Decision, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipReason};
 use crate::run_request::RunRequest;
-use crate::source_location::SourceLocation;
-use crate::state::{Comparison, Difference};
 use crate::type_erasure::AnyDeclaredState;
 
-/// Maximum number of locations that are listed with a decision.
-const MAX_PLACES: usize = 10;
+use crate::trust::{AddressTrust, TargetAddress};
+
+use super::early_exit::{ComparedStates, compare_states};
 
 /// The shards that a run processes, with their declared states.
 pub struct ShardSelection {
@@ -36,17 +34,8 @@ pub struct ShardSelection {
     pub keys: Vec<ShardKey>,
     /// Shards that exist only in base.
     pub orphans: Vec<ShardKey>,
-}
-
-/// The declared states of base and head, and their differences as far as they were compared.
-#[derive(Default)]
-struct ComparedStates {
-    head: Option<SharedDeclaredState>,
-    base: Option<SharedDeclaredState>,
-    /// The differences, if only differing shards are run.
-    differs: Option<Comparison>,
-    /// Shards that exist only in base.
-    gone: BTreeSet<ShardKey>,
+    /// The addresses that may be contacted.
+    pub trust: AddressTrust,
 }
 
 /// The two bundles to compare. Head uses the handle of the run, so that its reads are logged.
@@ -121,91 +110,6 @@ fn unmatched_selectors(
     request.options.unmatched(&integration.meta().flags, &keys)
 }
 
-/// Compares base and head in a dry run; `None` if no difference affects the integration.
-fn compare_states(
-    integration: &Integration,
-    request: &RunRequest,
-    pair: &BundlePair,
-    outcome: &mut RunOutcome,
-) -> Option<ComparedStates> {
-    let mut decide =
-        |text: String, places: Vec<SourceLocation>| outcome.decisions.push(Decision { text, places });
-    match affected(integration, pair, &request.options) {
-        AffectedVerdict::Unaffected(rule) => {
-            let (base, head) = (short_sha(pair.base.sha()), short_sha(pair.head.sha()));
-            decide(format!("no change between {base} and {head} ({})", rule.as_str()), Vec::new());
-            if request.include_unaffected {
-                // Only the addresses of base may be contacted.
-                let base = integration.declare(&pair.base, &request.options).ok().flatten();
-                return Some(ComparedStates { base, ..ComparedStates::default() });
-            }
-            outcome.ended = RunEnd::EarlyExit;
-            None
-        }
-        AffectedVerdict::Unknown(fault) => {
-            decide(format!("all shards run: base and head could not be compared: {fault}"), Vec::new());
-            // If only base can be declared, only its addresses may be contacted.
-            let base = integration.declare(&pair.base, &request.options).ok().flatten();
-            Some(ComparedStates { base, ..ComparedStates::default() })
-        }
-        AffectedVerdict::Affected(found) => {
-            let Impact { rule, causes, comparison, all, states } = *found;
-            let mut places: Vec<SourceLocation> =
-                causes.iter().filter_map(|cause| cause.place.clone()).collect();
-            let files: BTreeSet<_> =
-                causes.iter().map(|cause| cause.place.as_ref().map(|place| &place.path)).collect();
-            let text = format!("affected by {} ({})", pluralize(files.len(), "file"), rule.as_str());
-            let more = if places.len() > MAX_PLACES { ", including:" } else { "" };
-            let all_places = places.clone();
-            places.truncate(MAX_PLACES);
-            decide(format!("{text}{more}"), places);
-            for (key, differences) in comparison.iter().flat_map(|comparison| &comparison.shards) {
-                for (text, place) in difference_texts(key, differences) {
-                    decide(text, place.into_iter().collect());
-                }
-            }
-            // The differences are known, but the trusted addresses come from the complete declared state of
-            // base.
-            let (base, head) = match states {
-                Some((base, head)) => (Some(base), Some(head)),
-                None => match integration.declare(&pair.base, &request.options) {
-                    Ok(base) => (base, None),
-                    Err(fault) => {
-                        decide(format!("all shards run: base could not be read: {fault}"), Vec::new());
-                        return Some(ComparedStates::default());
-                    }
-                },
-            };
-            outcome.causes = all_places;
-            let renamed = causes.into_iter().filter_map(|cause| cause.place.zip(cause.renamed_from));
-            outcome.renamed = renamed.collect();
-            let gone = comparison.as_ref().map(|comparison| comparison.gone.clone()).unwrap_or_default();
-            let differs = comparison.filter(|_| request.only_affected && !all);
-            Some(ComparedStates { head, base, differs, gone })
-        }
-    }
-}
-
-/// Describes the differences of a shard, one message per location.
-fn difference_texts(key: &ShardKey, differences: &[Difference]) -> Vec<(String, Option<SourceLocation>)> {
-    let mut by_place: Vec<(&Difference, usize)> = Vec::new();
-    for difference in differences {
-        match by_place.iter_mut().find(|(first, _)| first.place == difference.place) {
-            Some((_, more)) => *more += 1,
-            None => by_place.push((difference, 0)),
-        }
-    }
-    let shown = by_place.into_iter().take(MAX_PLACES).map(|(first, more)| {
-        let text = match (first.path.as_str(), more) {
-            ("", _) => format!("`{key}` is new, or its address changed"),
-            (path, 0) => format!("`{key}` differs at {path}"),
-            (path, more) => format!("`{key}` differs at {path} and {more} more"),
-        };
-        (text, first.place.clone())
-    });
-    shown.collect()
-}
-
 /// Finds the shards that exist only in base, in a real run. They are observed at the address in base. All
 /// shards of head run anyway.
 fn find_orphans(
@@ -237,7 +141,8 @@ fn filter_shards(
 ) -> ShardSelection {
     let ComparedStates { head, base, differs, gone } = compared;
     let Some(declared) = &head else {
-        return ShardSelection { head, base, keys: vec![ShardKey::default()], orphans: Vec::new() };
+        let (keys, trust) = (vec![ShardKey::default()], AddressTrust::default());
+        return ShardSelection { head, base, keys, orphans: Vec::new(), trust };
     };
     outcome.warnings.extend(request.options.ignored(&integration.meta().flags));
     let mut pass_over = |key: ShardKey, why: SkipReason, faults: &[Fault]| {
@@ -251,53 +156,61 @@ fn filter_shards(
     for (key, faults) in declared.faults().iter().filter(|(key, _)| concerns(key)) {
         pass_over(key.clone(), SkipReason::Invalid, faults);
     }
-    // New and changed addresses in head are not contacted before they are merged.
-    let trusted: Option<BTreeSet<_>> = base
-        .as_ref()
-        .filter(|_| request.distrusts_head())
-        .map(|base| base.keys().into_iter().filter_map(|key| base.target_digest(key)).collect());
+    let trust = trusted_addresses(integration, request, base.as_deref());
     let (mut keys, mut unaffected) = (Vec::new(), 0);
     for key in
         declared.keys().into_iter().filter(|key| matches_selectors(integration, request, &**declared, key))
     {
         if differs.as_ref().is_some_and(|comparison| !comparison.affects(key)) {
             unaffected += 1;
-        } else if let Some(why) = skip_reason(&**declared, key, trusted.as_ref()) {
+        } else if let Some(disabled) = declared.disabled(key) {
+            pass_over(key.clone(), SkipReason::Disabled(disabled.by.clone()), &[]);
+        } else if is_untrusted(&integration.addresses(&**declared, key), &trust) {
+            let why = SkipReason::UntrustedTarget;
             pass_over(key.clone(), why, &[]);
         } else {
             keys.push(key.clone());
         }
     }
-    let mut orphans = Vec::new();
+    let (mut orphans, mut renamed) = (Vec::new(), Vec::new());
     let faults = declared.faults();
     let is_selected = |key: &ShardKey| {
         base.as_ref().is_none_or(|base| matches_selectors(integration, request, &**base, key))
     };
     for key in gone.into_iter().filter(|key| is_selected(key) && !faults.contains_key(key)) {
+        let target = base.as_ref().and_then(|base| base.target_key(&key));
+        if let Some(other) = target.and_then(|target| declared.shard_on_target(target)) {
+            renamed.push(format!("the data renames the shard `{key}` to `{other}`, which keeps its objects"));
+            continue;
+        }
         match base.as_ref().and_then(|base| base.disabled(&key)) {
             Some(off) => pass_over(key, SkipReason::DisabledInBase(off.by.clone()), &[]),
             None => orphans.push(key),
         }
     }
+    outcome.decisions.extend(renamed.into_iter().map(|text| Decision { text, places: Vec::new() }));
     if unaffected > 0 {
         let text = format!("{} not affected by the change", pluralize(unaffected, "shard"));
         outcome.decisions.push(Decision { text, places: Vec::new() });
     }
-    ShardSelection { head, base, keys, orphans }
+    ShardSelection { head, base, keys, orphans, trust }
 }
 
-/// The reason why a selected shard does not run, if any.
-fn skip_reason(
-    declared: &dyn AnyDeclaredState,
-    key: &ShardKey,
-    trusted: Option<&BTreeSet<qontract_bundle::Sha256>>,
-) -> Option<SkipReason> {
-    if let Some(disabled) = declared.disabled(key) {
-        return Some(SkipReason::Disabled(disabled.by.clone()));
-    }
-    let target = declared.target_digest(key)?;
-    let is_trusted = trusted.is_none_or(|trusted| trusted.contains(&target));
-    (!is_trusted).then_some(SkipReason::UntrustedTarget)
+/// The addresses that a run may contact: in a dry run with a base, those of all shards of base. New and changed
+/// addresses in head are not contacted before they are merged.
+fn trusted_addresses(
+    integration: &Integration,
+    request: &RunRequest,
+    base: Option<&dyn AnyDeclaredState>,
+) -> AddressTrust {
+    let Some(base) = base.filter(|_| request.distrusts_head()) else { return AddressTrust::default() };
+    AddressTrust::only(base.keys().into_iter().flat_map(|key| integration.addresses(base, key)))
+}
+
+/// Whether a shard is skipped: none of its addresses may be contacted. If one of them may, the shard runs, and
+/// what is behind the others is unknown.
+fn is_untrusted(addresses: &[TargetAddress], trust: &AddressTrust) -> bool {
+    !addresses.is_empty() && addresses.iter().all(|address| !trust.trusts(address))
 }
 
 /// Whether flags and slot select a shard of this declared state.
@@ -337,8 +250,4 @@ pub fn report_schemas(integration: &Integration, request: &RunRequest, outcome: 
     for schema in allow_list::unused_schemas(engine, &listing, &read) {
         outcome.warnings.push(format!("`{schema}` is listed in `schemas` but never read"));
     }
-}
-
-fn short_sha(sha: &str) -> &str {
-    sha.get(..12).unwrap_or(sha)
 }

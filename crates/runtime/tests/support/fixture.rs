@@ -51,9 +51,10 @@ pub fn source_with(stock: &Stock, mut data: serde_json::Value) -> Arc<dyn Bundle
                 {"name": "integrations_v1", "type": "Integration", "isList": true, "datafileSchema": "/integration"},
                 {"name": "removal_approvals_v1", "type": "Approval", "isList": true, "datafileSchema": "/approval"},
                 {"name": "shelves", "type": "Shelf", "isList": true, "datafileSchema": "/shelf"}]},
-            {"name": "Approval", "fields": [field("integration", "string"), field("expiration", "string"),
+            {"name": "Approval", "fields": [field("integration", "string"), field("expiration", "string"), field("path", "string"), field("once", "boolean"),
                 {"name": "removals", "type": "Removal", "isList": true}]},
-            {"name": "Removal", "fields": [field("target", "string"), field("kind", "string"), field("name", "string")]},
+            {"name": "Removal", "fields": [field("target", "string"), field("kind", "string"), field("name", "string"),
+                field("plan", "string")]},
             {"name": "Integration", "fields": [field("name", "string"), field("path", "string"),
                 {"name": "schemas", "type": "string", "isList": true}]},
             {"name": "Shelf", "fields": [field("name", "string"),
@@ -273,10 +274,10 @@ impl StagedIntegration for ShelvesIntegration {
     fn plan(
         &self,
         wanted: &[DesiredItem<String>],
-        world: &CurrentState<(String, StoredBox)>,
+        current: &CurrentState<(String, StoredBox)>,
     ) -> Plan<Action> {
         let mut plan = Plan::default();
-        for (scope, observed) in world {
+        for (scope, observed) in current {
             let Observed::Known(boxes) = observed else { continue };
             let shelf = scope.get("shelf").unwrap().to_owned();
             let mut steps = Vec::new();

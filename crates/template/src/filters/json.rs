@@ -25,7 +25,7 @@ pub(crate) fn to_sorted_json(
     Ok(out)
 }
 
-/// The JSON form of query variables in a look-up.
+/// The JSON form of query variables in a lookup.
 pub(crate) fn compact(run: &mut Interpreter<'_>, value: &Value) -> EvalResult<String> {
     to_sorted_json(run, value, None)
 }

@@ -87,7 +87,7 @@ pub fn jinja2_results(cases: &[Case]) -> Vec<RenderResult> {
     answers
 }
 
-/// Returns the same look-up results as the functions of the oracle.
+/// Returns the same lookup results as the functions of the oracle.
 pub struct StubLookups;
 
 impl LookupSource for StubLookups {
@@ -139,7 +139,7 @@ pub fn our_result(case: &Case) -> RenderResult {
         Source { whitespace: case.whitespace, ..Source::new("t.j2", &case.template).dialect(case.dialect) };
     match render(&RenderRequest::new(source, &variables), &StubLookups) {
         Ok(RenderOutcome::Rendered(rendered)) => RenderResult::Text(rendered.expose().to_owned()),
-        Ok(RenderOutcome::Needs(needs)) => panic!("all look-ups have results, but {needs:?}"),
+        Ok(RenderOutcome::Needs(needs)) => panic!("all lookups have results, but {needs:?}"),
         Err(fault) if matches!(fault.kind, Kind::Refused | Kind::Limit) => {
             RenderResult::Refused(fault.to_string())
         }

@@ -109,7 +109,7 @@ impl Api {
         ]
     }
 
-    /// Runs `kubectl` as admin; `stdin` is what `-f -` reads.
+    /// Runs `kubectl` as admin; `-f -` reads `stdin`.
     pub fn kubectl(&self, arguments: &[&str], stdin: &str) -> KubectlOutput {
         self.kubectl_as(User::Admin, arguments, stdin)
     }

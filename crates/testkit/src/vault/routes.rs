@@ -33,8 +33,8 @@ pub async fn answer(Shared(state): Shared<Arc<VaultEmulator>>, request: Request)
     // The sender lives as long as the state.
     let _ = held.wait_for(|held| !held).await;
     let token = parts.headers.get("x-vault-token").and_then(|token| token.to_str().ok());
-    let mut world = state.inner.lock();
-    match world.fault {
+    let mut emulator = state.inner.lock();
+    match emulator.fault {
         Some(VaultFault::Sealed) => return reply(errors(503, "Vault is sealed")),
         Some(VaultFault::Status(status)) => {
             let echo = format!("{line} {token:?} {}", String::from_utf8_lossy(&body));
@@ -50,7 +50,7 @@ pub async fn answer(Shared(state): Shared<Arc<VaultEmulator>>, request: Request)
         token: token.unwrap_or_default(),
         body: serde_json::from_slice(&body).unwrap_or_default(),
     };
-    reply(question.answer(&mut world))
+    reply(question.answer(&mut emulator))
 }
 
 fn is_list(uri: &axum::http::Uri) -> bool {
@@ -71,30 +71,31 @@ struct VaultRequest<'a> {
 }
 
 impl VaultRequest<'_> {
-    fn answer(&self, world: &mut EmulatorState) -> VaultAnswer {
-        let (now, words) = (world.clock, self.path.split('/').collect::<Vec<_>>());
+    fn answer(&self, emulator: &mut EmulatorState) -> VaultAnswer {
+        let (now, words) = (emulator.clock, self.path.split('/').collect::<Vec<_>>());
         match (self.method, words.as_slice()) {
             ("GET", ["sys", "init"]) => return ok_plain(json!({"initialized": true})),
             ("GET", ["sys", "seal-status"]) => {
                 return ok_plain(json!({"sealed": false, "initialized": true}));
             }
             ("POST" | "PUT", ["auth", mount @ ("approle" | "kubernetes"), "login"]) => {
-                return match world.tokens.log_in(mount, &self.body, now) {
+                return match emulator.tokens.log_in(mount, &self.body, now) {
                     Ok(token) => auth_answer(&token.auth_json(now)),
-                    Err((status, why)) => errors(status, &why),
+                    Err(refusal) => errors(refusal.status, &refusal.message),
                 };
             }
             _ => {}
         }
-        let denied = self.token != ROOT && world.denied.iter().any(|prefix| self.path.starts_with(prefix));
-        if denied || !world.tokens.is_live(self.token, now) {
+        let denied = self.token != ROOT && emulator.denied.iter().any(|prefix| self.path.starts_with(prefix));
+        if denied || !emulator.tokens.is_live(self.token, now) {
             return errors(403, "permission denied");
         }
         match (self.method, words.as_slice()) {
-            ("GET", ["auth", "token", "lookup-self"]) => ok(&world.tokens.look_up(self.token, now)),
-            ("POST" | "PUT", ["auth", "token", "renew-self"]) => match world.tokens.renew(self.token, now) {
+            ("GET", ["auth", "token", "lookup-self"]) => ok(&emulator.tokens.look_up(self.token, now)),
+            ("POST" | "PUT", ["auth", "token", "renew-self"]) => match emulator.tokens.renew(self.token, now)
+            {
                 Ok(token) => auth_answer(&token.auth_json(now)),
-                Err((status, why)) => errors(status, &why),
+                Err(refusal) => errors(refusal.status, &refusal.message),
             },
             ("GET", ["sys", "internal", "ui", "mounts", "secret", ..]) => {
                 ok(&json!({"path": "secret/", "type": "kv", "options": {"version": "2"}}))
@@ -105,15 +106,15 @@ impl VaultRequest<'_> {
             ("GET", ["secret", "config"]) => {
                 ok(&json!({"cas_required": false, "delete_version_after": "0s", "max_versions": 0}))
             }
-            (_, ["secret", kind, rest @ ..]) => self.secret(world, kind, &rest.join("/")),
+            (_, ["secret", kind, rest @ ..]) => self.secret(emulator, kind, &rest.join("/")),
             _ => errors(404, &format!("no handler for route {:?}. route entry not found.", self.path)),
         }
     }
 
-    fn secret(&self, world: &mut EmulatorState, kind: &str, path: &str) -> VaultAnswer {
+    fn secret(&self, emulator: &mut EmulatorState, kind: &str, path: &str) -> VaultAnswer {
         let path = &decode(path);
-        let now = world.now();
-        let secrets = &mut world.secrets;
+        let now = emulator.now();
+        let secrets = &mut emulator.secrets;
         let fate = match (self.method, kind) {
             ("DELETE", "data") | ("POST" | "PUT", "delete") => Some(VersionChange::Delete),
             ("POST" | "PUT", "undelete") => Some(VersionChange::Undelete),

@@ -48,8 +48,20 @@ pub struct TokenStore {
     issued: usize,
 }
 
-/// A failed request: status and error message.
-pub type LoginRefusal = (u16, String);
+/// The response to a failed request.
+#[derive(Debug)]
+pub struct LoginRefusal {
+    /// The HTTP status.
+    pub status: u16,
+    /// The error message.
+    pub message: String,
+}
+
+impl LoginRefusal {
+    fn new(status: u16, message: impl Into<String>) -> Self {
+        Self { status, message: message.into() }
+    }
+}
 
 impl TokenStore {
     /// Adds a role.
@@ -84,7 +96,7 @@ impl TokenStore {
             }
             LoginRole::Kubernetes { .. } => None,
         });
-        found.ok_or_else(|| (400, "invalid role or secret ID".to_owned()))
+        found.ok_or_else(|| LoginRefusal::new(400, "invalid role or secret ID"))
     }
 
     fn pod(&self, body: &Value) -> Result<[Duration; 2], LoginRefusal> {
@@ -95,8 +107,8 @@ impl TokenStore {
             LoginRole::AppRole { .. } => None,
         });
         match found {
-            None => Err((400, format!("invalid role name {}", body["role"]))),
-            Some((jwt, _)) if body["jwt"] != **jwt => Err((403, "permission denied".to_owned())),
+            None => Err(LoginRefusal::new(400, format!("invalid role name {}", body["role"]))),
+            Some((jwt, _)) if body["jwt"] != **jwt => Err(LoginRefusal::new(403, "permission denied")),
             Some((_, lives)) => Ok(lives),
         }
     }
@@ -104,7 +116,7 @@ impl TokenStore {
     /// Renews a token, up to its maximum lifetime.
     pub fn renew(&mut self, id: &str, now: Duration) -> Result<VaultToken, LoginRefusal> {
         let Some(token) = self.tokens.get_mut(id) else {
-            return Err((400, "lease is not renewable".to_owned()));
+            return Err(LoginRefusal::new(400, "lease is not renewable"));
         };
         token.expires = (now + token.ttls[0]).min(token.created + token.ttls[1]);
         Ok(token.clone())

@@ -5,7 +5,7 @@ mod group;
 mod set;
 
 use super::syntax::{Anchor, Flags, Greediness, PatternItem, Repeat, Sequence};
-use super::width;
+use super::width::{self, PatternWidth};
 
 /// Maximum nesting depth of groups.
 const MAX_GROUP_DEPTH: usize = 200;
@@ -31,7 +31,7 @@ pub fn parse(written: &str) -> Result<ParsedPattern, PatternSyntaxError> {
         position: 0,
         flags: Flags::default(),
         unicode: false,
-        groups: vec![Some((0, u64::MAX))],
+        groups: vec![Some(PatternWidth::ANY)],
         names: Vec::new(),
         condition_groups: Vec::new(),
         look_behind_start: None,
@@ -79,7 +79,7 @@ struct PatternParser {
     /// Whether `u` is among them.
     unicode: bool,
     /// The widths of groups that are closed; the first is the whole.
-    groups: Vec<Option<(u64, u64)>>,
+    groups: Vec<Option<PatternWidth>>,
     names: Vec<(String, usize)>,
     /// Numbers of groups that conditionals refer to.
     condition_groups: Vec<usize>,

@@ -116,7 +116,7 @@ fn repetition(repeat: &Repeat, flags: Flags, follows: Continuation, out: &mut St
         return;
     }
     // The engine does not repeat items of width 0: they are written once, or as optional.
-    if width::of(std::slice::from_ref(what), &[]) == (0, 0) && !has_backreference(what) {
+    if width::of(std::slice::from_ref(what), &[]).is_zero() && !has_backreference(what) {
         out.push_str("(?:");
         inner(Continuation::Something, out);
         out.push_str(if *least == 0 { "|)" } else { ")" });

@@ -12,7 +12,7 @@ use crate::pattern::BacktrackLimitError;
 
 /// Bytes of a string that count as one step.
 const TEXT_PER_STEP: usize = 64;
-/// Number of compared values, or name look-ups, that count as one step.
+/// Number of compared values, or name lookups, that count as one step.
 const VALUES_PER_STEP: usize = 16;
 
 /// Number of additional steps to evaluate an assertion for `value`.

@@ -5,7 +5,7 @@ use qontract_diagnostics::Span;
 use crate::Syntax;
 use crate::events::{Event, EventSource, Style};
 use crate::fallback::FallbackParser;
-use crate::yaml11::{self, CompatChecker};
+use crate::yaml11_compat::{self, CompatChecker};
 
 /// All events of a source, or `None` if it finds an error.
 fn events<'a>(mut source: impl EventSource<'a>) -> Option<Vec<(Event<'a>, Span)>> {
@@ -42,10 +42,10 @@ fn check_compatible(text: &str, events: &[(Event<'_>, Span)]) -> Result<(), Stri
     for (event, span) in events {
         let Event::Scalar { text: scalar, style, .. } = event else { continue };
         let written = watch.scalar(*span, *style).map_err(|refused| format!("{text:?}: {refused:?}"))?;
-        if written != yaml11::compatible_span(*span, *style, text) {
+        if written != yaml11_compat::compatible_span(*span, *style, text) {
             return Err(format!("{text:?}: {event:?} is written at {written:?}"));
         }
-        if *style == Style::Block && yaml11::block_text(scalar, *span, text).ok() != Some(&**scalar) {
+        if *style == Style::Block && yaml11_compat::block_text(scalar, *span, text).ok() != Some(&**scalar) {
             return Err(format!("{text:?}: {event:?} ends as in YAML 1.2"));
         }
     }

@@ -103,7 +103,7 @@ impl KubernetesSource {
     }
 }
 
-/// Whether a source package has the supported version. In `kubernetes_1.20.5+really1.20.2-1.1` it is what
+/// Whether a source package has the supported version. In `kubernetes_1.20.5+really1.20.2-1.1`, the version
 /// follows `really`.
 fn is_supported(name: &str) -> bool {
     let version = name.rsplit_once("really").or_else(|| name.split_once('_')).map(|(_, version)| version);

@@ -52,6 +52,10 @@ impl StagedIntegration for {{Type}} {
         declare::declare(data)
     }
 
+    fn plan(&self, desired: &[DesiredItem<Item>], current: &CurrentState<CurrentItem>) -> Plan<Action> {
+        plan::plan(desired, current)
+    }
+
     async fn resolve(
         &self,
         _: &ReadContext,
@@ -67,10 +71,6 @@ impl StagedIntegration for {{Type}} {
         _: &[DesiredItem<Item>],
     ) -> Result<CurrentState<CurrentItem>, Fault> {
         Ok(observe::observe(&view.shard.target))
-    }
-
-    fn plan(&self, desired: &[DesiredItem<Item>], current: &CurrentState<CurrentItem>) -> Plan<Action> {
-        plan::plan(desired, current)
     }
 
     async fn apply(&self, write: &WriteContext<'_>, action: &Action) -> Result<ApplyResult, Fault> {

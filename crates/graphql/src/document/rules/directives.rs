@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::Checker;
 use super::suggestions::{did_you_mean, similar};
-use super::types::{FieldInfo, InputType};
+use super::types::{ExpectedType, FieldInfo};
 use crate::document::syntax::tree::{Argument, Definition, Directive, DirectiveRules, Name, SchemaPart};
 use crate::schema::{DirectiveDef, Schema, TypeId};
 
@@ -117,8 +117,7 @@ impl<'c, 't> Checker<'c, 't> {
         };
         for argument in arguments {
             let wanted = wanted.iter().find(|wanted| &*wanted.name == argument.name.text);
-            let type_ = wanted.map(|wanted| (InputType::of_argument(wanted), wanted.default.is_some()));
-            self.value(&argument.value, type_, false);
+            self.value(&argument.value, wanted.map(ExpectedType::of_argument), false);
         }
         for (wanted, type_) in defined.unwrap_or_default() {
             if let Some(type_) = type_
@@ -146,8 +145,7 @@ impl<'c, 't> Checker<'c, 't> {
             let (parent, field) = (&self.schema.type_(parent).name, field.name);
             self.report(format!("Unknown argument \"{name}\" on field \"{parent}.{field}\".{hint}"), [at]);
         }
-        let type_ = wanted.map(|wanted| (InputType::of_argument(wanted), wanted.default.is_some()));
-        self.value(&argument.value, type_, false);
+        self.value(&argument.value, wanted.map(ExpectedType::of_argument), false);
     }
 
     pub(super) fn unique_arguments(&mut self, arguments: &[Argument<'t>]) {

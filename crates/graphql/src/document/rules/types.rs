@@ -1,4 +1,4 @@
-//! Input types and schema look-ups for validation.
+//! Input types and schema lookups for validation.
 
 use crate::document::syntax::tree::{Type, TypeForm};
 use crate::schema::{ArgumentDef, Kind, Schema, Shape, TypeId};
@@ -8,6 +8,27 @@ use crate::schema::{ArgumentDef, Kind, Schema, Shape, TypeId};
 pub enum Wrap {
     List,
     NonNull,
+}
+
+/// The type that a position expects.
+#[derive(Debug, Clone)]
+pub struct ExpectedType {
+    /// The type.
+    pub type_: InputType,
+    /// Whether the position has a default.
+    pub has_default: bool,
+}
+
+impl ExpectedType {
+    /// The type of a position without a default.
+    pub fn without_default(type_: InputType) -> Self {
+        Self { type_, has_default: false }
+    }
+
+    /// The type of an argument.
+    pub fn of_argument(argument: &ArgumentDef) -> Self {
+        Self { type_: InputType::of_argument(argument), has_default: argument.default.is_some() }
+    }
 }
 
 /// An input type: a named type and its wrappers, outermost first.

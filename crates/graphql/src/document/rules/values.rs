@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::print::print;
 use super::suggestions::enum_hint;
-use super::types::InputType;
+use super::types::{ExpectedType, InputType};
 use super::{Checker, Usage};
 use crate::document::syntax::tree::{Literal, Name, Value, Variable};
 use crate::schema::{Kind, Scalar};
@@ -25,22 +25,22 @@ impl<'c, 't> Checker<'c, 't> {
         self.unique_directives(&variable.directives);
         self.known_type(variable.type_.named(), false);
         if let Some(default) = &variable.default {
-            self.value(default, input.map(|type_| (type_, false)), false);
+            self.value(default, input.map(ExpectedType::without_default), false);
         }
         self.directives(&variable.directives, "VARIABLE_DEFINITION", None);
     }
 
-    /// Checks a value against the expected type; the flag is set if the position has a default. A value
-    /// inside of a value that is already checked or invalid is not compared with the type again.
-    pub(super) fn value(&mut self, value: &'c Value<'t>, wanted: Option<(InputType, bool)>, inside: bool) {
+    /// Checks a value against the expected type. A value inside of a value that is already checked or invalid
+    /// is not compared with the type again.
+    pub(super) fn value(&mut self, value: &'c Value<'t>, expected: Option<ExpectedType>, inside: bool) {
         match &value.literal {
             Literal::Variable(name) => {
                 if let Some(usages) = self.usages.last_mut() {
-                    usages.push(Usage { name, at: value.at, expected: wanted });
+                    usages.push(Usage { name, at: value.at, expected });
                 }
             }
             Literal::List(items) => {
-                let list = wanted.as_ref().map(|(type_, _)| type_.nullable());
+                let list = expected.as_ref().map(|expected| expected.type_.nullable());
                 let element = list.as_ref().and_then(InputType::element);
                 let checked = inside || element.is_none();
                 let inner = element.or(list);
@@ -48,12 +48,12 @@ impl<'c, 't> Checker<'c, 't> {
                     self.leaf(value, inner.as_ref());
                 }
                 for item in items {
-                    self.value(item, inner.clone().map(|type_| (type_, false)), checked);
+                    self.value(item, inner.clone().map(ExpectedType::without_default), checked);
                 }
             }
             Literal::Object(fields) => {
                 if !inside {
-                    self.leaf(value, wanted.as_ref().map(|(type_, _)| type_));
+                    self.leaf(value, expected.as_ref().map(|expected| &expected.type_));
                 }
                 let mut seen: HashMap<&str, usize> = HashMap::new();
                 for (Name { text, at }, value) in fields {
@@ -67,13 +67,14 @@ impl<'c, 't> Checker<'c, 't> {
                 }
             }
             Literal::Null => {
-                if let Some((type_, _)) = wanted.filter(|(type_, _)| !inside && type_.is_non_null()) {
+                let non_null = expected.filter(|expected| !inside && expected.type_.is_non_null());
+                if let Some(ExpectedType { type_, .. }) = non_null {
                     let shown = type_.show(self.schema);
                     self.report(format!("Expected value of type \"{shown}\", found null."), [value.at]);
                 }
             }
             _ if inside => {}
-            _ => self.leaf(value, wanted.as_ref().map(|(type_, _)| type_)),
+            _ => self.leaf(value, expected.as_ref().map(|expected| &expected.type_)),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::types::InputType;
+use super::types::{ExpectedType, InputType};
 use super::{DeferredChecks, ErrorReport, ReportEnded, Usage};
 use crate::document::syntax::tree::{Definition, Literal, Variable};
 
@@ -63,7 +63,7 @@ impl<'t> DeferredChecks<'_, 't> {
         usage: &Usage<'_>,
         report: &mut ErrorReport<'_>,
     ) -> Result<(), ReportEnded> {
-        let Some((wanted, has_default)) = &usage.expected else { return Ok(()) };
+        let Some(ExpectedType { type_: wanted, has_default }) = &usage.expected else { return Ok(()) };
         let Some(type_) = InputType::of(self.schema, &variable.type_) else { return Ok(()) };
         let never_null =
             variable.default.as_ref().is_some_and(|value| !matches!(value.literal, Literal::Null));

@@ -1,4 +1,4 @@
-//! The operator's allow-lists for template look-ups. Pure.
+//! The operator's allow-lists for template lookups. Pure.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ pub struct AllowList {
     pub github_token: Option<SecretRef>,
     /// The S3 endpoint, if it is not AWS.
     pub s3_endpoint: Option<S3Endpoint>,
-    /// Limits of a look-up.
+    /// Limits of a lookup.
     pub limits: LookupLimits,
 }
 
-/// Limits of a look-up.
+/// Limits of a lookup.
 #[derive(Clone, Copy, Debug)]
 pub struct LookupLimits {
     /// Maximum duration, including retries.

@@ -100,7 +100,7 @@ impl ShownTexts for PlanResponse {
                 change.diff.iter().for_each(|line| see(line));
             }
         }
-        self.waits.iter().chain(&self.degraded).for_each(|text| see(text));
+        self.waits.iter().chain(&self.degraded).chain(&self.approval).for_each(|text| see(text));
         self.faults.iter().for_each(|fault| fault.for_each_text(see));
     }
 }
@@ -183,6 +183,7 @@ mod tests {
         check::<DeclareResponse>(|text| json!({"faults": [{"text": "", "key": [[text, ""]]}]}));
         check::<DeclareShardsResponse<TestShard>>(|text| json!({"shards": [{"name": text}]}));
         check::<DeclareShardsResponse<TestShard>>(|text| json!({"faults": [{"text": text}]}));
+        check::<PlanResponse>(|text| json!({"approval": text}));
         check::<PlanResponse>(|text| json!({"scopes": [{"scope": [["a", text]]}]}));
         check::<PlanResponse>(|text| json!({"scopes": [{"scope": [], "unknown": text}]}));
         let thing = |text: &str| json!({"scope": [], "kind": "", "name": text});

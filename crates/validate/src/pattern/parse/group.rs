@@ -107,8 +107,8 @@ impl PatternParser {
         let branches = self.inner(verbose)?;
         self.look_behind_start = before;
         if behind {
-            let (least, most) = width::of(&branches, &self.groups);
-            if least != most {
+            let width = width::of(&branches, &self.groups);
+            if !width.is_fixed() {
                 return Err("a look-behind does not have a fixed width".to_owned());
             }
         }

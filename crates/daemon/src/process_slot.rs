@@ -1,0 +1,19 @@
+//! The shard slot of a process, as its user names it.
+
+use qontract_runtime::slot::{InvalidSlot, Slot};
+
+/// The shard slot of one of several processes that share the work.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessSlot {
+    /// The index, counted from 0.
+    pub id: u32,
+    /// Number of processes.
+    pub count: u32,
+}
+
+impl ProcessSlot {
+    /// The slot, if it exists.
+    pub fn validate(self) -> Result<Slot, InvalidSlot> {
+        Slot::new(self.id, self.count)
+    }
+}

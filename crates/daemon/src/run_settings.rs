@@ -1,0 +1,97 @@
+//! Settings of runs, the same for a single run, a loop and a plan.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use qontract_access::Mode;
+use qontract_runtime::guard::{Budgets, Ledger};
+use qontract_runtime::slot::Slot;
+use qontract_runtime::{Bodies, Integration, Options, RunRequest};
+
+/// The shards that a run with a base processes; without a base, all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ShardScope {
+    /// Those that the change affects.
+    #[default]
+    Affected,
+    /// All shards of an integration that the change affects.
+    AllIfAffected,
+    /// All shards, even if the change does not affect the integration.
+    All,
+}
+
+/// Settings of runs. Everything else in a [`RunRequest`] belongs to one run: its id, clock and data.
+#[derive(Clone)]
+pub struct RunSettings {
+    /// Whether they may change target systems.
+    pub mode: Mode,
+    /// The flags of the integration.
+    pub options: Options,
+    /// The hash slot of this process.
+    pub slot: Slot,
+    /// The shards that a run with a base processes.
+    pub shards: ShardScope,
+    /// Whether a flag that selects a nonexistent shard is an error instead of a warning.
+    pub strict_selectors: bool,
+    /// Whether the list of allowed schemas is enforced.
+    pub validate_schemas: bool,
+    /// Whether target addresses that only the head names are contacted.
+    pub trust_head: bool,
+    /// Whether plans show the content of created objects.
+    pub bodies: Bodies,
+    /// The removal budgets.
+    pub budgets: Budgets,
+    /// The removal ledger.
+    pub ledger: Arc<dyn Ledger>,
+    /// The maximum time that a run waits for rollouts; `None` if it only reports them.
+    pub await_rollouts: Option<Duration>,
+}
+
+impl RunSettings {
+    /// Defaults for everything else.
+    pub fn new(mode: Mode, budgets: Budgets, ledger: Arc<dyn Ledger>) -> Self {
+        Self {
+            mode,
+            options: Options::default(),
+            slot: Slot::default(),
+            shards: ShardScope::default(),
+            strict_selectors: false,
+            validate_schemas: true,
+            trust_head: false,
+            bodies: Bodies::default(),
+            budgets,
+            ledger,
+            await_rollouts: None,
+        }
+    }
+
+    /// Applies the settings to a run of an integration.
+    pub fn apply(&self, integration: &Integration, request: &mut RunRequest) {
+        // A field that is forgotten here would have no effect.
+        let Self {
+            mode,
+            options,
+            slot,
+            shards,
+            strict_selectors,
+            validate_schemas,
+            trust_head,
+            bodies,
+            budgets,
+            ledger,
+            await_rollouts,
+        } = self;
+        request.mode = *mode;
+        request.set_options(options.clone(), &integration.meta().flags);
+        request.slot = *slot;
+        request.only_affected = *shards == ShardScope::Affected;
+        request.include_unaffected = *shards == ShardScope::All;
+        request.strict_selectors = *strict_selectors;
+        request.validate_schemas = *validate_schemas;
+        request.trust_head = *trust_head;
+        request.bodies = *bodies;
+        request.budgets = *budgets;
+        request.ledger = Arc::clone(ledger);
+        request.await_rollouts = *await_rollouts;
+    }
+}

@@ -1,0 +1,113 @@
+//! The target addresses that a run may contact.
+//!
+//! **Invariant:** in a dry run with a base, only addresses that base names are contacted, each judged by itself
+//! (`tests/trust.rs`).
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use qontract_bundle::Sha256;
+use serde::Serialize;
+
+use crate::fault::Fault;
+use crate::key::ShardKey;
+use crate::state::digest;
+use crate::type_erasure::AnyDeclaredState;
+
+/// An address that a shard contacts, together with everything that decides who gets which credentials there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetAddress {
+    label: String,
+    digest: Sha256,
+}
+
+impl TargetAddress {
+    /// The address of a target. `label` names it in messages and must not contain a secret; `target` is the
+    /// whole address, including the location of its credentials.
+    pub fn of<T: Serialize + ?Sized>(label: impl Into<String>, target: &T) -> Self {
+        Self { label: label.into(), digest: digest(target) }
+    }
+
+    /// The name of the address in messages.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// The target of a shard as one address; none for an unknown shard.
+    pub(crate) fn of_shard(declared: &dyn AnyDeclaredState, key: &ShardKey) -> Vec<Self> {
+        let digest = declared.target_digest(key).into_iter();
+        digest.map(|digest| Self { label: key.to_string(), digest }).collect()
+    }
+}
+
+/// The addresses that a shard may contact; all by default.
+///
+/// ```
+/// use qontract_runtime::{AddressTrust, TargetAddress};
+///
+/// let address = |server: &str| TargetAddress::of(server, &(server, "creds/robot"));
+/// let trust = AddressTrust::only([address("https://c1.example.com")]);
+/// assert!(trust.check(&address("https://c1.example.com")).is_ok());
+///
+/// let fault = trust.check(&address("https://evil.example.com")).unwrap_err();
+/// let expect = "`https://evil.example.com` is new in this change and is not contacted before it is merged";
+/// assert_eq!(fault.text, expect);
+/// ```
+#[derive(Clone, Default)]
+pub struct AddressTrust(Option<Arc<BTreeSet<Sha256>>>);
+
+impl AddressTrust {
+    /// Trusts only these addresses.
+    pub fn only(addresses: impl IntoIterator<Item = TargetAddress>) -> Self {
+        Self(Some(Arc::new(addresses.into_iter().map(|address| address.digest).collect())))
+    }
+
+    /// Whether the address may be contacted.
+    pub fn trusts(&self, address: &TargetAddress) -> bool {
+        self.0.as_ref().is_none_or(|trusted| trusted.contains(&address.digest))
+    }
+
+    /// Fails unless the address may be contacted. What is behind it is then unknown: list its scopes as
+    /// [`Observed::Unknown`](crate::Observed::Unknown) with this fault, which does not fail the run.
+    pub fn check(&self, address: &TargetAddress) -> Result<(), Fault> {
+        if self.trusts(address) {
+            return Ok(());
+        }
+        let label = &address.label;
+        Err(Fault::guard(format!("`{label}` is new in this change and is not contacted before it is merged")))
+    }
+}
+
+impl fmt::Debug for AddressTrust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            None => f.write_str("AddressTrust(all)"),
+            Some(trusted) => write!(f, "AddressTrust({} addresses)", trusted.len()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_trusted_as_a_whole() {
+        let address = |server: &str, token: &str| TargetAddress::of(server, &(server, token));
+        let trust = AddressTrust::only([address("a", "t1"), address("b", "t2")]);
+        let check = |server: &str, token: &str, expect: bool| {
+            assert_eq!(trust.check(&address(server, token)).is_ok(), expect, "{server} {token}");
+        };
+        check("a", "t1", true);
+        check("b", "t2", true);
+        // Neither a known server with the credentials of another one, nor the other way round.
+        check("a", "t2", false);
+        check("b", "t1", false);
+        check("c", "t1", false);
+        assert!(AddressTrust::default().trusts(&address("c", "t1")));
+        assert!(!AddressTrust::only([]).trusts(&address("a", "t1")));
+        let renamed = TargetAddress::of("another label", &("a", "t1"));
+        assert!(trust.trusts(&renamed), "the label decides nothing");
+    }
+}
