@@ -341,8 +341,8 @@ mod tests {
     const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
     fn sleeper() -> Command {
-        let mut command = Command::new("env");
-        command.args(["--default-signal=INT", "sleep", "600"]);
+        let mut command = Command::new("sleep");
+        command.arg("600");
         command
     }
 
@@ -364,6 +364,12 @@ mod tests {
     fn reap(children: &Children, child: &mut Child) -> Option<i32> {
         use std::os::unix::process::ExitStatusExt as _;
         reap_status(children, child).signal()
+    }
+
+    /// Whether a child was asked to end: by `SIGINT`, or if it ignores that, as a background job of a shell
+    /// does, by `SIGTERM`.
+    fn was_asked(signal: Option<i32>) -> bool {
+        matches!(signal, Some(2 | 15))
     }
 
     fn reap_status(children: &Children, child: &mut Child) -> ExitStatus {
@@ -430,7 +436,7 @@ mod tests {
         children.stop(Purpose::Read, TEST_TIMEOUT);
         assert!(children.reap(&mut writer).unwrap().is_none(), "a stop of readers spares writers");
         children.stop(Purpose::Write, TEST_TIMEOUT);
-        assert_eq!(reap(&children, &mut writer), Some(2));
+        assert!(was_asked(reap(&children, &mut writer)));
         let error = children.start(&mut Command::new("/does/not/exist"), Purpose::Write.into()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::Interrupted);
     }
@@ -455,7 +461,7 @@ mod tests {
                 .insert(group, GroupEntry { settings: Purpose::Read.into(), sent: None, started: 0 });
             drop(registry);
             stopping.join().unwrap();
-            assert_eq!(reap(&children, &mut child), Some(2));
+            assert!(was_asked(reap(&children, &mut child)));
         });
     }
 

@@ -230,7 +230,7 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "foreign.*.config",
-        KeyType::Text,
+        KeyType::Path,
         "none",
         "configuration file of the command; it gets a copy with the address of the data",
     ),

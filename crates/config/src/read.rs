@@ -247,7 +247,7 @@ mod tests {
             crate::keys::KeyType::Texts => "[]",
             _ => "\"x\"",
         };
-        let required = "graphql.server = \"x\"\nvault.server = \"x\"\nsandbox.directory = \"x\"\nintegrations.x.command = []\ntemplates.github_token.path = \"x\"\ntemplates.github_token.field = \"x\"\ntargets.blobs.x.bucket = \"x\"\ntargets.state.bucket = \"x\"\n";
+        let required = "graphql.server = \"x\"\nvault.server = \"x\"\nsandbox.directory = \"x\"\nintegrations.x.command = []\nforeign.x.command = []\ntemplates.github_token.path = \"x\"\ntemplates.github_token.field = \"x\"\ntargets.blobs.x.bucket = \"x\"\ntargets.state.bucket = \"x\"\n";
         for key in crate::keys::KEYS {
             let path = key.path.replace('*', "x");
             let rest: String = required

@@ -190,7 +190,7 @@ fn stage_of_peer() -> Scratch {
     );
     let python = tool("QONTRACT_PEER_PYTHON").display().to_string();
     let command = format!(
-        "[{python:?}, \"-c\", \"import sys; from reconcile.run_integration import main; sys.exit(main())\"]"
+        "[\"{python}\", \"-c\", \"import sys; from reconcile.run_integration import main; sys.exit(main())\"]"
     );
     let table = |name: &str| {
         format!(
