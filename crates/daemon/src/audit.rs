@@ -202,7 +202,9 @@ mod tests {
             Some(Fault::remote("refused").undone()),
             Some(Fault::remote("no answer")),
         ];
-        faults.iter().for_each(|fault| record(&log, fault.as_ref()));
+        for fault in &faults {
+            record(&log, fault.as_ref());
+        }
         let levels: Vec<Level> = observer.lines.lock().iter().map(|(level, _)| *level).collect();
         assert_eq!(levels, [Level::Info, Level::Warning, Level::Warning, Level::Warning]);
         let texts: Vec<String> = observer.lines.lock().iter().map(|(_, text)| text.clone()).collect();

@@ -120,14 +120,14 @@ impl Planner {
 /// The report about invalid data; `head` is the head if the base is invalid.
 pub fn invalid_report(side: DataSide, failed: &ValidationFailed, head: Option<&PinnedData>) -> PlanReport {
     let ValidationFailed { findings, repo, commit, sha, .. } = failed;
-    let revision = RevisionInfo {
+    let invalid = RevisionInfo {
         sha256: sha.clone().unwrap_or_default(),
         commit: Some(commit.clone()).filter(|commit| !commit.is_empty()),
         modified: !commit.is_empty() && pinned_data::is_modified(repo),
     };
     let report = match head {
-        Some(head) => PlanReport::new(RunMode::DryRun, Some(revision), revision(head)),
-        None => PlanReport::new(RunMode::DryRun, None, revision),
+        Some(head) => PlanReport::new(RunMode::DryRun, Some(invalid), revision(head)),
+        None => PlanReport::new(RunMode::DryRun, None, invalid),
     };
     report.with_invalid(InvalidData::new(side, findings, repo))
 }
