@@ -22,7 +22,7 @@ enum Act {
     Panics,
 }
 
-struct Scripted {
+struct ScriptedIntegration {
     meta: IntegrationMeta,
     act: Act,
 }
@@ -36,7 +36,7 @@ fn runs() -> Vec<String> {
     RUNS.with(|runs| runs.borrow().clone())
 }
 
-impl Function for Scripted {
+impl Function for ScriptedIntegration {
     fn meta(&self) -> &IntegrationMeta {
         &self.meta
     }
@@ -63,7 +63,7 @@ fn meta(name: &str) -> IntegrationMeta {
 
 #[expect(clippy::unnecessary_wraps, reason = "the type of a registry entry")]
 fn scripted(name: &str, act: Act) -> anyhow::Result<Integration> {
-    Ok(Integration::function(Scripted { meta: meta(name), act }))
+    Ok(Integration::function(ScriptedIntegration { meta: meta(name), act }))
 }
 
 static ENTRIES: [IntegrationEntry; 6] = [
