@@ -431,6 +431,7 @@ fn a_blocked_thread_is_found_within_the_stall_timeout() {
     assert!(get(&address, "/healthz").starts_with("HTTP/1.1 200"), "the watchdog is alive");
     std::fs::remove_file(&pipe).unwrap();
     running.until("create Namespace `catalog-stage`");
+    running.until("run ended: ok");
     assert!(scratch.path().join(FILE).exists());
     running.signal(Signal::TERM);
     running.wait();

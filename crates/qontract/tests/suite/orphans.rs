@@ -158,7 +158,7 @@ fn a_shutdown_ends_processes_that_have_left_a_running_group() {
     let escaped = listed(&scratch, "escaped");
     assert!(escaped.iter().all(|pid| is_alive(*pid)), "a program may have helpers while it runs");
     running.signal(Signal::INT);
-    running.until("shutting down; waiting for 1 step in progress");
+    running.until("shutting down; waiting for up to 600 s for 1 step in progress");
     running.signal(Signal::INT);
     running.until("forced shutdown; abandoning 1 step in progress");
     assert_eq!(running.child.wait().unwrap().code(), Some(130));

@@ -114,7 +114,7 @@ fn a_second_ctrl_c_ends_a_step_that_ignores_signals_with_its_group_and_leaves_a_
     let mut running = Running::of(&mut qontract(&scratch, RECONCILE, "600"));
     let pids = pids(&scratch);
     running.signal(Signal::INT);
-    running.until("shutting down; waiting for 1 step in progress (Ctrl-C again to force)");
+    running.until("shutting down; waiting for up to 600 s for 1 step in progress (Ctrl-C again to force)");
     assert!(pids.iter().all(|pid| is_alive(*pid)), "a step in progress is waited for");
     running.signal(Signal::INT);
     running.until("forced shutdown; abandoning 1 step in progress");
@@ -155,7 +155,7 @@ fn a_step_that_ends_in_time_is_finished() {
     let mut running = Running::of(&mut qontract(&scratch, RECONCILE, "600"));
     pids(&scratch);
     running.signal(Signal::TERM);
-    running.until("shutting down; waiting for 1 step");
+    running.until("shutting down; waiting for up to 600 s for 1 step");
     scratch.remove("hold");
     assert_eq!(running.child.wait().unwrap().code(), Some(143), "what follows the step was not run");
     assert_eq!(scratch.read("world"), "done\n");
