@@ -31,7 +31,7 @@ use std::fs::{self, File, TryLockError};
 
 /// The tools that `cargo xtask test` needs.
 pub const FOR_TESTS: [&dyn Provision; 9] =
-    [&PYTHON, &PEER, &NEXTEST, &Promtool, &Chromium, &RustyVault, &GRAPHQL_JS, &Kubernetes, &DENY];
+    [&PYTHON, &NEXTEST, &Promtool, &Chromium, &RustyVault, &GRAPHQL_JS, &PEER, &Kubernetes, &DENY];
 
 /// The tools that `cargo xtask dist` needs.
 pub const FOR_RELEASES: [&dyn Provision; 2] = [&cargo_tool::AUDITABLE, &cargo_tool::AUDITABLE2CDX];
