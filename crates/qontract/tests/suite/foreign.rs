@@ -73,6 +73,7 @@ fn output(record: &Value) -> Vec<&str> {
 }
 
 #[test]
+#[ignore = "needs QONTRACT_PYTHON; run by `cargo xtask test`"]
 fn a_command_reads_base_and_head_and_its_plan_is_not_known() {
     let scratch = stage("");
     let words = format!(
@@ -99,6 +100,7 @@ fn a_command_reads_base_and_head_and_its_plan_is_not_known() {
 }
 
 #[test]
+#[ignore = "needs QONTRACT_PYTHON; run by `cargo xtask test`"]
 fn a_command_compares_two_bundles_on_one_endpoint() {
     let scratch = stage("");
     let app = "repo/data/services/catalog/app.yml";
@@ -113,6 +115,7 @@ fn a_command_compares_two_bundles_on_one_endpoint() {
 }
 
 #[test]
+#[ignore = "needs QONTRACT_PYTHON; run by `cargo xtask test`"]
 fn a_real_run_has_to_be_allowed() {
     let scratch = stage("");
     let words = format!("reconcile {NAME} --data repo --config config.toml --runs runs");
@@ -125,6 +128,7 @@ fn a_real_run_has_to_be_allowed() {
 }
 
 #[test]
+#[ignore = "needs QONTRACT_PYTHON; run by `cargo xtask test`"]
 fn a_command_that_is_killed_fails_for_now_and_the_next_run_succeeds() {
     let scratch = stage(
         "import signal\nif not os.path.exists('killed'):\n    open('killed', 'w').close()\n    os.kill(os.getpid(), signal.SIGKILL)",
@@ -218,6 +222,7 @@ fn run_peer(scratch: &Scratch, name: &str, base: &str) -> String {
 }
 
 #[test]
+#[ignore = "needs QONTRACT_PEER_PYTHON; run by `cargo xtask test`"]
 fn qontract_reconcile_exits_early_if_the_desired_states_are_equal_and_runs_the_shard_that_changed() {
     let scratch = stage_of_peer();
     scratch.copy(&scratch.path().join("repo"), "base");
