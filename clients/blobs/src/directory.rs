@@ -52,8 +52,7 @@ impl Directory {
         Self { root: root.into().into(), write_lock: Arc::default(), mode: Mode::Real }
     }
 
-    /// This store for the run of this permit: in a dry run, writes are refused, whichever permit is
-    /// passed.
+    /// This store for the run of this permit: in a dry run, writes are refused, regardless of the permit.
     #[must_use]
     pub fn for_run(&self, permit: &ReadPermit) -> Self {
         Self { mode: permit.mode(), ..self.clone() }

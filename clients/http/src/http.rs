@@ -26,7 +26,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The HTTP stack of one run. Clones share it.
 ///
-/// It stores the mode of its run: in a dry run it cannot write, whichever permit is passed.
+/// It stores the mode of its run: in a dry run it cannot write, regardless of the permit.
 #[derive(Clone, Debug)]
 pub struct Http {
     mode: Mode,

@@ -37,7 +37,7 @@ pub struct ClusterToken {
     pub server: Option<String>,
 }
 
-/// An error of reading a token.
+/// An error while reading a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenError {
     /// The reason.

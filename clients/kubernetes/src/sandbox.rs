@@ -71,8 +71,7 @@ impl Sandbox {
         Self { root: root.into(), mode: Mode::Real, remaining_writes: None }
     }
 
-    /// This sandbox for the run of this permit: in a dry run, writes are refused, whichever permit is
-    /// passed.
+    /// This sandbox for the run of this permit: in a dry run, writes are refused, regardless of the permit.
     #[must_use]
     pub fn for_run(&self, permit: &ReadPermit) -> Self {
         Self { mode: permit.mode(), ..self.clone() }

@@ -46,7 +46,7 @@ struct SecretsFile {
 
 impl FileSecrets {
     /// The secrets in the file at `path`, or in `seed` until the first write creates it. In a dry run, writes
-    /// are refused, whichever permit is passed.
+    /// are refused, regardless of the permit.
     pub fn new(permit: &ReadPermit, path: impl Into<PathBuf>, seed: Table) -> Self {
         Self { shared: Arc::new(SecretsFile { path: path.into(), seed, mode: permit.mode() }) }
     }

@@ -120,7 +120,7 @@ impl ServerClient {
             BundleSelector::Sha(sha) => self.url_at(&format!("/graphqlsha/{sha}")),
             BundleSelector::Latest => self.url.clone(),
         };
-        let body = serde_json::to_vec(&query).expect("texts and JSON values can be written as JSON");
+        let body = serde_json::to_vec(&query).expect("strings and JSON values can be written as JSON");
         // The response to an invalid query has status 400 and the errors.
         let mut request = Request::post(url, "application/json", body).accept_status(StatusCode::BAD_REQUEST);
         if let BundleSelector::Sha(_) = address {

@@ -30,7 +30,7 @@ const SWEEP_TIMEOUT: Duration = Duration::from_secs(1);
 pub enum Purpose {
     /// The child only reads: a shutdown ends it at once.
     Read,
-    /// The child may change something, and ends in good order when it gets `SIGINT`: a shutdown sends it at
+    /// The child may change something, and exits cleanly when it gets `SIGINT`: a shutdown sends it at
     /// once, and the child has its grace period to end.
     InterruptibleWrite,
     /// The child changes something: a shutdown lets it finish, unless the shutdown is forced.

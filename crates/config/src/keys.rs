@@ -18,7 +18,7 @@ pub enum KeyType {
 }
 
 impl KeyType {
-    /// The type in words: "… must be an integer".
+    /// The description of the type in errors: "… must be an integer".
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Text => "a string",
@@ -275,7 +275,7 @@ pub const KEYS: &[Key] = &[
         "guards.shard_percent",
         KeyType::Number,
         "10",
-        "the same limit as a percentage of all objects; the larger of the two applies",
+        "maximum percentage of a shard's objects to remove without approval; the larger of the two limits applies",
     ),
     key(
         "guards.caller_removals",
@@ -287,7 +287,7 @@ pub const KEYS: &[Key] = &[
         "guards.caller_percent",
         KeyType::Number,
         "10",
-        "the same limit as a percentage of all objects; the larger of the two applies",
+        "maximum percentage of a caller's objects to remove without approval; the larger of the two limits applies",
     ),
     key(
         "guards.integration_removals",
@@ -299,7 +299,7 @@ pub const KEYS: &[Key] = &[
         "guards.integration_percent",
         KeyType::Number,
         "10",
-        "the same limit as a percentage of all objects; the larger of the two applies; formerly `run_percent`",
+        "maximum percentage of an integration's objects to remove without approval; the larger of the two limits applies; formerly `run_percent`",
     ),
     key("guards.run_removals", KeyType::Number, "none", "former name of `integration_removals`"),
     key("guards.run_percent", KeyType::Number, "none", "former name of `integration_percent`"),

@@ -66,7 +66,7 @@ impl Exit {
         }
     }
 
-    /// The exit of a run. If a shutdown interrupted it, the signal decides.
+    /// The exit code of a run. If a shutdown interrupted it, the signal decides.
     pub fn of_run(ended: RunEnd, interruption: Option<TerminationSignal>) -> Self {
         match (ended, interruption) {
             (RunEnd::Interrupted, Some(by)) => Exit::Signal(by),

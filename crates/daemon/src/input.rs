@@ -37,8 +37,8 @@ impl Input {
     }
 }
 
-/// The texts of its files, as long as they are unchanged since they were bundled: other texts have other
-/// lines.
+/// The content of its files, as long as they are unchanged since they were bundled: line numbers in changed
+/// files would be wrong.
 impl Sources for Input {
     fn text(&self, file: &str) -> Option<Cow<'_, str>> {
         let repo = self.repo.as_ref()?;
@@ -60,7 +60,7 @@ pub struct ValidationFailed {
     spec: String,
     /// The findings.
     pub findings: Report,
-    /// The data repo, for the texts of its files.
+    /// The data repo, for the content of its files.
     pub repo: Repo,
     /// The commit.
     pub commit: String,

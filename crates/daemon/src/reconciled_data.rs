@@ -1,7 +1,7 @@
 //! The data that the targets were last fully reconciled with, kept across restarts.
 //!
-//! If the data changes, the next run compares with it: a shard that is no longer declared is cleaned up, past
-//! the guards. It is kept until a run on newer data succeeds with nothing held, failed or skipped.
+//! If the data changes, the next run compares with it: a shard that is no longer declared is cleaned up,
+//! subject to the guards. It is kept until a run on newer data succeeds with nothing held, failed or skipped.
 //!
 //! On disk, in the directory of the journal, there is a pointer per loop (integration, slot and flags) and a
 //! copy of each bundle that a pointer names:

@@ -457,7 +457,7 @@ impl RunObserver for LoopReporter {
         });
         let warnings = record.warnings.iter().map(|warning| self.line(Level::Warning, warning.clone()));
         let warnings = warnings.chain(degraded);
-        // An abandoned step was logged with its line of the audit log.
+        // An abandoned step was logged with its audit log line.
         let changes = record.shards.values().flat_map(|shard| &shard.changes);
         let abandoned: Vec<String> = changes
             .filter(|change| change.result == StepResult::Interrupted)

@@ -30,7 +30,7 @@ pub struct RunSetup<'a> {
     pub settings: &'a RunSettings,
     /// The data.
     pub head: &'a Arc<PinnedData>,
-    /// The store of run records and of the audit log.
+    /// The store of run records, with the audit log.
     pub runs: &'a Arc<RunStore>,
     /// Observes writes.
     pub observer: Arc<dyn WriteObserver>,

@@ -196,7 +196,7 @@ impl UnfinishedRun {
         self.steps.iter().flat_map(|step| &step.changes)
     }
 
-    /// A line of the audit log for each change whose result is unknown.
+    /// An audit log line for each change whose result is unknown.
     fn audit_lines(&self) -> Vec<LogLine> {
         let RunInfo { run, integration, head, .. } = &self.info;
         let line = |shard: &str, change: &StepChange| {

@@ -76,7 +76,7 @@ struct Check {
 enum CheckFn {
     /// Checks the bundle.
     Bundle(fn(&mut Validation<'_>) -> Vec<Diagnostic>),
-    /// Checks the texts of the files; a bundle file has none.
+    /// Checks the source files; a bundle file has none.
     Texts(fn(&Repo) -> anyhow::Result<Vec<Diagnostic>>),
 }
 

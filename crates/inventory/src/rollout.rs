@@ -12,9 +12,9 @@ use serde_json::Value;
 pub enum RolloutStatus {
     /// The declared state is effective.
     Complete,
-    /// The cluster is working on it: the progress in words.
+    /// The rollout is in progress, with a description of the progress.
     InProgress(String),
-    /// The cluster has given up: the reason in words.
+    /// The rollout failed, with the reason.
     Failed(String),
 }
 

@@ -27,7 +27,7 @@ pub struct PlanReport {
     pub base: Option<RevisionInfo>,
     /// The data that was planned.
     pub head: RevisionInfo,
-    /// The targets, in words, if they are known: `sandbox ./sandbox`, or the clusters.
+    /// A description of the targets, if they are known: `sandbox ./sandbox`, or the clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub targets: Option<String>,
     /// Counts over all integrations.
@@ -229,7 +229,7 @@ pub struct ReportedChange {
     /// The namespace, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// The change in words, without its sign.
+    /// A description of the change, without its sign.
     pub summary: String,
     /// The fields that differ.
     pub fields: Vec<ReportedField>,

@@ -279,7 +279,7 @@ pub enum ApprovalForm {
     /// With a datafile of removal approvals.
     #[default]
     Datafile,
-    /// As the integration says.
+    /// By the integration's own instructions.
     Own,
 }
 
@@ -333,7 +333,7 @@ pub struct ShardOutcome {
     pub removed: usize,
     /// Number of removals that the declaration of the shard approves as a whole, in the last round.
     pub consented: usize,
-    /// How to approve held changes of the last plan, if the integration says so itself.
+    /// The integration's own instructions for approving held changes of the last plan, if any.
     pub approval: Option<String>,
 }
 
@@ -378,7 +378,7 @@ pub struct RunOutcome {
     pub now: Timestamp,
     /// The bundle that it ran on.
     pub head: PinnedBundle,
-    /// The bundle that it was compared with.
+    /// The base bundle of a comparison.
     pub base: Option<PinnedBundle>,
     /// The flags.
     pub options: Options,

@@ -158,7 +158,7 @@ pub struct Change {
     /// The object that changes.
     #[serde(rename = "thing")]
     pub object: ObjectKey,
-    /// The action in words: `create namespace`.
+    /// The action as shown to people: `create namespace`.
     pub what: String,
     /// The fields that differ. **Invariant:** it contains no secret.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -187,7 +187,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// A change of `object`; `what` is the action in words.
+    /// A change of `object`; `what` is the action as shown to people.
     pub fn new(kind: ChangeKind, object: ObjectKey, what: impl Into<String>) -> Self {
         Self {
             kind,
@@ -326,7 +326,7 @@ pub struct Rollout {
     pub object: ObjectKey,
     /// Its progress.
     pub progress: RolloutProgress,
-    /// The progress in words: `1 of 3 replicas are updated`.
+    /// The progress as shown to people: `1 of 3 replicas are updated`.
     pub text: String,
     /// Provenance: the source location that declares it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -339,7 +339,7 @@ pub struct Rollout {
 pub enum RolloutProgress {
     /// The target is working on it.
     InProgress,
-    /// The target has given up.
+    /// The operation failed in the target.
     Failed,
 }
 

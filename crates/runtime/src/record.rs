@@ -49,7 +49,7 @@ pub struct RunRecord {
     pub mode: Mode,
     /// The bundle that it ran on.
     pub head: BundleRecord,
-    /// The bundle that it was compared with.
+    /// The base bundle of a comparison.
     pub base: Option<BundleRecord>,
     /// The flags.
     pub options: BTreeMap<String, Vec<String>>,
@@ -228,7 +228,7 @@ pub struct RolloutRecord {
     pub kind: String,
     /// Its name.
     pub name: String,
-    /// The progress in words.
+    /// The progress, for people.
     pub text: String,
     /// `file:line`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -240,7 +240,7 @@ pub struct RolloutRecord {
 pub struct ChangeRecord {
     /// The kind of change.
     pub change: ChangeKind,
-    /// The action in words, with its sign.
+    /// The action as shown to people, with its sign.
     pub text: String,
     /// The scope of the object, by dimension.
     #[serde(default)]

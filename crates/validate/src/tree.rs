@@ -21,7 +21,7 @@ pub fn plain(value: &Value) -> Plain {
     }
 }
 
-/// The canonical JSON text of a value: equal values have equal texts.
+/// The canonical JSON text of a value: equal values have equal JSON.
 pub fn text(value: &Value) -> Vec<u8> {
     let mut text = Vec::new();
     qontract_bundle::json::write_python(value, &mut text);

@@ -81,7 +81,7 @@ enum AnchorState {
 
 struct Composer<'t> {
     source: &'t str,
-    /// `None` for texts without differences between YAML 1.1 and 1.2.
+    /// `None` for files without differences between YAML 1.1 and 1.2.
     checker: Option<CompatChecker<'t>>,
     syntax: Syntax,
     limits: &'t Limits,

@@ -51,7 +51,7 @@ impl Mistake {
     }
 }
 
-/// A line of a text.
+/// One line of a YAML file.
 #[derive(Clone, Copy, Debug)]
 struct Line<'a> {
     /// Counted from 1.

@@ -1,4 +1,4 @@
-//! A dry run writes nothing, whichever permit is passed.
+//! A dry run writes nothing, regardless of the permit.
 
 use qontract_access::{Mode, WriteBounds};
 use qontract_client_blobs::{

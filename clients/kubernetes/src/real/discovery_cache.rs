@@ -137,7 +137,7 @@ impl DiscoveryCache {
                 cluster: cluster.name.clone(),
                 status: 503,
                 why: format!(
-                    "it is unknown whether it serves `{kind}`: some of its API groups do not respond"
+                    "cannot determine whether it serves `{kind}`: some of its API groups do not respond"
                 ),
             }),
             served => served,

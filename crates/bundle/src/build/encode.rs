@@ -239,7 +239,7 @@ fn encode_documents(documents: Vec<DocumentInput<'_>>, pool: &Pool, out: &mut Te
 /// where a checkpoint is possible.
 type TextSink<'o> = dyn FnMut(&[u8], Option<usize>) -> bool + Send + 'o;
 
-/// Encodes items in parallel and emits their texts in order. While one group of chunks is encoded, the
+/// Encodes items in parallel and emits their JSON in order. While one group of chunks is encoded, the
 /// previous one is emitted, so at most two groups are in memory. `first` is the index of the first item;
 /// `before` is the number of entries before index 0, for counting.
 fn encode_in_order<T: Send, U: Send>(

@@ -1,4 +1,4 @@
-//! Aligns the items of two lists, or the lines of two texts: a longest common subsequence.
+//! Aligns the items of two lists, or the lines of two strings: a longest common subsequence.
 
 /// A limit for [`align`] where comparing two items may be costly.
 pub const MAX_PAIRS: usize = 250_000;

@@ -14,7 +14,7 @@ const MAX_PAIRS: usize = 10_000;
 const MAX_LINE_PAIRS: usize = 50_000_000;
 /// Two files are a rename if they have at least this share of their content in common.
 const MIN_SIMILARITY: f64 = 0.6;
-/// Larger texts are a rename only if they are equal.
+/// Larger strings are a rename only if they are equal.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 
 /// The renamed files of a diff.
@@ -71,7 +71,7 @@ impl<T> RenamedFiles<T> {
     }
 }
 
-/// Finds the renamed files. `similarity` is the share of lines that two texts have in common, from 0 to 1.
+/// Finds the renamed files. `similarity` is the share of lines that two strings have in common, from 0 to 1.
 pub fn renames(diff: &Diff, similarity: impl Fn(&str, &str) -> f64) -> Renames {
     let datafiles = diff.datafiles.iter().map(|file| (&*file.path, &file.change));
     let resources = diff.resources.iter().map(|file| (&*file.path, &file.change));

@@ -17,7 +17,7 @@ use crate::value::{Map, Value};
 pub struct JsonError {
     /// Offset of the byte.
     pub offset: usize,
-    /// The expected or unexpected token, in words.
+    /// A description of the expected or unexpected token.
     pub message: &'static str,
 }
 
@@ -44,12 +44,12 @@ impl<'a> JsonParser<'a> {
         Self { text, at: 0, fields: Vec::new(), items: Vec::new(), shapes: ShapeTree::default() }
     }
 
-    /// Creates a parser that starts with the shapes of earlier texts of the same kind.
+    /// Creates a parser that starts with the shapes of earlier input of the same kind.
     pub(crate) fn with_shapes(shapes: ShapeTree) -> Self {
         Self { shapes, ..Self::new("") }
     }
 
-    /// The shapes for the next parser. Empty if the tree is full, so that it can adapt to other texts.
+    /// The shapes for the next parser. Empty if the tree is full, so that it can adapt to other input.
     pub(crate) fn into_shapes(self) -> ShapeTree {
         if self.shapes.is_full() { ShapeTree::default() } else { self.shapes }
     }

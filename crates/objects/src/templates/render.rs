@@ -246,7 +246,7 @@ fn check_identity(
     let Some(declared) = rendered else {
         // Regardless of the rendering with secrets, the one with their addresses must be an object, too.
         let text = format!(
-            "`{path}` is not an object when secrets are replaced by their addresses, so it is unknown whether a secret decides which object it is"
+            "`{path}` is not an object when secrets are replaced by their addresses, so a secret may decide which object it is"
         );
         return Err(Fault::author(text)
             .hint("render secrets as field values, without parsing a structure out of them"));

@@ -54,7 +54,7 @@ fn list(output: Option<IntegrationsFormat>, config: &Config, printer: &Printer) 
     Ok(Exit::Ok)
 }
 
-/// How an integration is made.
+/// The form of an integration.
 fn form(name: &str, config: &Config) -> &'static str {
     if config.integrations.contains_key(name) {
         "process"

@@ -107,7 +107,7 @@ pub fn run(arguments: &PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
     Ok(stopper.interruption().map_or_else(|| plan_report::exit(&report), Exit::Signal))
 }
 
-/// Reports what is planned against, the sandbox or the clusters of the data, and returns it in words.
+/// Logs the targets of the plan (the sandbox, or the clusters of the data), and returns their description.
 fn announce_targets(
     sandbox: Option<&Path>,
     head: &PinnedData,

@@ -1,9 +1,9 @@
 //! The input and the result of judging: planned shards, and their steps with the refusals of those that are
 //! held.
 //!
-//! **Invariant:** a step and its refusal are one value, which only guards create and change. What applies,
-//! rehearses, records or reserves steps takes judged steps, so no step can be paired with the refusal of
-//! another one, and none can be left out.
+//! **Invariant:** a step and its refusal are one value, which only guards create and change. Code that
+//! applies, rehearses, records or reserves steps takes judged steps, so no step can be paired with the refusal
+//! of another one, and none can be left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -218,7 +218,7 @@ pub enum LedgerError {
     Damaged {
         /// The location of the ledger.
         place: String,
-        /// The damage, in words.
+        /// A description of the damage.
         what: String,
         /// The command that starts a new one.
         init: String,

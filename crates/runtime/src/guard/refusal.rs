@@ -51,7 +51,7 @@ impl Refusal {
         }
     }
 
-    /// The reason in words.
+    /// The reason, as shown to people.
     pub fn why(&self) -> String {
         match self {
             Refusal::Blocked(why) => why.clone(),

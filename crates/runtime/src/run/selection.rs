@@ -208,7 +208,7 @@ fn trusted_addresses(
 }
 
 /// Whether a shard is skipped: none of its addresses may be contacted. If one of them may, the shard runs, and
-/// what is behind the others is unknown.
+/// the scopes behind the others are unknown.
 fn is_untrusted(addresses: &[TargetAddress], trust: &AddressTrust) -> bool {
     !addresses.is_empty() && addresses.iter().all(|address| !trust.trusts(address))
 }

@@ -3,7 +3,7 @@
 use super::scalars::ScalarEnd;
 use super::{Collection, FastEventKind, FastParser, OpenCollection};
 
-/// Maximum number of open block collections; deeper texts are left to the fallback parser.
+/// Maximum number of open block collections; deeper files are left to the fallback parser.
 const MAX_OPEN: usize = 64;
 /// Maximum number of bytes from the start of a key to its colon; longer keys are left to the fallback parser,
 /// which has a limit.

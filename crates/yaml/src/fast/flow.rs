@@ -2,7 +2,7 @@
 
 use super::{FastEventKind, FastParser};
 
-/// Maximum nesting of brackets; deeper texts are left to the fallback parser.
+/// Maximum nesting of brackets; deeper files are left to the fallback parser.
 const MAX_FLOW_DEPTH: usize = 16;
 /// Maximum number of bytes from the start of a key to its colon.
 const MAX_KEY_BYTES: usize = 1_000;
