@@ -74,7 +74,7 @@ pub struct Resource {
     pub sha256sum: Box<str>,
     /// The schema that the file names, if it is a YAML file.
     pub schema: Option<Box<str>>,
-    /// The references to it.
+    /// The references to the resource.
     pub backrefs: Vec<Backref>,
     /// Digest of its path and its JSON text in the bundle.
     pub digest: Sha256,

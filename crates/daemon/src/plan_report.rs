@@ -271,7 +271,7 @@ pub fn distinct_errors(record: &RunRecord) -> Vec<ReportedFault> {
 
 /// Faults of shards that are reported as one error.
 struct FaultGroup<'a> {
-    /// The first of them.
+    /// The first fault.
     fault: &'a LocatedText,
     /// The shards, in order and without duplicates.
     shards: Vec<&'a String>,

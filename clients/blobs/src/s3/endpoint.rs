@@ -17,8 +17,8 @@ pub enum S3EndpointError {
     /// The scheme is not `http` or `https`.
     #[error("the scheme must be http or https")]
     Scheme,
-    /// The URL has a user or a password.
-    #[error("a user or a password is not allowed")]
+    /// The URL has a user name or password.
+    #[error("a user name or password is not allowed")]
     UserInfo,
     /// The URL has a path.
     #[error("a path is not allowed")]

@@ -177,7 +177,7 @@ fn server_url(cluster: &Cluster) -> Result<Url, KubernetesError> {
     };
     // The part before an `@` may contain a password, so the error does not quote it.
     if cluster.server.contains('@') {
-        let why = "its address has a user or a password".to_owned();
+        let why = "its address has a user name or password".to_owned();
         return Err(KubernetesError::Credentials { cluster: cluster.name.clone(), why, transient: false });
     }
     let url = Url::parse(&cluster.server).map_err(|_| failed("not a URL"))?;

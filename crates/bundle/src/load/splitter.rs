@@ -34,7 +34,7 @@ impl BundlePart {
     }
 }
 
-/// A part of the JSON text, and the pieces in it.
+/// A batch of the JSON text, and its pieces.
 pub struct Batch {
     pub text: String,
     pub pieces: Vec<Piece>,

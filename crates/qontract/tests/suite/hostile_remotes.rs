@@ -101,7 +101,7 @@ fn an_s3_endpoint_has_a_scheme_a_host_and_a_port() {
         ("http://127.0.0.1:1/minio", "a path is not allowed"),
         ("http://127.0.0.1:1/?a=b", "a query is not allowed"),
         ("http://127.0.0.1:1/#a", "a fragment is not allowed"),
-        ("http://ann:hush@127.0.0.1:1/", "a user or a password is not allowed"),
+        ("http://ann:hush@127.0.0.1:1/", "a user name or password is not allowed"),
         ("ftp://127.0.0.1:1", "the scheme must be http or https"),
         ("127.0.0.1:1", "not a URL such as `https://s3.example.com`"),
     ] {
@@ -117,7 +117,7 @@ fn an_s3_endpoint_has_a_scheme_a_host_and_a_port() {
     let output = command.env("AWS_ENDPOINT_URL_S3", "http://ann:hush@127.0.0.1:1").output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{text}");
-    assert!(text.contains("`AWS_ENDPOINT_URL_S3`: a user or a password is not allowed"), "{text}");
+    assert!(text.contains("`AWS_ENDPOINT_URL_S3`: a user name or password is not allowed"), "{text}");
     assert!(!text.contains("hush"), "{text}");
 }
 

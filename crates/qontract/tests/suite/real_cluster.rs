@@ -211,7 +211,7 @@ fn errors_of_the_operator_are_reported_as_such() {
     stage.write("data/clusters/c1.yml", &ClusterFixture::cluster("c1", "https://ann:hunter2@127.0.0.1:9"));
     let (code, plan) = stage.reconcile(&["--dry-run"]);
     assert!(
-        code == 1 && plan.contains("has a user or a password") && !plan.contains("hunter2"),
+        code == 1 && plan.contains("has a user name or password") && !plan.contains("hunter2"),
         "{code}: {plan}"
     );
 }

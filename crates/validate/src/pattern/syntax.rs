@@ -131,9 +131,9 @@ pub enum Greediness {
 pub struct PatternGroup {
     /// The number, if the group captures.
     pub number: Option<usize>,
-    /// Flags that are turned on in it.
+    /// The flags that the group turns on.
     pub on: Flags,
-    /// Flags that are turned off in it.
+    /// The flags that the group turns off.
     pub off: Flags,
     /// Whether it turns `a` off, by `u`.
     pub unicode: bool,
