@@ -297,8 +297,8 @@ pub struct ShardOutcome {
     pub state: ShardState,
     /// Number of rounds.
     pub rounds: u32,
-    /// When its first plan was made: the time that its integration used. A function has one plan per change,
-    /// and no such time.
+    /// The time of its first plan, as the integration got it; absent for functions, which have one plan per
+    /// change.
     pub planned_at: Option<Timestamp>,
     /// The digest of its first plan.
     pub plan_digest: Option<PlanDigest>,

@@ -1,4 +1,4 @@
-//! Cargo subcommands and other programs, installed from crates.io into the cache directory unless the machine
+//! Cargo subcommands and other programs, installed by `cargo install` into the cache directory unless the machine
 //! has them.
 
 use super::Provision;

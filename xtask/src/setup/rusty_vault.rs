@@ -7,7 +7,7 @@ use anyhow::Result;
 /// The supported version.
 const VERSION: &str = "0.2.1";
 
-/// The program at [`ToolCache::rusty_vault`], built from crates.io: takes about ten minutes, once.
+/// The program at [`ToolCache::rusty_vault`], built by `cargo install`: takes about ten minutes, once.
 #[derive(Debug)]
 pub struct RustyVault;
 

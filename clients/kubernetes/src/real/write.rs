@@ -346,7 +346,8 @@ impl<'a> WriteTarget<'a> {
         })
     }
 
-    /// Uid and revision of a version. A version without a uid was not read here.
+    /// Uid and revision of a version. A version without a uid was not read from this cluster, and counts as
+    /// stale.
     fn parts<'v>(&self, version: &'v ObjectVersion) -> Result<(&'v str, &'v str), KubernetesError> {
         let uid = version.uid.as_deref().filter(|uid| !uid.is_empty()).ok_or_else(|| self.stale())?;
         Ok((uid, &version.resource_version))
