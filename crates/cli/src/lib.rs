@@ -119,7 +119,8 @@ pub enum Command {
     ///
     /// Exit code: 0 success, 1 failed or a removal needs approval, 2 usage error, 4 the data does not define
     /// the integration, 5 it reads a schema that it is not allowed to read, 75 only transient failures, or an
-    /// operation in the target is still in progress. With --dry-run --detailed-exitcode: 0 no changes, 2 changes, 64 usage error.
+    /// operation in the target is still in progress. With --dry-run --detailed-exitcode: 0 no changes,
+    /// 2 changes, 64 usage error.
     #[command(after_long_help = examples(&[
         ("qontract reconcile openshift-namespaces --sandbox ./sandbox --dry-run", "show what would change"),
         ("qontract reconcile openshift-namespaces --config config.toml --cluster-name cliffs-stage", "reconcile one cluster"),
