@@ -29,7 +29,7 @@ pub const SQS_READS: &[&str] = &["GetQueueAttributes", "GetQueueUrl", "ListQueue
 
 /// An AWS API, and its actions that only read.
 ///
-/// Only clients construct one: elsewhere it is a disallowed method (`clippy.toml`).
+/// Only clients construct one: elsewhere a lint refuses it (`clippy.toml`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadActions {
     origin: String,

@@ -14,7 +14,7 @@ use crate::request::Request;
 
 /// An endpoint where `POST` only reads: GraphQL queries, logins.
 ///
-/// Only clients construct one: elsewhere it is a disallowed method (`clippy.toml`).
+/// Only clients construct one: elsewhere a lint refuses it (`clippy.toml`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SafePost {
     origin: String,
