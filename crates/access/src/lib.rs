@@ -5,7 +5,7 @@
 //! permit cannot be used to create another one. Code that creates clients before a run uses
 //! [`ReadPermit::for_targets`]; [`ReadPermit::for_data`] is for reading the data only.
 //!
-//! **Invariant:** only the runner mints permits, once per run. [`mint`] is a disallowed method everywhere
+//! **Invariant:** only the runner mints permits, once per run. A lint refuses [`mint`] everywhere
 //! else (`clippy.toml`).
 
 mod bounds;

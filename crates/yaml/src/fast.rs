@@ -4,10 +4,10 @@
 //! anchors and aliases of values. On anything else (tags, several documents, multi-line scalars, tabs,
 //! errors) it gives up, and the fallback parser ([`crate::fallback`]) parses the text from the start.
 //!
-//! **Invariant:** if it accepts a text, its events and their spans are those of granit, and granit finds no
+//! **Invariant:** if it accepts a file, its events and their spans are those of granit, and granit finds no
 //! error.
 //!
-//! **Invariant:** if it accepts a text, the compatibility checker ([`crate::yaml11_compat`]) refuses nothing in it.
+//! **Invariant:** if it accepts a file, the compatibility checker ([`crate::yaml11_compat`]) refuses nothing in it.
 
 mod anchors;
 mod block_collection;

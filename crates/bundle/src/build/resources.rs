@@ -115,7 +115,7 @@ fn resource_read_error(file: &RepoFile, unread: &FileReadError) -> Box<Diagnosti
     })
 }
 
-/// Counts the resources that the cache could not answer.
+/// Counts the resources that are not in the cache.
 pub fn count_changes(
     resources: &[UnencodedResource<'_>],
     known: &FileCache<Resource>,

@@ -133,7 +133,7 @@ fn brackets() -> impl Strategy<Value = String> {
         .prop_map(|(before, (open, close), pieces)| format!("{before}{open}{}{close}", pieces.concat()))
 }
 
-/// A text of lines, each about as deep as the one before.
+/// Lines, each about as deep as the one before.
 fn lines() -> impl Strategy<Value = String> {
     let depth = select(&[0i8, 0, 0, 1, 2, 2, -1, -2, -2, -4][..]);
     prop::collection::vec((depth, select(LINES)), 1..9).prop_map(|lines| {
@@ -158,7 +158,7 @@ fn part(files: Vec<String>) -> impl Strategy<Value = String> {
     })
 }
 
-/// Texts of all kinds; `files` are texts to be damaged.
+/// Inputs of all kinds; `files` are valid files to be damaged.
 pub fn texts(files: Vec<String>) -> impl Strategy<Value = String> {
     let whole = prop_oneof![1 => pieces(), 2 => brackets(), 3 => lines(), 4 => part(files)];
     (whole, prop::collection::vec(change(), 0..4)).prop_map(|(mut text, changes)| {
