@@ -83,7 +83,7 @@ impl S3 {
         let Some(bounds) = permit.bounds() else { return Ok(()) };
         let bucket = &self.shared.settings.bucket;
         Err(BlobsError::Unsupported(format!(
-            "writing to bucket `{bucket}` is refused: this run may write only {bounds}"
+            "writing to bucket `{bucket}` is refused: the write permit of this run allows {bounds}"
         )))
     }
 

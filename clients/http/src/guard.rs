@@ -48,7 +48,7 @@ pub enum GuardRefusal {
     #[error("{0} is refused: this API may execute an action by any method, so only POST is allowed")]
     NotPost(Call),
     /// The Write half tried to send a request that the bounds of its permit do not cover.
-    #[error("{call} is refused: this run may write only {bounds}")]
+    #[error("{call} is refused: the write permit of this run allows {bounds}")]
     OutOfBounds {
         /// The call.
         call: Call,

@@ -268,7 +268,7 @@ impl DynIntegration for ProcessIntegration {
     ) -> BoxFuture<'a, Result<ApplyResult, Fault>> {
         async move {
             if let Some(bounds) = write.permit.bounds() {
-                let text = format!("a program is not started: this run may write only {bounds}");
+                let text = format!("a program is not started: the write permit of this run allows {bounds}");
                 return Err(Fault::guard(text));
             }
             let action = downcast::<Value>(&**action);

@@ -114,7 +114,7 @@ async fn a_program_whose_writes_cannot_be_judged_does_not_apply() {
     let outcome = perform(&integration(), Mode::Real, Some(bounds())).await;
     assert_eq!((outcome.ended, outcome.applied()), (RunEnd::Failed, 0), "{outcome:?}");
     let fault = outcome.all_faults().next().unwrap().to_string();
-    assert!(fault.contains("a program is not started: this run may write only"), "{fault}");
+    assert!(fault.contains("a program is not started: the write permit of this run allows"), "{fault}");
     assert!(!scratch.path().join("applied").exists());
     let outcome = perform(&integration(), Mode::Real, None).await;
     assert_eq!((outcome.ended, outcome.applied()), (RunEnd::Ok, 1), "{outcome:?}");

@@ -39,7 +39,10 @@ async fn only_writes_within_the_bounds_leave_the_process() {
         let request = Request::new(method, url);
         let error = http.send(AccessPermit::Write(&permit), request).await.unwrap_err();
         assert!(matches!(error, HttpError::Refused(GuardRefusal::OutOfBounds { .. })), "{error}");
-        assert!(error.to_string().contains("this run may write only `POST,PUT http://127.0.0.1:"), "{error}");
+        assert!(
+            error.to_string().contains("the write permit of this run allows `POST,PUT http://127.0.0.1:"),
+            "{error}"
+        );
     }
     assert_eq!((server.count(), other.count()), (2, 0));
 }
