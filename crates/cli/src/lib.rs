@@ -129,7 +129,8 @@ pub enum Command {
     Reconcile(Box<ReconcileArgs>),
     /// Show which integrations and shards a change can affect, and why
     ///
-    /// Exit code: 0 nothing is affected, 1 something is affected, 2 error.
+    /// Exit code: 0 nothing is affected, 1 something is affected, 2 error, 4 the data does not define a named
+    /// integration.
     Affected(AffectedArgs),
     /// List the integrations, or the schemas that one of them reads
     Integrations(IntegrationsArgs),
