@@ -1,4 +1,4 @@
-//! Generates texts that look like numbers, words and dates, and almost like them.
+//! Generates strings that look like numbers, words and dates, or almost like them.
 
 use qontract_testkit::SeededRng;
 
