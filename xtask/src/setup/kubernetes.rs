@@ -8,7 +8,7 @@
 mod go;
 mod source;
 
-use super::Provision;
+use super::{Provision, folder};
 use super::apt::Apt;
 use super::install_log::InstallLog;
 use crate::command::CommandLine;
@@ -80,11 +80,7 @@ impl Provision for Kubernetes {
             fs::remove_dir_all(&work)?;
             bail!("{error:#}\nhint: {HINT}");
         }
-        let folder = home.join("bin");
-        if folder.exists() {
-            fs::remove_dir_all(&folder)?;
-        }
-        fs::rename(work.join("bin"), &folder)?;
+        folder::replace(&work.join("bin"), &home.join("bin"))?;
         steps.report("removing the source");
         fs::remove_dir_all(&work)?;
         steps.report("done");
