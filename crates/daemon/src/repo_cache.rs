@@ -13,7 +13,6 @@ use qontract_files::atomic::{self, Durability};
 use qontract_files::private_files;
 use qontract_validate::ValidationCache;
 
-
 /// Caches of repos that were not written for this long are removed.
 const MAX_AGE: Duration = Duration::from_hours(30 * 24);
 /// Maximum number of repos with a cache.
@@ -207,8 +206,9 @@ impl CacheFolder {
     fn prune(&self) {
         let age = |path: &Path| path.metadata().ok()?.modified().ok()?.elapsed().ok();
         for draft in entries(&self.folder) {
-            let is_draft =
-                draft.file_name().is_some_and(|name| name.to_string_lossy().starts_with(atomic::TEMPORARY_PREFIX));
+            let is_draft = draft
+                .file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with(atomic::TEMPORARY_PREFIX));
             if is_draft && age(&draft).is_some_and(|age| age > MAX_DRAFT_AGE) {
                 let _ = std::fs::remove_file(draft);
             }

@@ -261,9 +261,12 @@ mod tests {
         let scratch = Scratch::new();
         scratch.write("elsewhere", "unchanged");
         let (path, temporary) = (scratch.path().join("state"), scratch.path().join(".state.draft"));
-        for leave in [|scratch: &Scratch| drop(scratch.write(".state.draft", "half")), |scratch: &Scratch| {
-            scratch.link(".state.draft", "elsewhere");
-        }] {
+        for leave in [
+            |scratch: &Scratch| drop(scratch.write(".state.draft", "half")),
+            |scratch: &Scratch| {
+                scratch.link(".state.draft", "elsewhere");
+            },
+        ] {
             leave(&scratch);
             let mut file = AtomicFile::locked(&path, &temporary, Durability::Directory).unwrap();
             file.write_all(b"whole").unwrap();

@@ -21,7 +21,8 @@ pub const SAFE_OPEN_FLAGS: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits()
 /// Takes the lock of `path`, and creates the file if it is missing. The lock is held until the returned file is
 /// dropped. Fails if another process holds it for longer than `timeout`, and if `path` is a symbolic link.
 pub fn acquire(path: &Path, timeout: Duration) -> io::Result<File> {
-    let file = private_files::options().write(true).truncate(false).custom_flags(SAFE_OPEN_FLAGS).open(path)?;
+    let file =
+        private_files::options().write(true).truncate(false).custom_flags(SAFE_OPEN_FLAGS).open(path)?;
     let file = require_regular(file)?;
     let start = Instant::now();
     loop {

@@ -8,9 +8,9 @@
 mod go;
 mod source;
 
-use super::{Provision, folder};
 use super::apt::Apt;
 use super::install_log::InstallLog;
+use super::{Provision, folder};
 use crate::command::CommandLine;
 use crate::console;
 use crate::workspace::ToolCache;
