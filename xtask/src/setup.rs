@@ -7,6 +7,7 @@
 mod apt;
 mod cargo_tool;
 mod chromium;
+mod folder;
 mod install_log;
 mod kubernetes;
 mod npm;
@@ -27,6 +28,7 @@ pub use rusty_vault::RustyVault;
 use crate::console;
 use crate::workspace::ToolCache;
 use anyhow::{Context as _, Result};
+use qontract_files::atomic;
 use std::fs::{self, File, TryLockError};
 
 /// The tools that `cargo xtask test` needs.
@@ -56,9 +58,7 @@ fn provide(cache: &ToolCache, provision: &dyn Provision) -> Result<()> {
         }
         provision.install(cache)?;
         fs::create_dir_all(cache.path("stamps"))?;
-        let fresh = stamp.with_extension("new");
-        fs::write(&fresh, &version)?;
-        Ok(fs::rename(fresh, &stamp)?)
+        Ok(atomic::write_output(&stamp, version.as_bytes())?)
     };
     install().with_context(|| format!("cannot install {name}"))
 }

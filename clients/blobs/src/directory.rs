@@ -6,17 +6,17 @@
 mod names;
 
 use std::fmt;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_access::{Mode, ReadPermit, WritePermit};
-use rustix::fs::OFlags;
+use qontract_files::atomic::{AtomicFile, Durability};
+use qontract_files::{lock, private_files};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Mutex;
 
@@ -32,10 +32,6 @@ const PAGE_SIZE: usize = 1000;
 const MAX_BYTES: u64 = 256 << 20;
 /// The lock file; held by the writing process.
 const LOCK: &str = ".lock";
-/// Timeout for the lock: a process that was stopped during a write must not block all others forever.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
-/// Interval at which the lock is polled.
-const LOCK_POLL: Duration = Duration::from_millis(5);
 
 /// A directory that stands in for a bucket. Clones use the same directory.
 #[derive(Clone, Debug)]
@@ -195,68 +191,29 @@ impl BlockingDirectory {
     fn lock(&self) -> Result<File, BlobsError> {
         create_private_dir(&self.root)?;
         let path = self.root.join(LOCK);
-        let lock = || -> io::Result<File> {
-            let file = require_regular(private_file().create(true).truncate(false).open(&path)?)?;
-            let start = Instant::now();
-            loop {
-                match file.try_lock() {
-                    Ok(()) => return Ok(file),
-                    Err(TryLockError::Error(error)) => return Err(error),
-                    Err(TryLockError::WouldBlock) if start.elapsed() < LOCK_TIMEOUT => {
-                        std::thread::sleep(LOCK_POLL);
-                    }
-                    Err(TryLockError::WouldBlock) => {
-                        let why = format!("another process has held it for {} s", LOCK_TIMEOUT.as_secs());
-                        return Err(io::Error::new(ErrorKind::TimedOut, why));
-                    }
-                }
-            }
-        };
-        lock().map_err(|error| file_error("lock", &path, error))
+        lock::acquire(&path, lock::DEFAULT_TIMEOUT).map_err(|error| file_error("lock", &path, error))
     }
 
-    /// Replaces a file atomically: writes a temporary file, syncs it and renames it. The caller holds the
-    /// lock, so nothing else uses the temporary file.
+    /// Replaces a file. The caller holds the lock, so nothing else uses the temporary file.
     fn replace(&self, file: &Path, bytes: &[u8]) -> Result<(), BlobsError> {
-        let temporary = self.root.join(".draft");
-        let write = || -> io::Result<()> {
-            // Remove the temporary file of a killed process, or a link in its place.
-            ignore_absent(fs::remove_file(&temporary))?;
-            let mut out = private_file().create_new(true).open(&temporary)?;
+        let write = || {
+            let mut out = AtomicFile::locked(file, &self.root.join(".draft"), Durability::Directory)?;
             out.write_all(bytes)?;
-            out.sync_all()
+            out.commit()
         };
-        write().map_err(|error| file_error("write", &temporary, error))?;
-        fs::rename(&temporary, file).map_err(|error| file_error("write", file, error))?;
-        let folder = file.parent().unwrap_or(&self.root);
-        File::open(folder)
-            .and_then(|folder| folder.sync_all())
-            .map_err(|error| file_error("write", folder, error))
+        write().map_err(|error| file_error("write", file, error))
     }
 }
 
 /// Creates a directory that only its owner may read.
 fn create_private_dir(folder: &Path) -> Result<(), BlobsError> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder).map_err(|error| file_error("create", folder, error))
+    private_files::create_folder(folder, folder).map_err(|error| file_error("create", folder, error))
 }
-
-/// Options to open a file for writing that only its owner may read.
-fn private_file() -> fs::OpenOptions {
-    let mut options = File::options();
-    options.write(true).mode(0o600).custom_flags(SAFE_OPEN_FLAGS);
-    options
-}
-
-/// Open flags: do not follow links, and do not block on pipes.
-const SAFE_OPEN_FLAGS: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
 
 /// Reads a regular file of at most [`MAX_BYTES`].
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let file = require_regular(File::options().read(true).custom_flags(SAFE_OPEN_FLAGS).open(path)?)?;
+    let file = File::options().read(true).custom_flags(lock::SAFE_OPEN_FLAGS).open(path)?;
+    let file = lock::require_regular(file)?;
     let mut bytes = Vec::new();
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_BYTES {
@@ -266,11 +223,6 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
         ));
     }
     Ok(bytes)
-}
-
-/// Returns the file if it is a regular file.
-fn require_regular(file: File) -> io::Result<File> {
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
 impl BlobReader for Directory {

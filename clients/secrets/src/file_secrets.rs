@@ -4,17 +4,17 @@
 //! the writes of all processes.
 
 use std::fmt;
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_access::{Mode, ReadPermit, WritePermit};
 use qontract_client_http::Secret;
+use qontract_files::atomic::{AtomicFile, Durability};
+use qontract_files::{lock, private_files};
 use toml::{Table, Value};
 
 use crate::config_secrets::ConfigSecrets;
@@ -22,11 +22,6 @@ use crate::error::SecretsError;
 use crate::location::segments;
 use crate::reference::SecretRef;
 use crate::{SecretFields, SecretReader, SecretWriter, WriteOutcome};
-
-/// Timeout for the lock: a process that was stopped during a write must not block all others forever.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
-/// Interval at which the lock is polled.
-const LOCK_POLL: Duration = Duration::from_millis(5);
 
 /// Secrets in nested tables of a TOML file, as in [`ConfigSecrets`]. They have no versions.
 ///
@@ -119,44 +114,18 @@ impl SecretsFile {
 
     /// Takes the lock. It is held until the file is dropped.
     fn lock(&self) -> Result<File, SecretsError> {
-        let folder = self.folder();
-        let created = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        let (folder, path) = (self.folder(), self.beside("lock"));
+        let created = private_files::create_folder(folder, folder);
         created.map_err(|error| file_error("create", folder, error))?;
-        let path = self.beside("lock");
-        let lock = || -> io::Result<File> {
-            let file = private_file().create(true).truncate(false).open(&path)?;
-            let start = Instant::now();
-            loop {
-                match file.try_lock() {
-                    Ok(()) => return Ok(file),
-                    Err(TryLockError::Error(error)) => return Err(error),
-                    Err(TryLockError::WouldBlock) if start.elapsed() < LOCK_TIMEOUT => {
-                        std::thread::sleep(LOCK_POLL);
-                    }
-                    Err(TryLockError::WouldBlock) => {
-                        let why = format!("another process has held it for {} s", LOCK_TIMEOUT.as_secs());
-                        return Err(io::Error::new(ErrorKind::TimedOut, why));
-                    }
-                }
-            }
-        };
-        lock().map_err(|error| file_error("lock", &path, error))
+        lock::acquire(&path, lock::DEFAULT_TIMEOUT).map_err(|error| file_error("lock", &path, error))
     }
 
     /// Replaces the file. The caller holds the lock, so nothing else uses the temporary file.
     fn replace(&self, text: &str) -> Result<(), SecretsError> {
-        let temporary = self.beside("draft");
-        let write = || -> io::Result<()> {
-            // Remove the temporary file of a killed process, or a link in its place.
-            match fs::remove_file(&temporary) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-            let mut out = private_file().create_new(true).open(&temporary)?;
+        let write = || {
+            let mut out = AtomicFile::locked(&self.path, &self.beside("draft"), Durability::Directory)?;
             out.write_all(text.as_bytes())?;
-            out.sync_all()?;
-            fs::rename(&temporary, &self.path)?;
-            File::open(self.folder())?.sync_all()
+            out.commit()
         };
         write().map_err(|error| file_error("write", &self.path, error))
     }
@@ -166,13 +135,6 @@ impl SecretsFile {
 fn is_same(one: &SecretFields, other: &SecretFields) -> bool {
     one.len() == other.len()
         && one.iter().all(|(field, value)| other.get(field).is_some_and(|other| other.is_same(value)))
-}
-
-/// Options to open a file for writing that only its owner may read.
-fn private_file() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true).mode(0o600);
-    options
 }
 
 fn file_error(what: &str, path: &Path, error: io::Error) -> SecretsError {

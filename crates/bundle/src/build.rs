@@ -36,7 +36,7 @@ use qontract_yaml::Node;
 
 use crate::model::{Bundle, CommitStamp, Pool};
 use crate::repo::{Repo, RepoError};
-use crate::store::AtomicFile;
+use crate::store::BundleFile;
 use crate::value::Value;
 use cache::{CacheState, IncrementalBase};
 use context::SchemaContext;
@@ -82,7 +82,7 @@ pub struct BuildOptions<'a> {
     /// of the data repo are allowed.
     pub changed_paths: Option<&'a BTreeSet<PathBuf>>,
     /// A file to which the bundle is written while it is encoded.
-    pub output: Option<&'a mut AtomicFile>,
+    pub output: Option<&'a mut BundleFile>,
 }
 
 /// Builds the bundle of a data repo with a cache, an incremental build or a streamed output.
@@ -107,7 +107,7 @@ fn build_fully(
     stamp: CommitStamp,
     pool: &Pool,
     mut cache: Option<&mut BuildCache>,
-    output: Option<&mut AtomicFile>,
+    output: Option<&mut BundleFile>,
 ) -> Result<BuildOutcome, RepoError> {
     let started_at = cache.as_ref().map(|cache| cache.now());
     let mut findings = Vec::new();

@@ -23,7 +23,6 @@ pub mod opened_repo;
 pub mod pinned_data;
 pub mod plan_report;
 pub mod planner;
-pub mod private_files;
 pub mod process_slot;
 mod program_log;
 pub mod pushgateway;

@@ -23,12 +23,13 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use parking_lot::Mutex;
 use qontract_bundle::{Layout, Pool, Sha256, store};
+use qontract_files::atomic::{self, Durability};
+use qontract_files::private_files;
 use qontract_runtime::RunEnd;
 use serde::{Deserialize, Serialize};
 
 use crate::input::Input;
 use crate::pinned_data::PinnedData;
-use crate::private_files;
 use crate::run_settings::RunSettings;
 
 /// The version of the pointers.
@@ -158,10 +159,11 @@ impl PointerFile {
         let sha = bundle.sha().to_string();
         let path = bundles.join(format!("{sha}.json"));
         if !path.exists() {
-            store::replace_private(&path, &|out| bundle.write_to(out)).with_context(storing)?;
+            store::write_private(bundle, &path).with_context(storing)?;
         }
-        let text = serde_json::to_string(&Pointer { version: VERSION, data: self.data.clone(), sha })?;
-        store::replace_private(&pointer, &|out| writeln!(out, "{text}")).with_context(storing)?;
+        let mut text = serde_json::to_string(&Pointer { version: VERSION, data: self.data.clone(), sha })?;
+        text.push('\n');
+        atomic::write_private(&pointer, text.as_bytes(), Durability::Content).with_context(storing)?;
         self.prune().with_context(storing)
     }
 

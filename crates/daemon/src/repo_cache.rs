@@ -8,10 +8,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use qontract_bundle::{BuildCache, BuildOptions, Pool, Repo, Sha256, store};
+use qontract_bundle::{BuildCache, BuildOptions, Pool, Repo, Sha256};
+use qontract_files::atomic::{self, Durability};
+use qontract_files::private_files;
 use qontract_validate::ValidationCache;
-
-use crate::private_files;
 
 /// Caches of repos that were not written for this long are removed.
 const MAX_AGE: Duration = Duration::from_hours(30 * 24);
@@ -145,7 +145,7 @@ impl LazyValidationCache {
             results.dependencies() != dependencies || results.len().abs_diff(entries) > results.len() / 50;
         if (self.is_save_due || has_changed) && cache.is_private() {
             let bytes = results.to_bytes(&cache.build_id);
-            let _ = store::replace_private(&cache.validation_file(), &|out| out.write_all(&bytes));
+            let _ = atomic::write_private(&cache.validation_file(), &bytes, Durability::Content);
             self.is_save_due = false;
         }
     }
@@ -206,8 +206,9 @@ impl CacheFolder {
     fn prune(&self) {
         let age = |path: &Path| path.metadata().ok()?.modified().ok()?.elapsed().ok();
         for draft in entries(&self.folder) {
-            let is_draft =
-                draft.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".draft-"));
+            let is_draft = draft
+                .file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with(atomic::TEMPORARY_PREFIX));
             if is_draft && age(&draft).is_some_and(|age| age > MAX_DRAFT_AGE) {
                 let _ = std::fs::remove_file(draft);
             }

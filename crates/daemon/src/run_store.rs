@@ -6,14 +6,14 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use qontract_bundle::store;
 use qontract_diagnostics::suggest;
+use qontract_files::atomic::{self, Durability};
+use qontract_files::private_files;
 use qontract_runtime::record::ShardRecord;
 use qontract_runtime::{RunEnd, RunRecord, RunState};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::UsageError;
-use crate::private_files;
 
 /// Maximum number of records per integration.
 const MAX_RECORDS: usize = 500;
@@ -332,7 +332,7 @@ impl RunStore {
             private_files::create_folder(&self.folder, folder)
                 .with_context(|| format!("cannot create `{}`", folder.display()))?;
         }
-        store::replace_private(file, &|out| out.write_all(&text))
+        atomic::write_private(file, &text, Durability::Content)
             .with_context(|| format!("cannot write `{}`", file.display()))
     }
 

@@ -7,10 +7,10 @@ use anyhow::Context as _;
 use qontract_bundle::{Layout, Sha256};
 use qontract_config::Config;
 use qontract_diagnostics::MessageSink;
+use qontract_files::private_files;
 
 use crate::discovery;
 use crate::exit::UsageError;
-use crate::private_files;
 use crate::run_store::state_folder;
 
 /// The default sandbox of a data repo: each data repo has its own.

@@ -12,12 +12,12 @@ use std::time::UNIX_EPOCH;
 
 use parking_lot::Mutex;
 use qontract_diagnostics::pluralize;
+use qontract_files::private_files;
 use qontract_runtime::record::{BundleRecord, ChangeRecord, LocatedText, RECORD_VERSION, ShardRecord};
 use qontract_runtime::{ApprovalForm, Change, ChangeKind, RunEnd, RunRecord, StepResult};
 use qontract_telemetry::log::{Level, LineFormat, LogLine};
 use serde::{Deserialize, Serialize};
 
-use crate::private_files;
 use crate::run_store::RunStore;
 
 /// The exit code of a process that was ended by `SIGKILL`, assumed for runs whose end is unknown.
@@ -109,7 +109,8 @@ impl StepFile {
         self.folder.join(format!("{}.jsonl", self.info.run))
     }
 
-    /// Creates and locks the file under a temporary name, and then renames it.
+    /// Creates and locks the file under a temporary name, and then renames it. It is not an
+    /// [`AtomicFile`](qontract_files::atomic::AtomicFile): it stays open and locked, and grows until the run ends.
     fn create(&self) -> io::Result<File> {
         private_files::create_folder(&self.folder, &self.folder)?;
         let temporary = self.folder.join(format!(".{}", self.info.run));

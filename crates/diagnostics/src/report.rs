@@ -22,7 +22,13 @@ pub trait Sources {
 /// Caches the text and line index of the last file, because findings are sorted by file.
 pub(crate) struct CachedSources<'a> {
     sources: &'a dyn Sources,
-    last: RefCell<Option<(String, Option<Rc<SourceText>>)>>,
+    last: RefCell<Option<CachedSource>>,
+}
+
+/// A file that was read last; without a text if it cannot be read.
+struct CachedSource {
+    file: String,
+    text: Option<Rc<SourceText>>,
 }
 
 /// The text of a file and its line index.
@@ -38,12 +44,12 @@ impl<'a> CachedSources<'a> {
 
     pub(crate) fn text(&self, file: &str) -> Option<Rc<SourceText>> {
         let mut last = self.last.borrow_mut();
-        if last.as_ref().is_none_or(|(cached, _)| cached != file) {
+        if last.as_ref().is_none_or(|cached| cached.file != file) {
             let text = self.sources.text(file).map(Cow::into_owned);
             let text = text.map(|text| Rc::new(SourceText { lines: LineIndex::new(&text), text }));
-            *last = Some((file.to_owned(), text));
+            *last = Some(CachedSource { file: file.to_owned(), text });
         }
-        last.as_ref().and_then(|(_, text)| text.clone())
+        last.as_ref().and_then(|cached| cached.text.clone())
     }
 
     /// The name of the file in messages.

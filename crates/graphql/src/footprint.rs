@@ -22,9 +22,16 @@ pub struct Footprint {
     resources: bool,
     reads_backrefs: bool,
     fields: BTreeSet<(Box<str>, Box<str>)>,
-    /// Per schema, the first field (type and field name) that reaches its datafiles.
-    first_fields: BTreeMap<Box<str>, (Box<str>, Box<str>)>,
+    /// Per schema, the first field that reaches its datafiles.
+    first_fields: BTreeMap<Box<str>, FirstField>,
     schema: bool,
+}
+
+/// The first field that reaches the datafiles of a schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct FirstField {
+    type_name: Box<str>,
+    name: Box<str>,
 }
 
 /// The keys of an object that a query can read.
@@ -105,12 +112,12 @@ impl Footprint {
 
     /// The fields of GraphQL types that can be read, as type and field name.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.fields.iter().map(|(type_, field)| (&**type_, &**field))
+        self.fields.iter().map(|(type_name, name)| (&**type_name, &**name))
     }
 
     /// The first field (type and field name) that reaches datafiles of a schema.
     pub fn first_field_to(&self, schema: &str) -> Option<(&str, &str)> {
-        self.first_fields.get(schema).map(|(type_, field)| (&**type_, &**field))
+        self.first_fields.get(schema).map(|FirstField { type_name, name }| (&**type_name, &**name))
     }
 
     /// Whether resources can be read.
@@ -168,7 +175,9 @@ impl Footprint {
 
     pub(crate) fn file(&mut self, schema: &str, keys: &Keys, field: FieldRef<'_>) {
         self.datafiles.entry(schema.into()).or_default().add(keys);
-        self.first_fields.entry(schema.into()).or_insert_with(|| (field.type_name.into(), field.name.into()));
+        self.first_fields
+            .entry(schema.into())
+            .or_insert_with(|| FirstField { type_name: field.type_name.into(), name: field.name.into() });
     }
 
     pub(crate) fn field(&mut self, type_: &str, field: &str) {

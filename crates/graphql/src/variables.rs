@@ -60,7 +60,7 @@ impl Variables {
             }
             let mut coercion = Coercion { schema, errors: Vec::new() };
             let coerced = coercion.value(value, &variable.ty, "");
-            for (path, value, why) in coercion.errors {
+            for CoercionError { path, value, why } in coercion.errors {
                 let at = if path.is_empty() { String::new() } else { format!(" at \"{name}{path}\"") };
                 let shown = inspect(&Input::from(value));
                 fail(format!("Variable \"${name}\" got invalid value {shown}{at}; {why}"));
@@ -90,10 +90,19 @@ fn wrap(input: Input, type_: &Type) -> Input {
     }
 }
 
+/// A value that does not have the declared type.
+struct CoercionError<'a> {
+    /// The path in the value of the variable.
+    path: String,
+    /// The value at that path.
+    value: &'a Value,
+    /// The message.
+    why: String,
+}
+
 struct Coercion<'a> {
     schema: &'a Schema,
-    /// For each error: the path in the value, the value at that path, and the message.
-    errors: Vec<(String, &'a Value, String)>,
+    errors: Vec<CoercionError<'a>>,
 }
 
 impl<'a> Coercion<'a> {
@@ -101,7 +110,7 @@ impl<'a> Coercion<'a> {
         if *value == Value::Null {
             if type_.is_non_null() {
                 let why = format!("Expected non-nullable type \"{type_}\" not to be null.");
-                self.errors.push((path.to_owned(), value, why));
+                self.errors.push(CoercionError { path: path.to_owned(), value, why });
             }
             return Input::Null;
         }
@@ -116,7 +125,7 @@ impl<'a> Coercion<'a> {
             Type::Named(name) | Type::NonNullNamed(name) => {
                 match self.leaf(value, name) {
                     Ok(()) => {}
-                    Err(why) => self.errors.push((path.to_owned(), value, why)),
+                    Err(why) => self.errors.push(CoercionError { path: path.to_owned(), value, why }),
                 }
                 Input::from(value)
             }

@@ -107,8 +107,3 @@ fn metas(config: &Config, selected: Option<&str>) -> Vec<IntegrationMeta> {
     metas.sort_by(|a, b| a.name.cmp(&b.name));
     metas
 }
-
-#[cfg(test)]
-mod folders;
-#[cfg(test)]
-mod tests;

@@ -80,7 +80,15 @@ pub struct Impact {
     /// Whether all shards are affected, regardless of the differences.
     pub all: bool,
     /// The complete declared states of base and head, if the decision needed them.
-    pub states: Option<(SharedDeclaredState, SharedDeclaredState)>,
+    pub states: Option<DeclaredPair>,
+}
+
+/// The complete declared states of an integration in base and head.
+pub struct DeclaredPair {
+    /// The state before the change.
+    pub base: SharedDeclaredState,
+    /// The state after the change.
+    pub head: SharedDeclaredState,
 }
 
 /// Two bundles that are compared, as handles for one integration.
@@ -163,7 +171,7 @@ fn decide(integration: &Integration, pair: &BundlePair, options: &Options) -> Re
         (true, false) => Rule::OwnFile,
     };
     let causes = explain(causes, sides.as_ref(), (!all).then_some(&comparison));
-    let (comparison, states) = (Some(comparison), Some((base, head)));
+    let (comparison, states) = (Some(comparison), Some(DeclaredPair { base, head }));
     Ok(AffectedVerdict::Affected(Box::new(Impact { rule, causes, comparison, all, states })))
 }
 

@@ -86,8 +86,8 @@ pub struct Bundles {
     fetch_permit: Semaphore,
     /// Fetches under way, so that concurrent requests for a sha share one.
     fetching: OnceMap<Sha256, Result<Arc<Engine>, Unavailable>>,
-    /// Negative cache: shas that the store did not deliver, and since when.
-    missing: Mutex<HashMap<Sha256, (u64, Unavailable)>>,
+    /// Negative cache: shas that the store did not deliver.
+    missing: Mutex<HashMap<Sha256, MissingBundle>>,
 }
 
 impl Bundles {
@@ -283,18 +283,26 @@ impl Bundles {
         if cache.len() >= MAX_MISSING {
             cache.clear();
         }
-        cache.insert(sha, (now(), missing.clone()));
+        cache.insert(sha, MissingBundle { since: now(), reason: missing.clone() });
         missing
     }
 
     fn cached_missing(&self, sha: Sha256) -> Option<Unavailable> {
-        let (since, missing) = self.missing.lock().get(&sha).cloned()?;
-        let time = match missing {
+        let MissingBundle { since, reason } = self.missing.lock().get(&sha).cloned()?;
+        let time = match reason {
             Unavailable::NotFound => ABSENT_RETRY_MS,
             Unavailable::RetryLater(_) => FAILED_RETRY_MS,
         };
-        (now().saturating_sub(since) < time).then_some(missing)
+        (now().saturating_sub(since) < time).then_some(reason)
     }
+}
+
+/// A bundle that the store did not deliver.
+#[derive(Clone, Debug)]
+struct MissingBundle {
+    /// The time of the request, in milliseconds since 1970.
+    since: u64,
+    reason: Unavailable,
 }
 
 fn defect() -> Unavailable {

@@ -28,10 +28,16 @@ const MAX_FINISHED: usize = 2_000;
 #[derive(Clone, Default)]
 pub struct Activities(Arc<Inner>);
 
+/// An activity in progress.
+struct BegunActivity {
+    description: String,
+    begun: Instant,
+}
+
 #[derive(Default)]
 struct Inner {
     ticks: AtomicU64,
-    doing: Mutex<BTreeMap<u64, (String, Instant)>>,
+    doing: Mutex<BTreeMap<u64, BegunActivity>>,
     /// Duration of each pass of a phase.
     phases: Mutex<Vec<(&'static str, Duration)>>,
     measures: Mutex<Vec<Measurement>>,
@@ -101,8 +107,8 @@ impl Activities {
         let doing = self.0.doing.lock();
         let mut all: Vec<Activity> = doing
             .values()
-            .map(|(what, begun)| Activity {
-                description: what.clone(),
+            .map(|BegunActivity { description, begun }| Activity {
+                description: description.clone(),
                 elapsed: now.saturating_duration_since(*begun),
             })
             .collect();
@@ -185,7 +191,7 @@ fn start(what: String, phase: Option<&'static str>) -> ActivityGuard {
         let number = activities.0.ticks.fetch_add(1, Ordering::Relaxed);
         let now = Instant::now();
         let mut doing = activities.0.doing.lock();
-        doing.insert(number, (what, now));
+        doing.insert(number, BegunActivity { description: what, begun: now });
         StartedActivity { activities: activities.clone(), number, phase, since: now, result: None }
     });
     ActivityGuard(begun.ok())
@@ -203,7 +209,7 @@ impl Drop for ActivityGuard {
             let mut phases = activities.0.phases.lock();
             phases.push((name, took));
         }
-        if let Some((what, _)) = done {
+        if let Some(BegunActivity { description: what, .. }) = done {
             let mut finished = activities.0.finished.lock();
             finished.add(FinishedActivity { what, took, result });
         }

@@ -37,15 +37,27 @@ const OPERATORS: [&str; 26] = [
 ];
 
 struct Delimiters {
-    block: (&'static str, &'static str),
-    variable: (&'static str, &'static str),
-    comment: (&'static str, &'static str),
+    block: TagDelimiters,
+    variable: TagDelimiters,
+    comment: TagDelimiters,
 }
 
-const JINJA2_DELIMITERS: Delimiters =
-    Delimiters { block: ("{%", "%}"), variable: ("{{", "}}"), comment: ("{#", "#}") };
-const EXTRA_CURLY_DELIMITERS: Delimiters =
-    Delimiters { block: ("{{%", "%}}"), variable: ("{{{", "}}}"), comment: ("{{#", "#}}") };
+/// The beginning and the end of a tag.
+struct TagDelimiters {
+    open: &'static str,
+    close: &'static str,
+}
+
+const JINJA2_DELIMITERS: Delimiters = Delimiters {
+    block: TagDelimiters { open: "{%", close: "%}" },
+    variable: TagDelimiters { open: "{{", close: "}}" },
+    comment: TagDelimiters { open: "{#", close: "#}" },
+};
+const EXTRA_CURLY_DELIMITERS: Delimiters = Delimiters {
+    block: TagDelimiters { open: "{{%", close: "%}}" },
+    variable: TagDelimiters { open: "{{{", close: "}}}" },
+    comment: TagDelimiters { open: "{{#", close: "#}}" },
+};
 
 /// The kind of tag that begins.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -164,7 +176,7 @@ impl<'a> Lexer<'a> {
     /// The next tag: its offset, its kind, the length of its opening, its sign.
     fn next_opening(&self) -> Option<(usize, Opening, usize, Option<char>)> {
         let rest = self.rest();
-        let first = self.delimiters.block.0.chars().next()?;
+        let first = self.delimiters.block.open.chars().next()?;
         for (offset, _) in rest.match_indices(first) {
             let here = &rest[offset..];
             if let Some((length, sign)) = raw_opening(here, self.delimiters) {
@@ -172,9 +184,9 @@ impl<'a> Lexer<'a> {
             }
             // longest first, equal ones in reverse order of their names, as in Jinja2
             let rules = [
-                (self.delimiters.variable.0, Opening::Variable),
-                (self.delimiters.comment.0, Opening::Comment),
-                (self.delimiters.block.0, Opening::Block),
+                (self.delimiters.variable.open, Opening::Variable),
+                (self.delimiters.comment.open, Opening::Comment),
+                (self.delimiters.block.open, Opening::Block),
             ];
             for (start, opening) in rules {
                 if let Some(after) = here.strip_prefix(start) {
@@ -211,7 +223,7 @@ impl<'a> Lexer<'a> {
 
     fn comment(&mut self) -> EvalResult<()> {
         let rest = self.rest();
-        let end = self.delimiters.comment.1;
+        let end = self.delimiters.comment.close;
         let Some(offset) = rest.find(end) else {
             // an unclosed comment without content is ignored: Jinja2's rule needs a character
             if rest.is_empty() {
@@ -227,13 +239,13 @@ impl<'a> Lexer<'a> {
 
     fn raw(&mut self) -> EvalResult<()> {
         let rest = self.rest();
-        for (offset, _) in rest.match_indices(self.delimiters.block.0) {
-            let after = &rest[offset + self.delimiters.block.0.len()..];
+        for (offset, _) in rest.match_indices(self.delimiters.block.open) {
+            let after = &rest[offset + self.delimiters.block.open.len()..];
             let sign = after.chars().next().filter(|sign| matches!(sign, '-' | '+'));
             let body = after[sign.map_or(0, char::len_utf8)..].trim_start_matches(is_space);
             let Some(body) = body.strip_prefix("endraw") else { continue };
             let body = body.trim_start_matches(is_space);
-            let end = self.delimiters.block.1;
+            let end = self.delimiters.block.close;
             let (tail, end_sign) = match body.chars().next() {
                 Some(mark @ ('-' | '+')) if body[1..].starts_with(end) => {
                     (&body[1 + end.len()..], Some(mark))
@@ -265,7 +277,7 @@ impl<'a> Lexer<'a> {
     /// Adds the tokens of a tag up to its end.
     fn tag(&mut self, is_block: bool) -> EvalResult<()> {
         let mut open: Vec<&'static str> = Vec::new();
-        let end = if is_block { self.delimiters.block.1 } else { self.delimiters.variable.1 };
+        let end = if is_block { self.delimiters.block.close } else { self.delimiters.variable.close };
         while self.at < self.text.len() {
             if open.is_empty() && self.end_of_tag(is_block, end) {
                 return Ok(());
@@ -356,13 +368,13 @@ fn balance(open: &mut Vec<&'static str>, operator: &'static str, line: usize) ->
 
 /// `{% raw %}` at the start of `here`: its length and sign.
 fn raw_opening(here: &str, delimiters: &Delimiters) -> Option<(usize, Option<char>)> {
-    let after = here.strip_prefix(delimiters.block.0)?;
+    let after = here.strip_prefix(delimiters.block.open)?;
     let sign = after.chars().next().filter(|sign| matches!(sign, '-' | '+'));
     let body = after[sign.map_or(0, char::len_utf8)..].trim_start_matches(is_space);
     let body = body.strip_prefix("raw")?.trim_start_matches(is_space);
-    let tail = match body.strip_prefix('-').and_then(|body| body.strip_prefix(delimiters.block.1)) {
+    let tail = match body.strip_prefix('-').and_then(|body| body.strip_prefix(delimiters.block.close)) {
         Some(tail) => tail.trim_start_matches(is_space),
-        None => body.strip_prefix(delimiters.block.1)?,
+        None => body.strip_prefix(delimiters.block.close)?,
     };
     Some((here.len() - tail.len(), sign))
 }

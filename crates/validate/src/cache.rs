@@ -23,14 +23,21 @@ use crate::schema::Formats;
 /// Number of datafiles per parallel task.
 const CHUNK: usize = 1024;
 
+/// The input of a validation.
+#[derive(Debug)]
+struct LastValidation {
+    bundle: Bundle,
+    options: Options,
+}
+
 /// The documents and resources that passed validation, by digest.
 ///
 /// **Invariant:** validation with a cache finds the same as validation without one. Cached results are used
 /// only with the dependencies (schemas, types, files) that they were computed with.
 #[derive(Debug, Default)]
 pub struct ValidationCache {
-    /// The bundle and the options of the last validation in this process.
-    last: Option<(Bundle, Options)>,
+    /// The last validation in this process.
+    last: Option<LastValidation>,
     /// A digest of the options, GraphQL types, schemas and unreadable files that the cache is valid for.
     dependencies: Option<Sha256>,
     /// Documents and resources that conform to their schemas.
@@ -132,13 +139,13 @@ impl ValidationCache {
                 }
             }
         }
-        self.last = Some((bundle.clone(), options.clone()));
+        self.last = Some(LastValidation { bundle: bundle.clone(), options: options.clone() });
     }
 
     /// The paths of changed datafiles, if schemas, types, options, paths and identities are surely those of
     /// the last validation.
     fn changed_files<'b>(&self, bundle: &'b Bundle, options: &Options) -> Option<Vec<&'b str>> {
-        let (last, before) = self.last.as_ref()?;
+        let LastValidation { bundle: last, options: before } = self.last.as_ref()?;
         let is_same = |(a, b): &(&Datafile, &Datafile)| Arc::ptr_eq(&a.document, &b.document);
         let is_comparable = (options.formats, &options.unread) == (before.formats, &before.unread)
             && bundle.has_paths_of(last)
@@ -256,7 +263,7 @@ impl ValidationCache {
             });
         }
         packer.list(sorted(&self.links.content_targets).into_iter(), |packer, path| packer.text(path));
-        let content_digest = self.last.as_ref().map(|(bundle, _)| self.links.digest_content_targets(bundle));
+        let content_digest = self.last.as_ref().map(|last| self.links.digest_content_targets(&last.bundle));
         packer.option(content_digest, Encoder::digest);
         packer.with_checksum(by)
     }

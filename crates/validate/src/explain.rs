@@ -9,7 +9,7 @@ use qontract_diagnostics::suggest::{self, ComparisonBudget};
 use qontract_diagnostics::{Code, Diagnostic, code};
 
 use crate::display::{all_of, any_of, kind_name, shortened, show, show_plain, type_name};
-use crate::failure::{AllowedValues, FailureKind, SchemaFailure};
+use crate::failure::{AllowedValues, FailureKind, SchemaFailure, SchemaPlace};
 use crate::keywords;
 use crate::schema::equality;
 use branches::BranchMatch;
@@ -116,7 +116,7 @@ impl FailureExplainer<'_> {
     }
 
     fn branch_note(&self, failure: &SchemaFailure, index: usize, count: usize) -> Option<String> {
-        let (path, pointer) = failure.keyword.as_ref()?;
+        let SchemaPlace { file: path, pointer } = failure.keyword.as_ref()?;
         let branch =
             self.bundle.schema(path)?.value.pointer(&keywords::child_pointer(pointer, &index.to_string()))?;
         let name = branch.get("$ref").or_else(|| branch.get("title")).and_then(Value::as_str);
@@ -136,7 +136,7 @@ impl FailureExplainer<'_> {
 
     /// The schema that contains the failed keyword, and the name of its file.
     fn schema_of_keyword(&self, failure: &SchemaFailure) -> Option<(&Value, String)> {
-        let (path, pointer) = failure.keyword.as_ref()?;
+        let SchemaPlace { file: path, pointer } = failure.keyword.as_ref()?;
         let (parent, _) = pointer.rsplit_once('/')?;
         Some((self.bundle.schema(path)?.value.pointer(parent)?, self.layout.schema(path)))
     }
@@ -288,7 +288,7 @@ impl FailureExplainer<'_> {
     /// A note with the pattern that did not match.
     fn pattern(&self, failure: &SchemaFailure) -> String {
         let keyword = failure.keyword.as_ref();
-        let pattern = keyword.and_then(|(path, at)| self.bundle.schema(path)?.value.pointer(at));
+        let pattern = keyword.and_then(|at| self.bundle.schema(&at.file)?.value.pointer(&at.pointer));
         format!("the pattern is `{}`", pattern.and_then(Value::as_str).unwrap_or("of the schema"))
     }
 
@@ -307,7 +307,7 @@ impl FailureExplainer<'_> {
 
     /// The field whose presence makes `field` required, by `dependencies`.
     fn requiring_field(&self, failure: &SchemaFailure, field: &str) -> Option<&str> {
-        let (path, pointer) = failure.keyword.as_ref()?;
+        let SchemaPlace { file: path, pointer } = failure.keyword.as_ref()?;
         let (parent, _) = pointer.rsplit_once("/dependencies")?;
         let rules = self.bundle.schema(path)?.value.pointer(&format!("{parent}/dependencies"))?.as_map()?;
         let value = self.value(&failure.pointer);

@@ -5,13 +5,22 @@ use std::sync::Arc;
 
 use serde_json::Value as Plain;
 
+/// A position in a schema.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SchemaPlace {
+    /// The path of the schema.
+    pub file: String,
+    /// The JSON pointer in it.
+    pub pointer: String,
+}
+
 /// One failure of a value against a schema.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SchemaFailure {
     /// JSON pointer of the value.
     pub pointer: String,
-    /// The failed keyword: path of the schema, and JSON pointer in it.
-    pub keyword: Option<(String, String)>,
+    /// The failed keyword.
+    pub keyword: Option<SchemaPlace>,
     /// The kind of the failure.
     pub kind: FailureKind,
 }

@@ -39,7 +39,7 @@ use links::Link;
 use schema::{Formats, SchemaChecker};
 
 pub use cache::ValidationCache;
-pub use failure::{AllowedValues, FailureKind, SchemaFailure};
+pub use failure::{AllowedValues, FailureKind, SchemaFailure, SchemaPlace};
 pub use spans::locate;
 
 /// Options of a validation.

@@ -1,5 +1,6 @@
 //! The steps of a long install: each is printed when it begins, and the output of its commands goes to a log.
 
+use super::folder;
 use crate::command::CommandLine;
 use crate::console;
 use crate::workspace::ToolCache;
@@ -41,15 +42,13 @@ impl FetchedTool {
         let home = cache.path(self.name);
         let (work, place) = (home.join("work"), home.join(self.folder));
         for folder in [&work, &place] {
-            if folder.exists() {
-                fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
-            }
+            folder::remove(folder)?;
         }
         fs::create_dir_all(work.join(self.folder))?;
         let steps = InstallLog::create(self.name, home.join("install.log"))?;
         let fetched = fetch(&work, &steps);
         if fetched.is_ok() {
-            fs::rename(work.join(self.folder), &place)?;
+            folder::replace(&work.join(self.folder), &place)?;
         }
         fs::remove_dir_all(&work)?;
         fetched.map_err(|error| anyhow::anyhow!("{error:#}\nhint: {}", self.hint))

@@ -8,9 +8,9 @@
 mod go;
 mod source;
 
-use super::Provision;
 use super::apt::Apt;
 use super::install_log::InstallLog;
+use super::{Provision, folder};
 use crate::command::CommandLine;
 use crate::console;
 use crate::workspace::ToolCache;
@@ -80,11 +80,7 @@ impl Provision for Kubernetes {
             fs::remove_dir_all(&work)?;
             bail!("{error:#}\nhint: {HINT}");
         }
-        let folder = home.join("bin");
-        if folder.exists() {
-            fs::remove_dir_all(&folder)?;
-        }
-        fs::rename(work.join("bin"), &folder)?;
+        folder::replace(&work.join("bin"), &home.join("bin"))?;
         steps.report("removing the source");
         fs::remove_dir_all(&work)?;
         steps.report("done");

@@ -1,12 +1,10 @@
 //! Python environments: one with the reference implementations that tests compare with (YAML, JSON Schema,
 //! templates), with real Vault and GraphQL clients, and with an S3 server; and one with qontract-reconcile.
 
-use super::Provision;
+use super::{Provision, folder};
 use crate::command::CommandLine;
 use crate::workspace::ToolCache;
-use anyhow::{Context as _, Result};
-use std::fs;
-use std::path::Path;
+use anyhow::Result;
 
 /// The packages. `setuptools`, because jsonschema 3.2 imports `pkg_resources`. moto's extra `server` requires
 /// a newer jsonschema for services that we do not use, so Flask, which its S3 server needs, is listed
@@ -59,22 +57,14 @@ impl Provision for Python {
     /// Installs into a directory unique to this process, then renames it: children of a killed run may still
     /// write to theirs. The interpreter finds its packages relative to itself, so it can be moved.
     fn install(&self, cache: &ToolCache) -> Result<()> {
-        let folder = cache.path(self.name);
+        let place = cache.path(self.name);
         let fresh = cache.path(&format!("{}-{}.new", self.name, std::process::id()));
-        remove(&fresh)?;
+        folder::remove(&fresh)?;
         CommandLine::new("python3 -m venv").args([&fresh]).run()?;
         CommandLine::program(&fresh.join("bin/python"))
             .args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"])
             .args(self.requirements.iter().copied())
             .run()?;
-        remove(&folder)?;
-        fs::rename(&fresh, &folder).with_context(|| format!("cannot create {}", folder.display()))
+        folder::replace(&fresh, &place)
     }
-}
-
-fn remove(folder: &Path) -> Result<()> {
-    if folder.exists() {
-        fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
-    }
-    Ok(())
 }

@@ -6,12 +6,13 @@ use super::{Kind, SourceTree, Violation};
 const RULE: &str = "layers";
 
 /// The only workspace packages that a client may depend on.
-const ALLOWED_FOR_CLIENTS: [&str; 10] = [
+const ALLOWED_FOR_CLIENTS: [&str; 11] = [
     "qontract-access",
     "qontract-child",
     "qontract-client-http",
     "qontract-concurrency",
     "qontract-diagnostics",
+    "qontract-files",
     "qontract-kinds",
     "qontract-python-json",
     "qontract-redaction",
@@ -78,7 +79,7 @@ fn forbidden_reason(from: Layer, to: Layer, name: &str, kind: Kind) -> Option<&'
         (Layer::Crate | Layer::Client, Layer::Integration) => Some("only the binary depends on integrations"),
         (Layer::Integration, Layer::Integration) => Some("integrations never depend on each other"),
         (Layer::Client, _) if kind != Kind::Dev && !ALLOWED_FOR_CLIENTS.contains(&name) => Some(
-            "clients may only depend on http, access, child, concurrency, redaction, telemetry, diagnostics, kinds, python-json and yaml",
+            "clients may only depend on http, access, child, concurrency, redaction, telemetry, diagnostics, files, kinds, python-json and yaml",
         ),
         (Layer::Crate | Layer::Client | Layer::Integration, Layer::Binary) => {
             Some("nothing depends on the binary")
@@ -167,7 +168,7 @@ mod tests {
                 ("qontract-bundle", "crates/bundle", &[]),
             ],
             &[
-                "clients/aws/Cargo.toml:1: layers: `qontract-client-aws` must not depend on `qontract-bundle`: clients may only depend on http, access, child, concurrency, redaction, telemetry, diagnostics, kinds, python-json and yaml",
+                "clients/aws/Cargo.toml:1: layers: `qontract-client-aws` must not depend on `qontract-bundle`: clients may only depend on http, access, child, concurrency, redaction, telemetry, diagnostics, files, kinds, python-json and yaml",
             ],
         );
     }

@@ -12,7 +12,7 @@ struct Mechanism {
 }
 
 /// Mechanisms that tests may implement on their own.
-const MECHANISMS: [Mechanism; 4] = [
+const MECHANISMS: [Mechanism; 5] = [
     Mechanism {
         patterns: &["PoisonError", "std::sync::Mutex", "std::sync::RwLock", "std::sync::Condvar"],
         allowed_in: &[],
@@ -22,6 +22,21 @@ const MECHANISMS: [Mechanism; 4] = [
         patterns: &["tokio::sync::OnceCell", "WeakShared"],
         allowed_in: &["crates/concurrency/"],
         instead: "use `qontract_concurrency::OnceMap` for work shared by concurrent callers",
+    },
+    Mechanism {
+        patterns: &["fs::rename", "renameat", "tempfile_in", "NamedTempFile"],
+        allowed_in: &[
+            "crates/files/",
+            // the audit log is rotated
+            "crates/daemon/src/run_store.rs",
+            // a file that stays open and locked
+            "crates/daemon/src/step_file.rs",
+            // a directory
+            "xtask/src/setup/folder.rs",
+            // a temporary file that replaces nothing
+            "xtask/src/test/cluster.rs",
+        ],
+        instead: "use `qontract_files::atomic` to replace a file",
     },
     Mechanism {
         patterns: &["75", "130", "143"],
@@ -128,6 +143,9 @@ mod tests {
         }
         let once = Some("use `qontract_concurrency::OnceMap` for work shared by concurrent callers");
         one("crates/x/src/a.rs", "use tokio::sync::{OnceCell, Semaphore};", once);
+        let replaced = Some("use `qontract_files::atomic` to replace a file");
+        one("crates/x/src/a.rs", "fs::rename(&temporary, file)?;", replaced);
+        one("clients/x/src/a.rs", "let file = tempfile::Builder::new().tempfile_in(folder)?;", replaced);
         let exit = Some("use `RunEnd` or `TerminationSignal` for the exit code of a run");
         one("crates/qontract/src/exit.rs", "Some(error) => Exit::Run(75),", exit);
         one("crates/x/src/a.rs", "stopper.interruption().map_or(130, TerminationSignal::exit_code)", exit);
@@ -139,6 +157,7 @@ mod tests {
 
     #[test]
     fn the_allowed_place_and_other_code_pass() {
+        one("crates/files/src/atomic.rs", "use tempfile::NamedTempFile;", None);
         one("crates/runtime/src/outcome.rs", "RunEnd::Transient => 75,", None);
         one("crates/runtime/src/termination.rs", "Self::Interrupt => 130,", None);
         one("crates/x/src/a.rs", "match status.code() { Some(0) => Ok(()), _ => Err(error) }", None);

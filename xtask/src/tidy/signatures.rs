@@ -1,6 +1,6 @@
-//! No function takes a tuple, and no type alias names one: values that belong together are a named type. A
-//! tuple in an `Option` or a list counts, too, except for lists of pairs, which are the entries of a map.
-//! Closures and tests may take tuples.
+//! No function takes a tuple, no field holds one, and no type alias names one: values that belong together are a
+//! named type. A tuple inside another type counts, too, except for a list of pairs that begin with a text: those are
+//! the entries of a map in order. A compound key of a map or set may be a tuple. Closures and tests may take tuples.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,40 @@ use super::{SourceTree, Violation};
 
 const RULE: &str = "signatures";
 
-/// Functions that may take a tuple, as `path: name`.
-const ALLOWED: [&str; 0] = [];
+/// Functions and fields that may hold a tuple, as `path: name`, by reason.
+const ALLOWED: [&str; 27] = [
+    // entries of a map in order, whose keys are not texts
+    "crates/template/src/filters/json.rs: ordered",
+    "crates/template/src/filters/lists.rs: sorted",
+    "crates/template/src/interpreter/evaluation.rs: comparisons",
+    "crates/template/src/interpreter/evaluation.rs: dict_literal",
+    "crates/template/src/value/dict.rs: entries",
+    "crates/validate/src/schema/applicators.rs: matching",
+    // entries of a cache or a hash table, private to one module: the first part only serves the lookup
+    "crates/bundle/src/intern.rs: entries",
+    "crates/graphql/src/cache.rs: entries",
+    "crates/graphql/src/execute/key_offsets.rs: last",
+    "crates/graphql/src/execute/key_offsets.rs: offsets",
+    "crates/runtime/src/declared_cache.rs: result",
+    "crates/yaml/src/yaml11_compat.rs: last",
+    // lists of values with their positions, private to one module
+    "crates/config/src/read.rs: walk",
+    "crates/inventory/src/compare/items.rs: live",
+    "crates/validate/src/rules/unique.rs: places",
+    "crates/validate/src/schema/compile.rs: pending",
+    "crates/yaml/src/fast/compare.rs: check_compatible",
+    // two values that are read together by the function that stores them, private to one module
+    "crates/bundle/src/build/resources.rs: cache_entries",
+    "crates/bundle/src/build/schemas.rs: files",
+    "crates/bundle/src/repo/directory.rs: folder",
+    "crates/daemon/src/watcher.rs: events",
+    "crates/graphql/src/document/rules/overlap.rs: shared",
+    "crates/graphql/src/plan.rs: arguments",
+    "crates/runtime/src/guard/ledger.rs: states",
+    "crates/runtime/src/run/apply.rs: results",
+    "crates/template/src/iterators.rs: recursion",
+    "crates/template/src/jsonpath.rs: test",
+];
 
 /// Checks every function outside tests.
 pub fn check(tree: &SourceTree) -> Vec<Violation> {
@@ -22,11 +54,23 @@ pub fn check(tree: &SourceTree) -> Vec<Violation> {
             let message = format!("`{name}` is an alias of a tuple: define a struct");
             violations.push(Violation { path: (*path).to_owned(), line, rule: RULE, message });
         }
+        for field in fields(text) {
+            let is_allowed = ALLOWED.contains(&format!("{path}: {}", field.name).as_str());
+            if !is_allowed && holds_tuple(field.type_, &aliases) {
+                let message = format!("the field `{}` holds a tuple: name the pair", field.name);
+                violations.push(Violation {
+                    path: (*path).to_owned(),
+                    line: field.line,
+                    rule: RULE,
+                    message,
+                });
+            }
+        }
         for function in functions(text) {
             let is_allowed = ALLOWED.contains(&format!("{path}: {}", function.name).as_str());
             if !is_allowed && function.parameters.iter().any(|parameter| is_tuple(parameter, &aliases)) {
                 let message =
-                    format!("`{}` takes a tuple: pass separate parameters, or define a type", function.name);
+                    format!("`{}` takes a tuple: name the pair, or pass separate parameters", function.name);
                 violations.push(Violation {
                     path: (*path).to_owned(),
                     line: function.line,
@@ -57,6 +101,34 @@ fn tuple_aliases(text: &str) -> impl Iterator<Item = TupleAlias<'_>> {
         let line = text[..start].matches('\n').count() + 1;
         (is_name && tuple_length(right).is_some()).then_some(TupleAlias { name, line })
     })
+}
+
+/// A named field of a struct or of a variant.
+struct Field<'t> {
+    name: &'t str,
+    line: usize,
+    type_: &'t str,
+}
+
+/// The fields of all structs and enums, by the layout of rustfmt: a definition begins at the margin and ends with a
+/// brace at the margin, and each field has a line of its own.
+fn fields(text: &str) -> Vec<Field<'_>> {
+    let (mut fields, mut is_inside) = (Vec::new(), false);
+    for (line, content) in (1..).zip(text.lines()) {
+        let start = content.trim_start();
+        if content == "}" {
+            is_inside = false;
+        } else if start.len() == content.len() && !content.is_empty() {
+            let words: Vec<&str> = content.split_whitespace().take(3).collect();
+            is_inside = words.iter().any(|word| matches!(*word, "struct" | "enum")) && content.ends_with('{');
+        } else if is_inside && let Some((name, type_)) = start.trim_end_matches(',').split_once(": ") {
+            let name = name.rsplit(' ').next().unwrap_or(name);
+            if name.chars().all(|letter| letter.is_alphanumeric() || letter == '_') {
+                fields.push(Field { name, line, type_ });
+            }
+        }
+    }
+    fields
 }
 
 struct Function<'t> {
@@ -140,17 +212,35 @@ fn is_tuple(parameter: &str, aliases: &BTreeSet<&str>) -> bool {
     holds_tuple(type_, aliases) || has_pattern && without_references(type_) != "()"
 }
 
-/// Whether a type is a tuple, or an `Option` or a list of tuples that are not pairs.
+/// Whether a type is a tuple or contains one. The parameters and results of functions do not count.
 fn holds_tuple(type_: &str, aliases: &BTreeSet<&str>) -> bool {
     let type_ = without_references(type_);
-    if let Some(inner) = type_.strip_prefix("Option<").and_then(|rest| rest.strip_suffix('>')) {
-        return holds_tuple(inner, aliases);
-    }
     if let Some(item) = list_item(type_) {
-        return tuple_length(item) != Some(2) && holds_tuple(item, aliases);
+        return !is_map_entry(item) && holds_tuple(item, aliases);
     }
     let name = type_.split('<').next().unwrap_or(type_);
-    tuple_length(type_).is_some() || aliases.contains(name)
+    if tuple_length(type_).is_some() || aliases.contains(name) {
+        return true;
+    }
+    if ["fn(", "Fn(", "FnMut(", "FnOnce(", "dyn ", "impl "].iter().any(|function| type_.contains(function)) {
+        return false;
+    }
+    let (outer, arguments) = type_.split_once('<').unwrap_or((type_, ""));
+    let has_key = ["BTreeMap", "BTreeSet", "HashMap", "HashSet"].contains(&outer);
+    let arguments = split_parameters(arguments.strip_suffix('>').unwrap_or_default());
+    arguments.into_iter().skip(usize::from(has_key)).any(|argument| holds_tuple(argument, aliases))
+}
+
+/// Whether the items of a list are entries of a map in order: pairs of a text and a value.
+fn is_map_entry(item: &str) -> bool {
+    const TEXTS: [&str; 9] =
+        ["str", "String", "Arc<str>", "Box<str>", "Cow", "OsString", "HeaderName", "Name", "K"];
+    let item = without_references(item);
+    let Some(items) = item.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) else { return false };
+    let items = split_parameters(items);
+    let is_text =
+        |first: &str| TEXTS.contains(&first) || TEXTS.contains(&first.split('<').next().unwrap_or(first));
+    items.len() == 2 && is_text(without_references(items[0]))
 }
 
 fn without_references(type_: &str) -> &str {
@@ -169,8 +259,9 @@ fn without_references(type_: &str) -> &str {
 
 /// The type of the items of a list: `Vec<T>`, `[T]` or `[T; N]`.
 fn list_item(type_: &str) -> Option<&str> {
-    if let Some(rest) = type_.strip_prefix("Vec<") {
-        return rest.strip_suffix('>');
+    let inner = ["Vec<", "std::vec::IntoIter<"].iter().find_map(|list| type_.strip_prefix(list));
+    if let Some(inner) = inner {
+        return inner.strip_suffix('>');
     }
     let inner = type_.strip_prefix('[')?.strip_suffix(']')?;
     let length = inner.rsplit_once("; ").filter(|(_, length)| !length.contains([')', ']', '>']));
@@ -194,7 +285,7 @@ mod tests {
                     fn c(\n    one: u8,\n    (x, y): Pair,\n) {}\n";
         let found = |line, name: &str| {
             format!(
-                "crates/x/src/a.rs:{line}: signatures: `{name}` takes a tuple: pass separate parameters, or define a type"
+                "crates/x/src/a.rs:{line}: signatures: `{name}` takes a tuple: name the pair, or pass separate parameters"
             )
         };
         let found = [found(2, "a"), found(3, "b"), found(4, "c")];
@@ -210,11 +301,11 @@ mod tests {
     #[test]
     fn an_alias_of_a_tuple_is_a_tuple() {
         let alias = "//! A file.\npub type Pair<'a, T> = (&'a T, T);\ntype Unit = ();\n";
-        let text = "//! A file.\nfn a(pair: &Pair<'_, u8>) {}\nfn b(unit: Unit, pairs: &[Pair<'_, u8>]) {}\n";
+        let text = "//! A file.\nfn a(pair: &Pair<'_, u8>) {}\nfn b(unit: Unit) {}\n";
         let tree = SourceTree::of_files(&[("crates/x/src/a.rs", alias), ("crates/y/src/b.rs", text)]);
         let takes = |line, name: &str| {
             format!(
-                "crates/y/src/b.rs:{line}: signatures: `{name}` takes a tuple: pass separate parameters, or define a type"
+                "crates/y/src/b.rs:{line}: signatures: `{name}` takes a tuple: name the pair, or pass separate parameters"
             )
         };
         let alias = "crates/x/src/a.rs:2: signatures: `Pair` is an alias of a tuple: define a struct";
@@ -225,21 +316,35 @@ mod tests {
     fn a_tuple_in_an_option_or_a_list_is_found_unless_it_is_an_entry_of_a_map() {
         let text = "//! A file.\nfn a(at: Option<(u8, Vec<u8>)>) {}\nfn b(all: &[Option<(u8, u8)>]) {}\n\
                     fn c(all: Vec<(u8, u8, u8)>) {}\nfn d(all: &'a mut [(u8, u8, u8); 3]) {}\n\
-                    fn e(map: &[(u8, u8)], entries: Vec<(u8, Option<u8>)>, one: Option<&[u8; 2]>) {}\n";
+                    fn e(map: &[(&str, u8)], entries: Vec<(String, Option<u8>)>, one: Option<&[u8; 2]>) {}\n\
+                    fn f(pairs: &[(u8, u8)]) {}\n";
         let found = |line, name: &str| {
             format!(
-                "crates/x/src/a.rs:{line}: signatures: `{name}` takes a tuple: pass separate parameters, or define a type"
+                "crates/x/src/a.rs:{line}: signatures: `{name}` takes a tuple: name the pair, or pass separate parameters"
             )
         };
-        let found = [found(2, "a"), found(3, "b"), found(4, "c"), found(5, "d")];
+        let found = [found(2, "a"), found(3, "b"), found(4, "c"), found(5, "d"), found(7, "f")];
+        let found: Vec<&str> = found.iter().map(String::as_str).collect();
+        expect(check, &SourceTree::of_files(&[("crates/x/src/a.rs", text)]), &found);
+    }
+
+    #[test]
+    fn a_field_that_holds_a_tuple_is_found() {
+        let text = "//! A file.\npub struct A<'a> {\n    pub one: Option<(u8, u8)>,\n    entries: Vec<(String, u8)>,\n    \
+                    map: BTreeMap<(u8, u8), (&'a str, u8)>,\n    set: BTreeSet<(u8, u8)>,\n    call: Box<dyn Fn(u8, u8) -> (u8, u8)>,\n}\n\
+                    fn a() {\n    let x: (u8, u8) = y;\n}\n";
+        let found = |line, name: &str| {
+            format!("crates/x/src/a.rs:{line}: signatures: the field `{name}` holds a tuple: name the pair")
+        };
+        let found = [found(3, "one"), found(5, "map")];
         let found: Vec<&str> = found.iter().map(String::as_str).collect();
         expect(check, &SourceTree::of_files(&[("crates/x/src/a.rs", text)]), &found);
     }
 
     #[test]
     fn other_parameters_pass() {
-        let text = "//! A file: fn a((x, y): (u8, u8)).\nfn a(told: &(dyn Fn(u8, u8) -> (u8, u8) + Sync), (): &(), list: &[(u8, u8)]) -> (u8, u8) {}\n\
-                    fn b(Pair { x, y }: Pair, map: Map<(u8, u8), u8>) { let f = |(x, y): (u8, u8)| x; }\n\
+        let text = "//! A file: fn a((x, y): (u8, u8)).\nfn a(told: &(dyn Fn(u8, u8) -> (u8, u8) + Sync), (): &(), list: &[(Name, u8)]) -> (u8, u8) {}\n\
+                    fn b(Pair { x, y }: Pair, map: Map<u8, u8>) { let f = |(x, y): (u8, u8)| x; }\n\
                     type F = fn(u8) -> u8;\n#[cfg(test)]\nmod tests { fn c((x, y): (u8, u8)) {} }\n";
         expect(check, &SourceTree::of_files(&[("crates/x/src/a.rs", text)]), &[]);
     }

@@ -5,22 +5,20 @@
 //! **Invariant:** files are readable only by their owner, because objects include Secrets: files have mode
 //! 0600, and directories below the root 0700, even if they were more permissive before.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+
+use qontract_files::atomic::{self, Durability};
+use qontract_files::private_files;
 
 use crate::error::KubernetesError;
 use crate::object::{Cluster, check_name};
 
 /// The directory of cluster-scoped objects.
 const CLUSTER_DIR: &str = "_cluster";
-
-/// Mode of directories.
-const FOLDER_MODE: u32 = 0o700;
-/// Mode of files.
-const FILE_MODE: u32 = 0o600;
 
 /// The directory of a cluster.
 #[derive(Debug)]
@@ -107,21 +105,14 @@ impl ClusterDir {
         self.refuse_links(file)?;
         let folder = file.parent().unwrap_or(&self.path);
         self.create_dir(folder)?;
-        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         // A temporary file that stays behind is harmless: its name begins with a dot.
-        let temporary = folder.join(format!(".{name}.{}", std::process::id()));
-        write_private(&temporary, text).map_err(|error| file_error("write", &temporary, error))?;
-        fs::rename(&temporary, file).map_err(|error| file_error("write", file, error))
+        let written = atomic::write_private(file, text.as_bytes(), Durability::None);
+        written.map_err(|error| file_error("write", file, error))
     }
 
     /// Creates a directory, and restricts it and its parents to the owner; an existing root keeps its mode.
     fn create_dir(&self, folder: &Path) -> Result<(), KubernetesError> {
-        let made = DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder);
-        made.map_err(|error| file_error("make", folder, error))?;
-        for part in folder.ancestors().take_while(|part| *part != self.root) {
-            restrict(part).map_err(|error| file_error("make", part, error))?;
-        }
-        Ok(())
+        private_files::create_folder(&self.root, folder).map_err(|error| file_error("make", folder, error))
     }
 
     /// Removes a file; a missing file is not an error.
@@ -140,23 +131,6 @@ impl ClusterDir {
         }
         Ok(())
     }
-}
-
-/// Removes the permissions of others from a directory; those of its owner stay.
-fn restrict(folder: &Path) -> io::Result<()> {
-    let mode = fs::metadata(folder)?.permissions().mode();
-    if mode & 0o077 != 0 {
-        fs::set_permissions(folder, Permissions::from_mode(mode & FOLDER_MODE))?;
-    }
-    Ok(())
-}
-
-/// Writes a new file. A leftover of that name, from a process with the same id, is removed first: it may be
-/// open to others.
-fn write_private(file: &Path, text: &str) -> io::Result<()> {
-    ignore_missing(fs::remove_file(file))?;
-    let mut written = OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(file)?;
-    written.write_all(text.as_bytes())
 }
 
 /// The names of the objects in a directory, sorted.

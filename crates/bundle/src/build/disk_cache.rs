@@ -8,11 +8,12 @@
 //! digest, or other file stamps and hashes.
 
 use std::fs;
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
+use qontract_files::atomic::{AtomicFile, Durability};
 use rayon::prelude::*;
 
 use super::cache::{BuildCache, CacheEntry, CacheState, FileCache, SavedCache};
@@ -40,20 +41,22 @@ impl BuildCache {
             return Ok(());
         };
         fs::create_dir_all(folder)?;
-        replace(folder, BUNDLE, |out| {
-            if let Some(Ok(mut file)) = written.map(fs::File::open) {
-                return io::copy(&mut file, out).map(drop);
-            }
-            let mut out = io::BufWriter::with_capacity(1 << 20, out);
-            bundle.write_to(&mut out)?;
-            out.flush()
-        })?;
+        // Without waiting for the disk: a file that is incomplete after a crash fails its checksum and is ignored.
+        let draft = |name: &str| AtomicFile::private(&folder.join(name), Durability::None);
+        let mut file = draft(BUNDLE)?;
+        match written.map(fs::File::open) {
+            Some(Ok(written)) => file.copy(&written)?,
+            _ => bundle.write_to(&mut file)?,
+        }
+        file.commit()?;
         let Some(index) =
             self.encode_index(&mut fs::File::open(folder.join(BUNDLE))?, context_digest, bundle)
         else {
             return Err(io::Error::other("the written bundle differs from the bundle in memory"));
         };
-        replace(folder, INDEX, |out| index.write_with_checksum(by, out))
+        let mut file = draft(INDEX)?;
+        index.write_with_checksum(by, &mut file)?;
+        file.commit()
     }
 
     /// The path of the index in a cache directory. Its modification time is the time of the last save.
@@ -340,19 +343,6 @@ impl RestoredBatch {
 struct DocumentIndex {
     part: BundlePart,
     index: usize,
-}
-
-/// Replaces a file atomically, without waiting for the disk: a file that is incomplete after a crash fails
-/// its checksum and is ignored.
-fn replace(
-    folder: &Path,
-    name: &str,
-    content: impl FnOnce(&mut fs::File) -> io::Result<()>,
-) -> io::Result<()> {
-    let mut draft = tempfile::Builder::new().prefix(".draft-").tempfile_in(folder)?;
-    content(draft.as_file_mut())?;
-    draft.persist(folder.join(name)).map_err(|error| error.error)?;
-    Ok(())
 }
 
 /// Encodes the facts of a datafile, and the schema position its identifier depends on.

@@ -4,7 +4,7 @@
 //! checkpoints of the hasher are kept, so that an incremental build rehashes only the text from the first
 //! change on.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
@@ -13,7 +13,7 @@ use super::resources::{ResourceSource, UnencodedResource};
 use crate::digest::{Hasher, Sha256};
 use crate::json::{write_python, write_python_str};
 use crate::model::{Backref, Bundle, CommitStamp, Datafile, Document, PathIndex, Pool, Resource};
-use crate::store::AtomicFile;
+use crate::store::BundleFile;
 use crate::value::Value;
 
 /// Number of documents that one task encodes.
@@ -58,16 +58,16 @@ pub struct HashCheckpoint {
 pub fn encode(
     parts: BundleParts<'_>,
     pool: &Pool,
-    draft: Option<&mut AtomicFile>,
+    draft: Option<&mut BundleFile>,
 ) -> (Bundle, Vec<HashCheckpoint>) {
     let BundleParts { datafiles, stamp, graphql, resources, schemas } = parts;
     let (mut hasher, mut checkpoints) = (Hasher::default(), Vec::new());
-    let mut draft = draft.and_then(AtomicFile::stream);
+    let mut draft = draft.and_then(BundleFile::stream);
     let mut out = |text: &[u8], written: Option<usize>| {
         hasher.update(text);
         checkpoints.extend(written.map(|written| HashCheckpoint { written, hasher: hasher.clone() }));
         // A failed write is repeated when the draft is finished, and reported then.
-        if draft.as_mut().is_some_and(|(draft, _)| draft.write_all(text).is_err()) {
+        if draft.as_mut().is_some_and(|draft| draft.write(text).is_err()) {
             draft = None;
         }
         true
@@ -98,8 +98,8 @@ pub fn encode(
         .collect();
     let schemas = encode_documents(schemas, pool, &mut out);
     out(CLOSING, None);
-    if let Some((_, whole)) = draft {
-        *whole = true;
+    if let Some(draft) = draft {
+        draft.complete();
     }
     let (sha, places) = (hasher.finish(), PathIndex::default());
     (Bundle { sha, stamp, datafiles, graphql, resources, schemas, path_index: places }, checkpoints)

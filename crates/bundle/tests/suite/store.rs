@@ -49,11 +49,11 @@ fn a_pipe_is_written_to_and_not_replaced() {
 fn an_empty_draft_is_written_when_it_is_finished() {
     let scratch = Scratch::new();
     let path = scratch.path().join("bundle.json");
-    let draft = store::AtomicFile::create(&path).expect("a draft");
+    let draft = store::BundleFile::create(&path).expect("a draft");
     assert!(!path.exists(), "nothing exists at the path before it is complete");
     draft.finish(&made()).expect("it can be written");
     assert_eq!(fs::read(&path).expect("a file"), made().to_vec());
-    drop(store::AtomicFile::create(&path).expect("a draft"));
+    drop(store::BundleFile::create(&path).expect("a draft"));
     let left: Vec<_> = fs::read_dir(scratch.path()).expect("a folder").collect();
     assert_eq!(left.len(), 1, "{left:?}");
 }

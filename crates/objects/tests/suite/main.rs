@@ -15,6 +15,7 @@ mod whole_diff;
 
 mod support {
     pub mod fault_proxy;
+    pub mod refusing_sandbox;
     pub mod test_integration;
     pub mod test_target;
 }

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
-use qontract_bundle::store::AtomicFile;
+use qontract_bundle::store::BundleFile;
 use qontract_bundle::{BuildOptions, CommitStamp, Layout, Pool};
 use qontract_cli::BundleArgs;
 use qontract_cli::printer::{Printer, ignore_broken_pipe};
@@ -66,7 +66,7 @@ pub fn build_and_write(
     let cannot_write = |path: &Path| format!("cannot write `{}`", path.display());
     // Written to a temporary file during the build, and renamed once the bundle is valid.
     let mut file = match output {
-        Some(path) => Some(AtomicFile::create(path).with_context(|| cannot_write(path))?),
+        Some(path) => Some(BundleFile::create(path).with_context(|| cannot_write(path))?),
         None => None,
     };
     let options = BuildOptions { output: file.as_mut(), ..cache.build_options() };

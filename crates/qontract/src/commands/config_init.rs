@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use qontract_cli::printer::Printer;
 use qontract_config::ConfigLocation;
 use qontract_daemon::exit::{Exit, UsageError};
-use qontract_daemon::private_files;
+use qontract_files::private_files;
 
 /// The content of the file. `#key` is a key that can be uncommented; `# text` is an explanation.
 const TEMPLATE: &str = r#"# Configuration of qontract. Remove the `#` in front of the keys that you need.

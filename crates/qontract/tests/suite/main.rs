@@ -26,6 +26,7 @@ mod hostile_remotes;
 mod hostile_secrets;
 mod hostile_server;
 mod hostile_trees;
+mod integrations;
 mod invalid_data;
 mod loops;
 mod operations;

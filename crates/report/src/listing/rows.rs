@@ -9,13 +9,25 @@ use super::selection::{JSON_PREFIX, Selection};
 
 /// The rows of a listing, and the file of each.
 pub struct Rows {
-    rows: Vec<(Value, Option<String>)>,
+    rows: Vec<Row>,
+}
+
+/// A row, and the file of its object.
+struct Row {
+    value: Value,
+    file: Option<String>,
 }
 
 impl Rows {
     /// The rows of a query result; `file` returns the file of each.
     pub fn read(values: Vec<Value>, file: &dyn Fn(usize) -> Option<String>) -> Self {
-        Self { rows: values.into_iter().enumerate().map(|(index, row)| (row, file(index))).collect() }
+        Self {
+            rows: values
+                .into_iter()
+                .enumerate()
+                .map(|(index, value)| Row { value, file: file(index) })
+                .collect(),
+        }
     }
 
     /// Whether there are no rows.
@@ -35,19 +47,21 @@ impl Rows {
     /// The names of all rows.
     pub fn names(&self, kind: &Kind<'_>) -> Vec<String> {
         let title = kind.name_field().unwrap_or_default();
-        self.rows.iter().flat_map(|(row, _)| cell_texts(&row[title])).collect()
+        self.rows.iter().flat_map(|row| cell_texts(&row.value[title])).collect()
     }
 
     /// Keeps rows whose field has this value, or a list that contains it.
     pub fn retain_matching(&mut self, field: &str, value: &str) {
-        self.rows.retain(|(row, _)| cell_texts(&row[field]).iter().any(|text| text == value));
+        self.rows.retain(|row| cell_texts(&row.value[field]).iter().any(|text| text == value));
     }
 
     /// Sorts by a field: numbers as numbers, other values as text.
     pub fn sort(&mut self, field: &str) {
-        self.rows.sort_by(|(a, _), (b, _)| match (a[field].as_f64(), b[field].as_f64()) {
-            (Some(a), Some(b)) => a.partial_cmp(&b).unwrap_or(Ordering::Equal),
-            _ => cell_texts(&a[field]).cmp(&cell_texts(&b[field])),
+        self.rows.sort_by(|Row { value: a, .. }, Row { value: b, .. }| {
+            match (a[field].as_f64(), b[field].as_f64()) {
+                (Some(a), Some(b)) => a.partial_cmp(&b).unwrap_or(Ordering::Equal),
+                _ => cell_texts(&a[field]).cmp(&cell_texts(&b[field])),
+            }
         });
     }
 
@@ -66,8 +80,8 @@ impl Rows {
             texts if texts.is_empty() => "-".to_owned(),
             texts => texts.join(", "),
         };
-        let row = |(row, file): &(Value, Option<String>)| {
-            let cells = selection.columns.iter().map(|name| cell(&row[name]));
+        let row = |Row { value, file }: &Row| {
+            let cells = selection.columns.iter().map(|name| cell(&value[name]));
             cells.chain([file.clone().unwrap_or_else(|| "-".to_owned())]).collect()
         };
         self.rows.iter().map(row).collect()
@@ -76,8 +90,8 @@ impl Rows {
     /// The rows as a list of values, without absent fields; a single value if `one` object was requested and
     /// it exists.
     pub fn values(&self, one: bool) -> Value {
-        let value = |(row, file): &(Value, Option<String>)| {
-            let mut shown = decode_row(row);
+        let value = |Row { value, file }: &Row| {
+            let mut shown = decode_row(value);
             if let (Value::Object(map), Some(file)) = (&mut shown, file) {
                 map.insert("$file".to_owned(), file.as_str().into());
             }

@@ -129,13 +129,20 @@ fn file_of(path: &str) -> String {
     if path.is_empty() { "in the data".to_owned() } else { format!("data{path}") }
 }
 
+/// An approval, and its validity today.
+#[derive(Clone, Debug)]
+pub(super) struct CheckedApproval {
+    pub approval: Approval,
+    pub validity: Validity,
+}
+
 /// All approvals of the data.
 #[derive(Clone, Debug, Default)]
 pub struct Approvals {
     /// Removals that are approved today, by integration and object.
     valid: BTreeMap<String, BTreeMap<ObjectRef, Vec<Grant>>>,
     /// All approvals, with their validity today.
-    all: Vec<(Approval, Validity)>,
+    all: Vec<CheckedApproval>,
     today: Option<Date>,
 }
 
@@ -157,7 +164,7 @@ impl Approvals {
                     });
                 }
             }
-            all.push((approval, validity));
+            all.push(CheckedApproval { approval, validity });
         }
         Self { valid, all, today: Some(today) }
     }
@@ -169,7 +176,7 @@ impl Approvals {
 
     /// Whether the data has an approval with this path.
     pub(super) fn contains_file(&self, path: &str) -> bool {
-        self.all.iter().any(|(approval, _)| approval.path == path)
+        self.all.iter().any(|checked| checked.approval.path == path)
     }
 
     /// Whether an approval with this last day can still be valid. It counts for one day longer, so that a clock
@@ -181,7 +188,7 @@ impl Approvals {
     }
 
     /// All approvals, with their validity.
-    pub(super) fn all(&self) -> &[(Approval, Validity)] {
+    pub(super) fn all(&self) -> &[CheckedApproval] {
         &self.all
     }
 

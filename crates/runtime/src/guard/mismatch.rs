@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use qontract_diagnostics::suggest::{self, ComparisonBudget};
 
+use super::approval::CheckedApproval;
 use super::{Approval, Approvals, ObjectRef, Validity};
 
 impl Approvals {
@@ -18,19 +19,20 @@ impl Approvals {
         budget: &ComparisonBudget,
     ) -> Option<String> {
         let names = |approval: &Approval| approval.removals.iter().any(|entry| entry.object == *object);
-        let exact = self.all().iter().find(|(one, _)| one.integration == integration && names(one));
-        if let Some((approval, validity)) = exact {
+        let exact =
+            self.all().iter().find(|one| one.approval.integration == integration && names(&one.approval));
+        if let Some(CheckedApproval { approval, validity }) = exact {
             return describe_lapse(approval, *validity);
         }
-        if let Some((approval, _)) = self.all().iter().find(|(one, _)| names(one)) {
+        if let Some(CheckedApproval { approval, .. }) = self.all().iter().find(|one| names(&one.approval)) {
             let (file, other) = (approval.file(), &approval.integration);
             return Some(format!(
                 "approval `{file}` is for the integration `{other}`, not for `{integration}`"
             ));
         }
-        let entries = self.all().iter().map(|(approval, _)| approval.removals.len()).sum();
+        let entries = self.all().iter().map(|one| one.approval.removals.len()).sum();
         budget.spend(entries, || {
-            self.all().iter().find_map(|(approval, _)| {
+            self.all().iter().find_map(|CheckedApproval { approval, .. }| {
                 let entries = approval.removals.iter().map(|entry| &entry.object);
                 let mut entries = entries.filter(|entry| !removed.contains(entry));
                 let differing =
@@ -49,7 +51,8 @@ impl Approvals {
         is_complete: bool,
     ) -> Vec<(String, String)> {
         let mut remarks = Vec::new();
-        for (approval, validity) in self.all().iter().filter(|(one, _)| one.integration == integration) {
+        let of_integration = self.all().iter().filter(|one| one.approval.integration == integration);
+        for CheckedApproval { approval, validity } in of_integration {
             let text = match validity {
                 Validity::Expired | Validity::NoDate => describe_lapse(approval, *validity),
                 Validity::Valid if is_complete => describe_unmatched(approval, removed),

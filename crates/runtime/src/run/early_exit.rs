@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use qontract_diagnostics::pluralize;
 
-use crate::affected::{AffectedVerdict, BundlePair, Impact, affected};
+use crate::affected::{AffectedVerdict, BundlePair, DeclaredPair, Impact, affected};
 use crate::declared_cache::SharedDeclaredState;
 use crate::integration::Integration;
 use crate::key::ShardKey;
@@ -81,7 +81,7 @@ pub fn compare_states(
             // The differences are known, but the trusted addresses come from the complete declared state of
             // base.
             let (base, head) = match states {
-                Some((base, head)) => (Some(base), Some(head)),
+                Some(DeclaredPair { base, head }) => (Some(base), Some(head)),
                 None => match integration.declare(&pair.base, &request.options) {
                     Ok(base) => (base, None),
                     Err(fault) => {

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 
 use crate::Context;
 use crate::explain::FailureExplainer;
+use crate::failure::SchemaPlace;
 use crate::keywords::{self, child_pointer};
 use crate::pattern::PatternError;
 use crate::schema::metaschema;
@@ -56,7 +57,7 @@ pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
 /// The finding for a cycle of references that never descends into the value.
 fn ref_cycle_finding(
     cx: &Context<'_>,
-    RefCycle { place: (file, pointer), references }: &RefCycle,
+    RefCycle { place: SchemaPlace { file, pointer }, references }: &RefCycle,
 ) -> Diagnostic {
     let message = "`$ref` refers back to itself, and constrains no value";
     let finding =

@@ -10,7 +10,7 @@ use super::assertions;
 use super::compile::CompiledSchemas;
 use super::key_cache::KeyCheckCache;
 use super::rule::{Assertion, Keyword, KeywordRule, NodeId, SchemaNode};
-use crate::failure::{FailureKind, SchemaFailure};
+use crate::failure::{FailureKind, SchemaFailure, SchemaPlace};
 use crate::keywords;
 use crate::pattern::BacktrackLimitError;
 
@@ -55,7 +55,7 @@ pub fn failures(
         CheckAbort::TooComplex | CheckAbort::CostlyPattern => FailureKind::TooComplex,
     };
     let SchemaNode { file, pointer, .. } = &compiled.nodes[node];
-    let keyword = Some(((*file).to_owned(), format!("{pointer}/")));
+    let keyword = Some(SchemaPlace { file: (*file).to_owned(), pointer: format!("{pointer}/") });
     vec![SchemaFailure { pointer: String::new(), keyword, kind }]
 }
 
@@ -326,7 +326,8 @@ fn failure(node: &SchemaNode<'_>, keyword: &Keyword<'_>, pointer: &str, wrong: F
     } else {
         keywords::child_pointer(&node.pointer, keyword.name)
     };
-    SchemaFailure { pointer: pointer.to_owned(), keyword: Some((node.file.to_owned(), at)), kind: wrong }
+    let place = SchemaPlace { file: node.file.to_owned(), pointer: at };
+    SchemaFailure { pointer: pointer.to_owned(), keyword: Some(place), kind: wrong }
 }
 
 /// The number of failures that a failure counts for.

@@ -1,12 +1,13 @@
 //! Finds cycles of references that never descend into the value: checking a value against them would not end.
 
 use super::rule::{KeywordRule, NodeId, SchemaNode, Subschemas};
+use crate::failure::SchemaPlace;
 
 /// A cycle of references.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefCycle {
-    /// The path of the schema, and the JSON pointer in it, of the first of the references.
-    pub place: (String, String),
+    /// The first of the references.
+    pub place: SchemaPlace,
     /// Number of references in the cycle.
     pub references: usize,
 }
@@ -24,7 +25,7 @@ pub fn remove_ref_cycles(nodes: &mut [SchemaNode<'_>]) -> Vec<RefCycle> {
             node.rules.retain(|keyword| {
                 let stays = !in_place_subschemas(&keyword.rule).into_iter().any(is_inside);
                 if !stays && matches!(keyword.rule, KeywordRule::Subschemas(Subschemas::Ref(_))) {
-                    places.push((file.to_owned(), format!("{pointer}/$ref")));
+                    places.push(SchemaPlace { file: file.to_owned(), pointer: format!("{pointer}/$ref") });
                 }
                 stays
             });

@@ -1,22 +1,27 @@
 //! Tests of all integrations: no dry run writes, and impact analysis is sound.
-#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
+mod folders;
+#[allow(dead_code, reason = "the binary uses all of it")]
+#[path = "../../src/integrations.rs"]
+mod registry;
 mod write_proof_clients;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use qontract_access::Mode;
 use qontract_bundle::{CommitStamp, Layout, Pool, Repo, build, load};
 use qontract_client_promtool::{Promtool, find};
+use qontract_config::Config;
+use qontract_daemon::targets::Targets;
 use qontract_graphql::Engine;
 use qontract_runtime::affected::{AffectedVerdict, BundlePair, affected};
 use qontract_runtime::guard::ProtectedKinds;
-use qontract_runtime::{BundleReader, Data, LoadedBundle, Options, RunEnd, RunRequest, run};
+use qontract_runtime::{BundleReader, Data, Integration, LoadedBundle, Options, RunEnd, RunRequest, run};
 use qontract_testkit::{Scratch, SeededRng, chaos_count, example};
+use registry::{ALL, REGISTRY};
 use serde_json::Value;
-
-use super::*;
 use write_proof_clients::{Writes, clients};
 
 fn example_bundle() -> Vec<u8> {

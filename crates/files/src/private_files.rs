@@ -1,4 +1,4 @@
-//! Directories and files that only their owner may read: run records, sandboxes and caches contain parts
+//! Directories and files that only their owner may read: run records, sandboxes, state and caches contain parts
 //! of the data and of target systems.
 
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::ALL;
+use super::registry::ALL;
 
 /// The paths in a directory, sorted.
 fn names(folder: &Path) -> Vec<PathBuf> {
