@@ -88,9 +88,9 @@ impl std::iter::Sum for ChangeCounts {
     }
 }
 
-/// The result and the duration of a run.
+/// How a run of a loop ended, and its duration.
 #[derive(Clone, Copy, Debug)]
-pub struct LastRun {
+pub struct LoopRun {
     /// The result.
     pub ended: RunEnd,
     /// The duration.
@@ -103,7 +103,7 @@ pub struct LoopStatus {
     /// The phase.
     pub phase: LoopPhase,
     /// The result and duration of its last run.
-    pub last: Option<LastRun>,
+    pub last: Option<LoopRun>,
     /// The changes of the last plan.
     pub changes: ChangeCounts,
     /// The shards of the last run.
@@ -149,7 +149,7 @@ pub struct ShardRow {
 impl LoopStatus {
     /// The state of the last run; `None` before the first one.
     pub fn last_state(&self) -> Option<&'static str> {
-        let LastRun { ended, .. } = self.last?;
+        let LoopRun { ended, .. } = self.last?;
         // A run without a record panicked, stalled or could not start.
         Some(self.run.as_ref().map_or(ended.as_str(), |run| run.state.as_str()))
     }
@@ -278,7 +278,7 @@ impl LoopReporter {
     /// Logs the end of a run, and the time until the next run, if there is one.
     pub fn log_run(&self, next: Option<Duration>) {
         let status = self.status();
-        let (Some(LastRun { took, .. }), Some(state)) = (status.last, status.last_state()) else { return };
+        let (Some(LoopRun { took, .. }), Some(state)) = (status.last, status.last_state()) else { return };
         let mut line = self
             .line(self.run_level, format!("run ended: {state}"))
             .with("took", human::duration(took))
@@ -371,7 +371,7 @@ impl LoopObserver for LoopReporter {
             LoopEvent::Ended(ended, took) => {
                 self.metrics.observe_run(&self.process, took.as_secs_f64(), ended.code().into());
                 self.update(|status| {
-                    status.last = Some(LastRun { ended, took });
+                    status.last = Some(LoopRun { ended, took });
                     status.doing.clear();
                 });
             }

@@ -7,7 +7,7 @@ use qontract_report::status_table::{LoopActivity, LoopState, LoopView, ShardView
 use qontract_runtime::RunEnd;
 use tokio::time::Instant;
 
-use crate::reporter::{LastRun, LoopPhase, LoopStatus, ShardRow};
+use crate::reporter::{LoopRun, LoopPhase, LoopStatus, ShardRow};
 use crate::source::DataSource;
 
 /// The title of the table: its fixed parts, with the bundle in use and its commit. `unchecked` is the number
@@ -51,7 +51,7 @@ fn shard_view(row: &ShardRow) -> ShardView {
 
 /// The state of the last run. A run without failures that held a change counts as held.
 fn state(status: &LoopStatus) -> LoopState {
-    let Some(LastRun { ended, .. }) = status.last else { return LoopState::Starting };
+    let Some(LoopRun { ended, .. }) = status.last else { return LoopState::Starting };
     let has_failed = status.shards.iter().any(|row| row.failed);
     match ended {
         _ if status.changes.held > 0 && !has_failed => LoopState::Held,
@@ -85,7 +85,7 @@ mod tests {
         let now = Instant::now();
         let status = LoopStatus {
             phase: LoopPhase::Sleeping,
-            last: Some(LastRun { ended: RunEnd::Failed, took: Duration::from_millis(1230) }),
+            last: Some(LoopRun { ended: RunEnd::Failed, took: Duration::from_millis(1230) }),
             changes: ChangeCounts { planned: 2, failed: 0, held: 1 },
             shards: vec![
                 row("cluster=a", 2, 1, false),
@@ -109,7 +109,7 @@ mod tests {
     fn a_run_is_held_if_nothing_failed() {
         let check = |ended: Option<RunEnd>, held: usize, failed: bool, expect: LoopState| {
             let status = LoopStatus {
-                last: ended.map(|ended| LastRun { ended, took: Duration::ZERO }),
+                last: ended.map(|ended| LoopRun { ended, took: Duration::ZERO }),
                 changes: ChangeCounts { planned: 0, failed: 0, held },
                 shards: vec![row("a", 0, held, failed)],
                 ..LoopStatus::default()
