@@ -51,6 +51,7 @@ mod serve;
 mod shutdown;
 mod simulation;
 mod support;
+mod targets;
 mod templates;
 mod trust;
 mod up;
