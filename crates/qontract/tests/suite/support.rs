@@ -2,6 +2,7 @@
 
 pub mod api_server;
 pub mod bounded_output;
+pub mod clock;
 pub mod cluster;
 pub mod cluster_repo;
 pub mod command;
