@@ -39,7 +39,7 @@ impl Scenario {
     }
 }
 
-const SCENARIOS: [Scenario; 7] = [
+const SCENARIOS: [Scenario; 8] = [
     Scenario::local(
         "faults",
         "seeds: clients that time out, lie, lose writes and crash",
@@ -81,6 +81,13 @@ const SCENARIOS: [Scenario; 7] = [
         1_000,
         "qontract-runtime",
         "a_crash_at_any_point_of_a_wait_loses_nothing_and_records_nothing_false",
+    ),
+    Scenario::local(
+        "throttling",
+        "seconds: an API server that refuses every request with 429",
+        180,
+        "qontract",
+        "a_cluster_that_throttles_for_minutes_is_unknown_until_it_recovers",
     ),
     Scenario {
         needs_cluster: true,

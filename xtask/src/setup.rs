@@ -7,6 +7,7 @@
 mod apt;
 mod cargo_tool;
 mod chromium;
+mod faketime;
 mod folder;
 mod install_log;
 mod kubernetes;
@@ -18,6 +19,7 @@ mod rusty_vault;
 
 pub use cargo_tool::{DENY, FUZZ, NEXTEST};
 pub use chromium::Chromium;
+pub use faketime::Faketime;
 pub use kubernetes::{Kubernetes, binaries as kubernetes_binaries};
 pub use npm::{APOLLO, GRAPHQL_JS};
 pub use promtool::Promtool;
@@ -32,8 +34,8 @@ use qontract_files::atomic;
 use std::fs::{self, File, TryLockError};
 
 /// The tools that `cargo xtask test` needs.
-pub const FOR_TESTS: [&dyn Provision; 9] =
-    [&PYTHON, &NEXTEST, &Promtool, &Chromium, &RustyVault, &GRAPHQL_JS, &PEER, &Kubernetes, &DENY];
+pub const FOR_TESTS: [&dyn Provision; 10] =
+    [&PYTHON, &NEXTEST, &Promtool, &Faketime, &Chromium, &RustyVault, &GRAPHQL_JS, &PEER, &Kubernetes, &DENY];
 
 /// The tools that `cargo xtask dist` needs.
 pub const FOR_RELEASES: [&dyn Provision; 2] = [&cargo_tool::AUDITABLE, &cargo_tool::AUDITABLE2CDX];

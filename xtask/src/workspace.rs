@@ -47,6 +47,7 @@ impl Workspace {
             .env("QONTRACT_PEER_PYTHON", self.cache.peer_python())
             .env("QONTRACT_RVAULT", self.cache.rusty_vault())
             .env("QONTRACT_PROMTOOL", self.cache.promtool())
+            .env("QONTRACT_FAKETIME", self.cache.faketime())
             .env("QONTRACT_CHROMIUM", self.cache.chromium())
             .env("QONTRACT_GRAPHQL_JS", self.cache.path("graphql-js"));
         if self.on_ci && env::var_os("CARGO_TARGET_DIR").is_none() {
@@ -88,6 +89,12 @@ impl ToolCache {
     pub fn promtool(&self) -> PathBuf {
         let named = env::var_os("QONTRACT_PROMTOOL").filter(|path| !path.is_empty());
         named.map_or_else(|| self.path("promtool/bin/promtool"), PathBuf::from)
+    }
+
+    /// Path of libfaketime: `QONTRACT_FAKETIME` if it is set, else the cached one.
+    pub fn faketime(&self) -> PathBuf {
+        let named = env::var_os("QONTRACT_FAKETIME").filter(|path| !path.is_empty());
+        named.map_or_else(|| self.path("faketime/lib/libfaketimeMT.so.1"), PathBuf::from)
     }
 
     /// Path of the browser: `QONTRACT_CHROMIUM` if it is set, else the first one on `PATH`, else the cached

@@ -40,6 +40,14 @@ pub enum KubernetesError {
         /// Whether a retry may help, because the secret store cannot be reached.
         transient: bool,
     },
+    /// The settings of the cluster cannot be used.
+    #[error("cluster `{cluster}` is not configured correctly: {why}")]
+    Settings {
+        /// The cluster.
+        cluster: String,
+        /// The reason, with the key of the configuration.
+        why: String,
+    },
     /// The cluster denies access.
     #[error("the cluster `{cluster}` denies access: {why}")]
     Denied {
@@ -162,7 +170,8 @@ impl KubernetesError {
             | Self::RemovalPending { .. }
             | Self::File { .. } => true,
             Self::Failed { status, .. } => *status >= 500 || *status == 429,
-            Self::Denied { .. }
+            Self::Settings { .. }
+            | Self::Denied { .. }
             | Self::Unserved { .. }
             | Self::Ambiguous { .. }
             | Self::Conflict { .. }

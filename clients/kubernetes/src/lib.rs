@@ -19,8 +19,8 @@ pub use object::{
     ApiResource, Cluster, FieldOwnership, Kind, KindVersion, Object, ObjectAddress, ObjectVersion, TokenRef,
 };
 pub use real::{
-    AccessDecision, AccessRequest, ClientCertificate, ClusterSettings, ClusterSettingsMap, ClusterToken,
-    Clusters, TokenError, TokenSource,
+    AccessDecision, AccessRequest, ClientCertificate, ClusterSettings, ClusterToken, Clusters,
+    SettingsSource, TokenError, TokenSource,
 };
 pub use sandbox::{Sandbox, is_well_known};
 

@@ -80,6 +80,8 @@ pub struct ClusterSettings {
     pub ca: Option<Vec<u8>>,
     /// Maximum number of requests per second.
     pub per_second: NonZeroU32,
+    /// Timeout of a request, including retries; by default that of the HTTP settings.
+    pub deadline: Option<Duration>,
     /// Whether writes are rehearsed on the cluster.
     pub rehearses: bool,
     /// Timeout for the removal of an object that is replaced.
@@ -92,24 +94,30 @@ impl Default for ClusterSettings {
             certificate: None,
             ca: None,
             per_second: NonZeroU32::new(50).expect("not zero"),
+            deadline: None,
             rehearses: false,
             removal_timeout: Duration::from_secs(30),
         }
     }
 }
 
-/// The settings of all clusters.
-#[derive(Clone, Debug, Default)]
-pub struct ClusterSettingsMap {
-    /// Settings by cluster name.
-    pub by_name: BTreeMap<String, ClusterSettings>,
-    /// Settings of all other clusters.
-    pub default: ClusterSettings,
+/// The source of the settings of clusters.
+pub trait SettingsSource: Send + Sync {
+    /// Reads the settings of a cluster; the error names the key of the configuration. Called by the first
+    /// request to the cluster, and by the next one if it failed.
+    fn settings(&self, cluster: &str) -> Result<ClusterSettings, String>;
 }
 
-impl From<BTreeMap<String, ClusterSettings>> for ClusterSettingsMap {
-    fn from(named: BTreeMap<String, ClusterSettings>) -> Self {
-        Self { by_name: named, default: ClusterSettings::default() }
+impl SettingsSource for BTreeMap<String, ClusterSettings> {
+    /// The settings by the name of the cluster; clusters without an entry have the default settings.
+    fn settings(&self, cluster: &str) -> Result<ClusterSettings, String> {
+        Ok(self.get(cluster).cloned().unwrap_or_default())
+    }
+}
+
+impl<S: SettingsSource + ?Sized> SettingsSource for Arc<S> {
+    fn settings(&self, cluster: &str) -> Result<ClusterSettings, String> {
+        (**self).settings(cluster)
     }
 }
 
@@ -125,20 +133,20 @@ pub struct Clusters {
 struct SharedClusters {
     http: Settings,
     tokens: Arc<dyn TokenSource>,
-    settings: ClusterSettingsMap,
+    settings: Box<dyn SettingsSource>,
     connections: Mutex<BTreeMap<Cluster, Arc<ClusterConnection>>>,
 }
 
 impl Clusters {
-    /// Creates a client for the run of the permit.
+    /// Creates a client for the run of the permit. The settings of a cluster are read on its first use.
     pub fn new(
         permit: &ReadPermit,
         http: Settings,
         tokens: Arc<dyn TokenSource>,
-        settings: impl Into<ClusterSettingsMap>,
+        settings: impl SettingsSource + 'static,
     ) -> Self {
-        let shared =
-            SharedClusters { http, tokens, settings: settings.into(), connections: Mutex::default() };
+        let settings = Box::new(settings);
+        let shared = SharedClusters { http, tokens, settings, connections: Mutex::default() };
         Self { permit: permit.clone(), shared: Arc::new(shared) }
     }
 
@@ -155,8 +163,9 @@ impl Clusters {
         if let Some(connection) = connections.get(cluster) {
             return Ok(Arc::clone(connection));
         }
+        let settings = self.shared.settings.settings(&cluster.name);
         let settings =
-            self.shared.settings.by_name.get(&cluster.name).unwrap_or(&self.shared.settings.default).clone();
+            settings.map_err(|why| KubernetesError::Settings { cluster: cluster.name.clone(), why })?;
         let connection = ClusterConnection::new(&self.permit, &self.shared.http, cluster, settings)?;
         let connection = Arc::new(connection);
         connections.insert(cluster.clone(), Arc::clone(&connection));

@@ -100,6 +100,9 @@ pub enum SecretsError {
         /// The cause, which contains nothing of the file.
         error: Arc<std::io::Error>,
     },
+    /// The settings of the store cannot be used.
+    #[error("the secret store is not configured correctly: {0}")]
+    Settings(String),
     /// The store does not support the operation.
     #[error("{0}")]
     Unsupported(&'static str),
@@ -123,6 +126,7 @@ impl SecretsError {
             | Self::Identity { .. }
             | Self::Malformed { .. }
             | Self::File { .. }
+            | Self::Settings(_)
             | Self::Unsupported(_) => false,
         }
     }

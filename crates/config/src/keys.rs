@@ -81,6 +81,12 @@ pub const KEYS: &[Key] = &[
         "maximum requests per second to each cluster, shared by the whole process",
     ),
     key(
+        "kubernetes.deadline_seconds",
+        KeyType::Number,
+        "60",
+        "timeout of a request to a cluster, including retries",
+    ),
+    key(
         "kubernetes.validate_in_dry_run",
         KeyType::Boolean,
         "false",
@@ -103,6 +109,12 @@ pub const KEYS: &[Key] = &[
         KeyType::Number,
         "`kubernetes.requests_per_second`",
         "maximum requests per second to this cluster",
+    ),
+    key(
+        "kubernetes.clusters.*.deadline_seconds",
+        KeyType::Number,
+        "`kubernetes.deadline_seconds`",
+        "like `kubernetes.deadline_seconds`, for one cluster",
     ),
     key(
         "kubernetes.clusters.*.validate_in_dry_run",

@@ -119,6 +119,7 @@ pub struct KubernetesTable {
     /// CA file for clusters without their own.
     pub ca: Option<PathBuf>,
     requests_per_second: Option<NonZeroU32>,
+    deadline_seconds: Option<NonZeroU32>,
     validate_in_dry_run: Option<bool>,
     /// Clusters by their names in the data.
     #[serde(default)]
@@ -131,9 +132,14 @@ pub struct KubernetesTable {
 impl KubernetesTable {
     /// Default settings of clusters.
     pub fn defaults(&self) -> ClusterTable {
-        let Self { ca, requests_per_second, validate_in_dry_run, clusters: _, is_below_targets: _ } =
-            self.clone();
-        ClusterTable { ca, requests_per_second, validate_in_dry_run, ..ClusterTable::default() }
+        let Self { ca, requests_per_second, deadline_seconds, validate_in_dry_run, .. } = self.clone();
+        ClusterTable {
+            ca,
+            requests_per_second,
+            deadline_seconds,
+            validate_in_dry_run,
+            ..ClusterTable::default()
+        }
     }
 
     /// The key of the table in the file, for messages.
@@ -152,6 +158,8 @@ pub struct ClusterTable {
     pub ca: Option<PathBuf>,
     /// Maximum number of requests per second.
     pub requests_per_second: Option<NonZeroU32>,
+    /// Timeout of a request, including retries, in seconds.
+    pub deadline_seconds: Option<NonZeroU32>,
     /// Whether dry runs send planned objects to the cluster with `dryRun=All`.
     pub validate_in_dry_run: Option<bool>,
     /// Kubeconfig with server, CA and credentials, instead of the token that the data names.

@@ -70,6 +70,7 @@ pub fn check(
         let data = check.data(&mut report);
         integrations(&config, data.as_ref(), &mut report);
         vault(&config, &runtime, &mut report);
+        templates(&config, &mut report);
         buckets(&config, data.as_ref(), &runtime, &mut report);
         stores::check(&config, &runtime, &mut report);
         check.targets(data.as_ref(), &mut report)?;
@@ -193,18 +194,20 @@ fn vault(config: &Config, runtime: &Runtime, report: &mut CheckReport) {
     }
 }
 
+/// Checks the allow-lists of templates, which a run reads with the first lookup.
+fn templates(config: &Config, report: &mut CheckReport) {
+    if let Err(error) = config.templates.allowed() {
+        report.failed("templates", format!("{error:#}"), "correct the keys of `[templates]`");
+    }
+}
+
 /// Lists the buckets that templates may read.
 fn buckets(config: &Config, data: Option<&PinnedData>, runtime: &Runtime, report: &mut CheckReport) {
     let (names, Some(data)) = (&config.templates.allow_s3, data) else { return };
     // A Vault that cannot be used is reported separately.
     let Ok(secrets) = secret_store(config, Mode::DryRun) else { return };
-    let endpoint = match config.templates.s3_endpoint.as_deref().map(str::parse).transpose() {
-        Ok(endpoint) => endpoint,
-        Err(error) => {
-            let text = format!("`templates.s3_endpoint`: {error}");
-            return report.failed("buckets", text, "write a scheme, a host and a port");
-        }
-    };
+    // A wrong endpoint is reported separately, too.
+    let Ok(endpoint) = config.templates.s3_endpoint.as_deref().map(str::parse).transpose() else { return };
     let accounts = clusters::accounts(&*data.source).unwrap_or_default();
     let check = BucketCheck { secrets: &*secrets, accounts: &accounts, endpoint };
     runtime.block_on(async {
@@ -318,15 +321,21 @@ impl CheckContext<'_> {
             return Ok(());
         };
         let real = secret_store(config, Mode::DryRun).map_err(|error| format!("{error:#}"));
-        let real =
-            real.and_then(|secrets| RealClusters::new(table, secrets).map_err(|error| error.to_string()));
         let real = match real {
-            Ok(real) => real,
+            Ok(secrets) => RealClusters::new(table.clone(), secrets),
             Err(why) => {
-                report.failed("clusters", why, "correct the file that the key names");
+                report.failed("clusters", why, "correct the keys of `[vault]`");
                 return Ok(());
             }
         };
+        // Runs read these files when they use a cluster; the check reads all of them.
+        let errors = real.errors();
+        for error in &errors {
+            report.failed("clusters", error.to_string(), "correct the file that the key names");
+        }
+        if !errors.is_empty() {
+            return Ok(());
+        }
         let Some(data) = data else { return Ok(()) };
         let source = &*data.source;
         let all = match clusters::all(source) {

@@ -2,6 +2,7 @@
 
 mod clusters;
 mod kubeconfig;
+mod lazy_secrets;
 mod modes;
 mod no_clusters;
 mod sandbox;
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use lazy_secrets::LazySecrets;
 use no_clusters::NoClusters;
 use qontract_access::{Mode, ReadPermit};
 use qontract_client_blobs::{Blobs, StateStore};
@@ -18,8 +20,8 @@ use qontract_client_http::{Http, Settings, Url};
 use qontract_client_kubernetes::{Kubernetes, Sandbox};
 use qontract_client_promtool::{self as promtool, Promtool};
 use qontract_client_secrets::{ConfigSecrets, SecretReader, Secrets, Vault, VaultSettings};
-use qontract_config::{Config, ConfigError, VaultTable};
-use qontract_objects::templates::ExternalLookups;
+use qontract_config::{Config, ConfigError, TemplatesTable, VaultTable};
+use qontract_objects::templates::{ExternalLookups, HttpLookups};
 use qontract_runtime::process::{Program, StderrLog};
 use qontract_telemetry::log::Log;
 use sandbox::SandboxFolders;
@@ -83,10 +85,10 @@ impl Targets {
             simulation::refuse()?;
         }
         folder.map(sandbox_folder::check).transpose()?;
-        let secrets = match folder {
-            Some(folder) => sandbox_secret_store(config, folder, sandbox.repo, modes)?,
-            None => secret_store(config, modes.secrets)?,
-        };
+        let secrets: Arc<dyn Secrets> = Arc::new(match folder {
+            Some(folder) => sandbox_secret_store(config, folder, sandbox.repo, modes),
+            None => configured_secret_store(config, modes.secrets),
+        });
         let kubernetes: Option<Arc<dyn Kubernetes>> = match (folder, &config.kubernetes) {
             (Some(folder), _) => {
                 let permit = ReadPermit::for_targets(modes.kubernetes);
@@ -97,7 +99,9 @@ impl Targets {
                 })
             }
             (None, Some(table)) => {
-                Some(Arc::new(clusters::real_clusters(table, modes.kubernetes, Arc::clone(&secrets) as _)?))
+                let permit = ReadPermit::for_targets(modes.kubernetes);
+                let clusters = RealClusters::new(table.clone(), Arc::clone(&secrets) as _);
+                Some(Arc::new(clusters.client(&permit, Settings::default())))
             }
             (None, None) => None,
         };
@@ -110,7 +114,7 @@ impl Targets {
         let promtool = Promtool::new(promtool::find(config.promtool.path.as_deref(), path.as_deref()));
         let sandbox =
             folder.map(std::path::absolute).transpose().context("the working directory does not exist")?;
-        let lookups = Arc::new(external_lookups(config, Arc::clone(&secrets) as _, modes.lookups)?);
+        let lookups = Arc::new(external_lookups(config, Arc::clone(&secrets) as _, modes.lookups));
         Ok(Self {
             kubernetes,
             secrets,
@@ -234,6 +238,12 @@ pub fn vault_http(table: &VaultTable, mode: Mode, limits: Settings) -> anyhow::R
     Ok((Http::new(&ReadPermit::for_targets(mode), limits)?, server))
 }
 
+/// The secret store of the configuration, opened by its first use.
+fn configured_secret_store(config: &Config, mode: Mode) -> LazySecrets {
+    let config = config.clone();
+    LazySecrets::new(move || secret_store(&config, mode))
+}
+
 /// The secret store of a sandbox: its own file, or the configured store. The configured store is opened for a
 /// dry run, so that no write leaves the sandbox.
 fn sandbox_secret_store(
@@ -241,23 +251,29 @@ fn sandbox_secret_store(
     folder: &Path,
     repo: Option<&Path>,
     modes: ClientModes,
-) -> anyhow::Result<Arc<dyn Secrets>> {
+) -> LazySecrets {
     if config.vault.is_some() || !config.secret_tables().is_empty() {
-        return secret_store(config, Mode::DryRun);
+        return configured_secret_store(config, Mode::DryRun);
     }
     let permit = ReadPermit::for_targets(modes.secrets);
-    Ok(Arc::new(SandboxFolders::new(folder).secret_store(&permit, repo)?))
+    let (folders, repo) = (SandboxFolders::new(folder), repo.map(Path::to_owned));
+    LazySecrets::new(move || Ok(Arc::new(folders.secret_store(&permit, repo.as_deref())?)))
 }
 
-/// The sources that templates may read. The HTTP client is created only if the allow-list is not empty.
-fn external_lookups(
-    config: &Config,
-    secrets: Arc<dyn SecretReader>,
-    mode: Mode,
-) -> anyhow::Result<ExternalLookups> {
-    let allowed = config.templates.allowed()?;
+/// The sources that templates may read. Their settings are read by the first lookup of an address, and the
+/// HTTP client is created only if the allow-list is not empty.
+fn external_lookups(config: &Config, secrets: Arc<dyn SecretReader>, mode: Mode) -> ExternalLookups {
+    let templates = config.templates.clone();
+    ExternalLookups::on_demand(secrets, move || {
+        http_lookups(&templates, mode).map_err(|error| format!("{error:#}"))
+    })
+}
+
+/// The lookups over HTTP that the configuration allows; `None` if it allows none.
+fn http_lookups(templates: &TemplatesTable, mode: Mode) -> anyhow::Result<Option<HttpLookups>> {
+    let allowed = templates.allowed()?;
     if allowed.is_empty() {
-        return Ok(ExternalLookups::secrets(secrets));
+        return Ok(None);
     }
     let deadline = allowed.limits.deadline;
     let settings = Settings {
@@ -268,7 +284,7 @@ fn external_lookups(
         ..Settings::default()
     };
     let http = Http::new(&ReadPermit::for_targets(mode), settings)?;
-    Ok(ExternalLookups::with_allow_list(secrets, allowed, http))
+    Ok(Some(HttpLookups { allowed, http }))
 }
 
 #[cfg(test)]

@@ -9,4 +9,4 @@ pub(crate) mod query_scan;
 pub(crate) mod render;
 pub(crate) mod variables;
 
-pub use lookups::{AllowList, ExternalLookups, LookupLimits};
+pub use lookups::{AllowList, ExternalLookups, HttpLookups, LookupLimits};

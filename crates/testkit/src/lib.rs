@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use case::{Case, CaseFault, CaseStep};
-pub use loopback::{Loopback, Reply};
+pub use loopback::{BodyFraming, Loopback, LoopbackRequest, Reply};
 pub use ports::{free_port, free_ports};
 pub use process::{Leftover, Process, tool};
 use qontract_access::{Mode, Permits, WriteBounds};

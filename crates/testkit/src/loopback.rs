@@ -8,10 +8,21 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+/// A request to a scripted server.
+#[derive(Debug)]
+pub struct LoopbackRequest {
+    /// The request line.
+    pub line: String,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
 /// The reply to a request.
 pub enum Reply {
     /// Status, further headers, body.
     Full(&'static str, String, String),
+    /// Status and body, of which only the first half is sent.
+    Half(&'static str, String, BodyFraming),
     /// No reply.
     Never,
     /// Status, further headers, the start of a chunked body, and a part that is repeated until the client
@@ -19,6 +30,17 @@ pub enum Reply {
     Endless(&'static str, String, String, String),
     /// Status, then a byte of a chunked body every 20 ms until the client closes the connection.
     Drip(&'static str),
+}
+
+/// How the end of a body is marked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyFraming {
+    /// By its length.
+    Length,
+    /// By an empty chunk.
+    Chunks,
+    /// By the end of the connection.
+    Close,
 }
 
 /// A scripted server; it ends with the test process.
@@ -31,6 +53,11 @@ pub struct Loopback {
 impl Loopback {
     /// Starts a server that replies with the result of `script`, which gets the request line.
     pub fn start(script: impl Fn(&str) -> Reply + Send + Sync + 'static) -> Self {
+        Self::with_bodies(move |request| script(&request.line))
+    }
+
+    /// Starts a server that replies with the result of `script`, which gets the whole request.
+    pub fn with_bodies(script: impl Fn(&LoopbackRequest) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let (seen, sent) = (Arc::default(), Arc::default());
@@ -67,7 +94,11 @@ impl Loopback {
 }
 
 /// Reads a whole request and calls the script.
-fn read(stream: &TcpStream, seen: &Mutex<Vec<String>>, script: &dyn Fn(&str) -> Reply) -> Option<Reply> {
+fn read(
+    stream: &TcpStream,
+    seen: &Mutex<Vec<String>>,
+    script: &dyn Fn(&LoopbackRequest) -> Reply,
+) -> Option<Reply> {
     let (mut reader, mut head) = (BufReader::new(stream), String::new());
     while !head.ends_with("\r\n\r\n") {
         if !matches!(reader.read_line(&mut head), Ok(1..)) {
@@ -78,8 +109,10 @@ fn read(stream: &TcpStream, seen: &Mutex<Vec<String>>, script: &dyn Fn(&str) -> 
         let (name, value) = line.split_once(':')?;
         name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().ok()).flatten()
     });
-    reader.read_exact(&mut vec![0; length.unwrap_or(0)]).ok()?;
-    let reply = script(head.lines().next().unwrap_or_default());
+    let mut body = vec![0; length.unwrap_or(0)];
+    reader.read_exact(&mut body).ok()?;
+    let line = head.lines().next().unwrap_or_default().to_owned();
+    let reply = script(&LoopbackRequest { line, body });
     seen.lock().push(head);
     Some(reply)
 }
@@ -93,6 +126,16 @@ fn answer(mut stream: &TcpStream, reply: Reply, sent: &AtomicUsize) -> std::io::
                 stream,
                 "HTTP/1.1 {status}\r\n{headers}connection: close\r\ncontent-length: {length}\r\n\r\n{body}"
             )
+        }
+        Reply::Half(status, body, framing) => {
+            let half = &body.as_bytes()[..body.len() / 2];
+            let head = match framing {
+                BodyFraming::Length => format!("connection: close\r\ncontent-length: {}\r\n\r\n", body.len()),
+                BodyFraming::Chunks => format!("{chunked}{:x}\r\n", half.len()),
+                BodyFraming::Close => "connection: close\r\n\r\n".to_owned(),
+            };
+            write!(stream, "HTTP/1.1 {status}\r\n{head}")?;
+            stream.write_all(half)
         }
         // Blocks until the client closes the connection.
         Reply::Never => stream.read(&mut [0]).map(drop),

@@ -79,6 +79,37 @@ impl Process {
         matches!(self.supervisor.try_wait(), Ok(None))
     }
 
+    /// Stops the server with `SIGSTOP`: its connections stay open, and nothing responds.
+    ///
+    /// # Panics
+    ///
+    /// If it does not run.
+    pub fn suspend(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Continues a server that was suspended.
+    ///
+    /// # Panics
+    ///
+    /// If it does not run.
+    pub fn resume(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
+        let supervisor = self.supervisor.id();
+        let children = fs::read_to_string(format!("/proc/{supervisor}/task/{supervisor}/children"));
+        let children = children.expect("the supervisor runs");
+        let is_server = |pid: &&str| {
+            fs::read_link(format!("/proc/{pid}/exe"))
+                .is_ok_and(|exe| exe.file_name() == self.program.file_name())
+        };
+        let server = children.split_whitespace().find(is_server).expect("the server runs");
+        let sent = Command::new("kill").args([signal, server]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "cannot send {signal} to {server}");
+    }
+
     /// Waits until it listens on a port of the loopback interface.
     ///
     /// # Panics

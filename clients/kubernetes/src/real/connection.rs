@@ -71,7 +71,11 @@ impl ClusterConnection {
         let base = server_url(cluster)?;
         let roots = http.roots.iter().cloned().chain(settings.ca.clone()).collect();
         let identity = settings.certificate.as_ref().map(|certificate| certificate.pem.clone());
-        let limits = Settings { roots, identity, per_second: Some(settings.per_second), ..http.clone() };
+        let deadline = settings.deadline.unwrap_or(http.deadline);
+        // At least two attempts fit into the deadline.
+        let attempt_timeout = http.attempt_timeout.min(deadline / 2);
+        let per_second = Some(settings.per_second);
+        let limits = Settings { roots, identity, per_second, deadline, attempt_timeout, ..http.clone() };
         let unreachable = |error| KubernetesError::Unreachable { cluster: cluster.name.clone(), error };
         let reviews = format!("{}{ACCESS_REVIEWS_PATH}", base.path().trim_end_matches('/'));
         let http = Http::new(permit, limits).map_err(unreachable)?;

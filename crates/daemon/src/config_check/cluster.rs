@@ -34,7 +34,7 @@ impl<'a> ClusterCheck<'a> {
     /// Checks the permissions of the integrations that the data defines.
     pub fn new(real: RealClusters, namespaces: &'a [DataNamespace], defined: &[String]) -> Self {
         let permit = ReadPermit::for_targets(Mode::DryRun);
-        let clusters = Clusters::new(&permit, request_limits(), real.tokens, real.settings);
+        let clusters = real.client(&permit, request_limits());
         Self {
             clusters,
             permit,
@@ -188,6 +188,7 @@ fn hint(error: &KubernetesError) -> &'static str {
         KubernetesError::Credentials { .. } => {
             "check its kubeconfig and `server` in the configuration, and `automationToken` and `serverUrl` in the data"
         }
+        KubernetesError::Settings { .. } => "correct the file that the key names",
         KubernetesError::Failed { .. } => "check the API server, and the load balancer in front of it",
         _ => "check the cluster",
     }

@@ -1,65 +1,78 @@
-//! The real clusters of the configuration: their settings and tokens.
+//! The real clusters of the configuration: their settings and tokens, which are read when a cluster is used.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use qontract_access::{Mode, ReadPermit};
+use qontract_access::ReadPermit;
 use qontract_client_http::Settings;
 use qontract_client_kubernetes::{
-    Cluster, ClusterSettings, ClusterSettingsMap, ClusterToken, Clusters, TokenError, TokenRef, TokenSource,
+    Cluster, ClusterSettings, ClusterToken, Clusters, SettingsSource, TokenError, TokenRef, TokenSource,
 };
 use qontract_client_secrets::{SecretReader, SecretsError};
 use qontract_config::{ClusterTable, ConfigError, KubernetesTable};
 
-use super::kubeconfig::{self, KubeconfigToken};
+use super::kubeconfig;
 
 /// The first line of a PEM certificate.
 const PEM_HEADER: &[u8] = b"-----BEGIN CERTIFICATE-----";
 
-/// The real clusters of the configuration.
-pub(super) fn real_clusters(
-    table: &KubernetesTable,
-    mode: Mode,
-    secrets: Arc<dyn SecretReader>,
-) -> anyhow::Result<Clusters> {
-    let permit = ReadPermit::for_targets(mode);
-    let RealClusters { settings, tokens } = RealClusters::new(table, secrets)?;
-    Ok(Clusters::new(&permit, Settings::default(), tokens, settings))
-}
-
-/// The settings and tokens of the real clusters of the configuration.
+/// The real clusters of the configuration, with their tokens. The files that the configuration names for a
+/// cluster are read when the cluster is used, so that a broken one is an error of this cluster only.
 pub struct RealClusters {
-    /// The settings of the clusters.
-    pub settings: ClusterSettingsMap,
-    /// The tokens of the clusters.
-    pub tokens: Arc<dyn TokenSource>,
+    table: KubernetesTable,
+    secrets: Arc<dyn SecretReader>,
 }
 
 impl RealClusters {
-    /// Reads the files that the configuration names.
-    pub fn new(table: &KubernetesTable, secrets: Arc<dyn SecretReader>) -> Result<Self, ConfigError> {
-        let defaults = table.defaults();
-        let (mut by_name, mut servers, mut logins) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        for (name, cluster) in &table.clusters {
-            let key = format!("{}.clusters.{name}", table.key());
-            let mut settings = cluster_settings(cluster, &defaults, &key, table.key())?;
-            servers.extend(cluster.server.clone().map(|server| (name.clone(), server)));
-            if let Some(login) = kubeconfig::login(cluster, &key)? {
-                servers.insert(name.clone(), login.server);
-                if cluster.ca.is_none() {
-                    settings.ca = login.ca.or(settings.ca);
-                }
-                settings.certificate = login.certificate;
-                logins.extend(login.token.map(|token| (name.clone(), token)));
+    /// The clusters of this table; their tokens are in the secret store or in kubeconfigs.
+    pub fn new(table: KubernetesTable, secrets: Arc<dyn SecretReader>) -> Self {
+        Self { table, secrets }
+    }
+
+    /// A client for the run of the permit. Nothing is read yet.
+    pub fn client(self, permit: &ReadPermit, limits: Settings) -> Clusters {
+        let own = Arc::new(self);
+        Clusters::new(permit, limits, Arc::clone(&own) as _, own)
+    }
+
+    /// Reads the files of all clusters, and returns the errors: one for the default, and one for each cluster.
+    /// An error of the default is not repeated for the clusters that have it.
+    pub fn errors(&self) -> Vec<ConfigError> {
+        let key = self.table.key();
+        let default = cluster_settings(&ClusterTable::default(), &self.table.defaults(), key, key).err();
+        let is_default =
+            |error: &ConfigError| default.as_ref().is_some_and(|it| it.to_string() == error.to_string());
+        let own = self.table.clusters.keys().filter_map(|name| self.open(name).err());
+        let own: Vec<ConfigError> = own.filter(|error| !is_default(error)).collect();
+        default.into_iter().chain(own).collect()
+    }
+
+    /// Reads the settings of a cluster.
+    fn open(&self, name: &str) -> Result<ClusterSettings, ConfigError> {
+        let (own, key) = self.table_of(name);
+        let mut settings = cluster_settings(&own, &self.table.defaults(), &key, self.table.key())?;
+        if let Some(login) = kubeconfig::login(&own, &key)? {
+            if own.ca.is_none() {
+                settings.ca = login.ca.or(settings.ca);
             }
-            by_name.insert(name.clone(), settings);
+            settings.certificate = login.certificate;
         }
-        let default = cluster_settings(&ClusterTable::default(), &defaults, table.key(), table.key())?;
-        let tokens = Arc::new(StoredTokens { secrets, servers, logins });
-        Ok(Self { settings: ClusterSettingsMap { by_name, default }, tokens })
+        Ok(settings)
+    }
+
+    /// The table of a cluster, with its key. A cluster without a table has an empty one.
+    fn table_of(&self, name: &str) -> (ClusterTable, String) {
+        let own = self.table.clusters.get(name).cloned().unwrap_or_default();
+        (own, format!("{}.clusters.{name}", self.table.key()))
+    }
+}
+
+impl SettingsSource for RealClusters {
+    fn settings(&self, cluster: &str) -> Result<ClusterSettings, String> {
+        self.open(cluster).map_err(|error| error.to_string())
     }
 }
 
@@ -79,6 +92,8 @@ fn cluster_settings(
     if let Some(rate) = own.requests_per_second.or(defaults.requests_per_second) {
         settings.per_second = rate;
     }
+    let seconds = own.deadline_seconds.or(defaults.deadline_seconds);
+    settings.deadline = seconds.map(|seconds| Duration::from_secs(seconds.get().into()));
     settings.rehearses = own.validate_in_dry_run.or(defaults.validate_in_dry_run).unwrap_or_default();
     Ok(settings)
 }
@@ -94,27 +109,18 @@ fn certificates(file: &Path, key: &str) -> Result<Vec<u8>, ConfigError> {
     Ok(pem)
 }
 
-/// Cluster tokens from kubeconfigs and the secret store.
-struct StoredTokens {
-    secrets: Arc<dyn SecretReader>,
-    /// Servers of the configuration, by cluster.
-    servers: BTreeMap<String, String>,
-    /// Tokens of kubeconfigs, by cluster.
-    logins: BTreeMap<String, KubeconfigToken>,
-}
-
-impl TokenSource for StoredTokens {
+impl TokenSource for RealClusters {
     fn token<'a>(
         &'a self,
         permit: &'a ReadPermit,
         cluster: &'a Cluster,
     ) -> BoxFuture<'a, Result<ClusterToken, TokenError>> {
         async move {
-            if let Some(token) = self.logins.get(&cluster.name) {
-                return Ok(ClusterToken {
-                    secret: token.read()?,
-                    server: self.servers.get(&cluster.name).cloned(),
-                });
+            let (own, key) = self.table_of(&cluster.name);
+            let login = kubeconfig::login(&own, &key).map_err(|error| error.to_string())?;
+            let server = login.as_ref().map(|login| login.server.clone()).or(own.server);
+            if let Some(token) = login.and_then(|login| login.token) {
+                return Ok(ClusterToken { secret: token.read()?, server });
             }
             let TokenRef { path, field, version } =
                 cluster.token.as_ref().ok_or("the cluster has no `automationToken` in the data")?;
@@ -125,8 +131,7 @@ impl TokenSource for StoredTokens {
             let secret =
                 fields.get(field).cloned().ok_or_else(|| format!("`{path}` has no field `{field}`"))?;
             let secret_server = || fields.get("server").map(|server| server.expose().to_owned());
-            let server = self.servers.get(&cluster.name).cloned().or_else(secret_server);
-            Ok(ClusterToken { secret, server })
+            Ok(ClusterToken { secret, server: server.or_else(secret_server) })
         }
         .boxed()
     }

@@ -16,6 +16,9 @@ pub fn cluster_fault(error: &KubernetesError) -> Fault {
         KubernetesError::Credentials { .. } => {
             Fault::operator(text).hint("check the cluster's `automationToken` and the secret that it names")
         }
+        KubernetesError::Settings { .. } => {
+            Fault::operator(text).hint("correct the configuration, or the file that the key names")
+        }
         KubernetesError::Unreachable { .. } => {
             Fault::operator(text).hint("check the cluster's `serverUrl`, and `ca` in the configuration")
         }

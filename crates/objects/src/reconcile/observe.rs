@@ -132,6 +132,7 @@ impl ObjectReconciler {
                 Err(
                     error @ (KubernetesError::Unreachable { .. }
                     | KubernetesError::Credentials { .. }
+                    | KubernetesError::Settings { .. }
                     | KubernetesError::Denied { .. }),
                 ) => Err(cluster_fault(&error)),
                 // Other errors are reported where they matter.

@@ -15,7 +15,7 @@ mod url;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures_util::FutureExt as _;
 use qontract_client_http::{Http, HttpError, StatusCode};
@@ -40,13 +40,21 @@ const REDIRECT_STATUSES: [StatusCode; 5] = [
 /// External lookups of templates.
 pub struct ExternalLookups {
     secrets: Arc<dyn SecretReader>,
-    http: Option<HttpLookups>,
+    /// Opens the lookups over HTTP; `None` if no address is allowed.
+    open: Box<OpenHttpLookups>,
+    /// The result of the first successful call of `open`. It is never invalidated.
+    opened: OnceLock<Option<HttpLookups>>,
 }
 
+/// Opens the lookups over HTTP; an error names the setting that is wrong.
+type OpenHttpLookups = dyn Fn() -> Result<Option<HttpLookups>, String> + Send + Sync;
+
 /// Lookups over HTTP, restricted by allow-lists.
-struct HttpLookups {
-    allowed: AllowList,
-    http: Http,
+pub struct HttpLookups {
+    /// The addresses that may be requested.
+    pub allowed: AllowList,
+    /// The HTTP client.
+    pub http: Http,
 }
 
 /// The key of a lookup in the cache of a round. It includes the account, which is not part of the address:
@@ -63,12 +71,25 @@ type LookupResult = Result<LookupState, Fault>;
 impl ExternalLookups {
     /// Allows secrets only.
     pub fn secrets(secrets: Arc<dyn SecretReader>) -> Self {
-        Self { secrets, http: None }
+        Self::on_demand(secrets, || Ok(None))
     }
 
-    /// Allows secrets and the addresses on allow-lists, through this HTTP client.
-    pub fn with_allow_list(secrets: Arc<dyn SecretReader>, allowed: AllowList, http: Http) -> Self {
-        Self { secrets, http: Some(HttpLookups { allowed, http }) }
+    /// Allows secrets, and the addresses on the allow-lists that `open` returns. It is called by the first
+    /// lookup of an address, and by the next one if it failed.
+    pub fn on_demand(
+        secrets: Arc<dyn SecretReader>,
+        open: impl Fn() -> Result<Option<HttpLookups>, String> + Send + Sync + 'static,
+    ) -> Self {
+        Self { secrets, open: Box::new(open), opened: OnceLock::new() }
+    }
+
+    /// The lookups over HTTP; `None` if no address is allowed.
+    fn http(&self) -> Result<Option<&HttpLookups>, Fault> {
+        if let Some(opened) = self.opened.get() {
+            return Ok(opened.as_ref());
+        }
+        let opened = (self.open)().map_err(Fault::operator)?;
+        Ok(self.opened.get_or_init(|| opened).as_ref())
     }
 
     /// Reads all fields of a secret that the data names.
@@ -136,13 +157,14 @@ impl ExternalLookups {
             }
             _ => None,
         };
+        let http = self.http()?;
         // The first shard of a round fills the cache for all others, so the permission is checked for each
         // shard.
-        if let Some(account) = account.filter(|_| self.http.is_some()) {
+        if let Some(account) = account.filter(|_| http.is_some()) {
             read.secrets.check(&account.lookup())?;
         }
         let request = async {
-            match &self.http {
+            match http {
                 Some(outward) => outward.request(read, &*self.secrets, address, account).await,
                 None => Ok(LookupState::Failed(not_allowed(setting(address)))),
             }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
 use crate::support::operator::{operator_fixture, run_with, stderr};
 use qontract_testkit::Scratch;
@@ -62,6 +63,13 @@ impl Fixture {
 
     fn callers(&self, lines: &str) {
         self.0.write("callers", lines);
+    }
+
+    fn command(&self, name: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
+        let words = ["reconcile", name, "--data", "repo", "--config", "config.toml", "--sandbox", "sandbox"];
+        command.current_dir(self.0.path()).env("HOME", self.0.path()).args(words).args(["--runs", "runs"]);
+        command
     }
 
     fn reconcile(&self, more: &[&str]) -> (i32, String) {
@@ -156,6 +164,47 @@ fn the_objects_of_a_caller_that_is_gone_are_taken_over() {
     assert_eq!(fixture.objects(), pairs(&[("a", "new"), ("z", "other")]));
     let (code, text) = fixture.reconcile(&[]);
     assert!(code == 0 && text.contains("nothing to change"), "{text}");
+}
+
+/// The process is killed from outside while it takes objects over, in several rounds of renames: a half-done
+/// take-over is completed by the next run.
+#[test]
+#[ignore = "needs python3; run by `cargo xtask test`"]
+fn a_take_over_that_is_killed_is_completed_by_the_next_run() {
+    let fixture = Fixture::new();
+    let names: Vec<String> = (0..150).map(|number| format!("c{number:03}")).collect();
+    let declare = |caller: &str| fixture.callers(&format!("{caller} {}\nother z\n", names.join(" ")));
+    let count = |caller: &str| fixture.objects().iter().filter(|(_, own)| own == caller).count();
+    declare("round0");
+    assert_eq!(fixture.reconcile(&[]).0, 0);
+    let mut half = 0;
+    for round in 1..=8 {
+        let (before, caller) = (format!("round{}", round - 1), format!("round{round}"));
+        declare(&caller);
+        let mut child = fixture
+            .command("service-dependencies")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let is_running = |child: &mut Child| child.try_wait().unwrap().is_none();
+        while is_running(&mut child) && count(&caller) == 0 {}
+        // On Unix this is SIGKILL.
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let (done, left) = (count(&caller), count(&before));
+        assert_eq!(done + left, names.len(), "no object is lost");
+        half += usize::from(done > 0 && left > 0);
+        let (code, text) = fixture.reconcile(&[]);
+        assert_eq!(code, 0, "round {round}: {text}");
+        assert_eq!((count(&caller), count("other")), (names.len(), 1), "round {round}: {text}");
+        let (code, text) = fixture.reconcile(&[]);
+        assert!(code == 0 && text.contains("nothing to change"), "round {round}: {text}");
+        if half == 2 {
+            return;
+        }
+    }
+    panic!("{half} of 8 take-overs were killed while they wrote: too few");
 }
 
 #[test]

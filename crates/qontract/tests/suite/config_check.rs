@@ -415,23 +415,26 @@ fn paths_are_relative_to_the_configuration_file_and_errors_name_the_key() {
     for (config, expect) in [
         (
             "[kubernetes]\nca = \"ca.pem\"\n",
-            "error: `kubernetes.ca`: cannot read `conf/ca.pem`: No such file",
+            "is not configured correctly: `kubernetes.ca`: cannot read `conf/ca.pem`: No such file",
         ),
         (
             "[kubernetes.clusters.cliffs-stage]\nca = \"config.toml\"\n",
-            "error: `kubernetes.clusters.cliffs-stage.ca`: `conf/config.toml` has no PEM certificate",
+            "is not configured correctly: `kubernetes.clusters.cliffs-stage.ca`: `conf/config.toml` has no PEM certificate",
         ),
         (
             "[kubernetes.clusters.cliffs-stage]\nkubeconfig = \"kc\"\n",
-            "error: `kubernetes.clusters.cliffs-stage.kubeconfig`: cannot read `conf/kc`: No such file",
+            "is not configured correctly: `kubernetes.clusters.cliffs-stage.kubeconfig`: cannot read `conf/kc`: No such file",
         ),
         (
             "[kubernetes.clusters.cliffs-stage]\ncontext = \"a\"\n",
-            "error: `kubernetes.clusters.cliffs-stage.context` is set, but",
+            "is not configured correctly: `kubernetes.clusters.cliffs-stage.context` is set, but",
         ),
     ] {
-        let (code, printed) = dry_run_with(&scratch, config);
-        assert_eq!(code, Some(2), "{printed}");
+        scratch.write("conf/config.toml", config);
+        let words = [&DRY[..], &["conf/config.toml", "--runs", "runs"]].concat();
+        let output = run_with(scratch.path(), &[], &words);
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned() + &stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "an error of the cluster: {printed}");
         assert!(printed.contains(expect), "{printed}");
     }
 }

@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::support::clock::SteppedClock;
 use crate::support::running::{Running, get};
-use qontract_testkit::{Scratch, example};
+use qontract_testkit::{Scratch, eventually, example};
 use rustix::process::Signal;
 
 const NAMESPACE: &str = "repo/data/services/catalog/namespaces/catalog-stage.yml";
@@ -233,6 +234,35 @@ fn an_approval_for_a_single_use_is_used_once_and_never_without_the_ledger() {
     stage.scratch.write("repo/data/approvals/renamed.yml", approval.replace("2099-01-31", "2099-03-31"));
     let removed = stage.reconcile(INTEGRATION, &[]);
     assert_eq!((code(&removed), stage.limit_ranges()), (0, 0), "{}", seen(&removed));
+}
+
+/// The clock is stepped from outside: an approval expires by the date of each run, and a loop stays alive.
+#[test]
+#[ignore = "needs QONTRACT_FAKETIME; run by `cargo xtask test`"]
+fn a_step_of_the_clock_expires_an_approval_and_a_step_back_does_not() {
+    let stage = HeldFixture::new();
+    let clock = SteppedClock::new(&stage.scratch);
+    let words = ["reconcile", INTEGRATION, "--data", "repo", "--config", "config.toml"];
+    let loop_words = ["--every", "1s", "--listen", "127.0.0.1:0"];
+    let mut command = stage.command(&[&words[..], &loop_words].concat());
+    let mut running = Running::of(clock.apply(&mut command));
+    let listening = running.until("listening on http://");
+    let address = listening.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
+    running.until("run ended: held");
+    let approval = stage.run(&["approve", "last", "--expires", "2099-01-31"]);
+    let approval = String::from_utf8(approval.stdout).unwrap();
+    clock.step("+75y");
+    stage.scratch.write("repo/data/approvals/x.yml", &approval);
+    running.until("expired on 2099-01-31");
+    assert!(get(&address, "/healthz").starts_with("HTTP/1.1 200"));
+    assert_eq!(stage.limit_ranges(), 1);
+    clock.step("-1d");
+    eventually("the approval is valid again", || (stage.limit_ranges() == 0).then_some(()));
+    assert!(get(&address, "/healthz").starts_with("HTTP/1.1 200"));
+    running.signal(Signal::TERM);
+    assert_eq!(running.wait().code(), Some(0));
+    let again = stage.reconcile(INTEGRATION, &[]);
+    assert!(code(&again) == 0 && seen(&again).contains("nothing to change"), "{}", seen(&again));
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn an_s3_endpoint_has_a_scheme_a_host_and_a_port() {
     ] {
         let settings = format!("s3_endpoint = \"{endpoint}\"\n");
         let output = template(&scratch, "s3('shop-stage', 'images', 'a')", &settings);
-        assert_eq!(output.code, Some(2), "{endpoint}: {}", output.text);
+        assert_eq!(output.code, Some(1), "{endpoint}: {}", output.text);
         let expect = format!("`templates.s3_endpoint`: {why}");
         assert!(output.text.contains(&expect), "{endpoint}: {}", output.text);
     }

@@ -282,7 +282,8 @@ fn secrets_of_a_data_repo_are_read_like_its_files() {
         let words = ["up", "repo", "--once", "--dry-run", "--sandbox", "sandbox", "--runs", "runs"];
         let output = run(scratch.path(), &words);
         assert_ne!(output.status.code(), Some(0));
-        assert!(stderr(&output).contains(expect), "{}", stderr(&output));
+        let text = stdout(&output) + &stderr(&output);
+        assert!(text.contains(expect), "{expect}: {text}");
         fs::remove_file(&file).unwrap();
     };
     fs::remove_file(&file).unwrap();

@@ -1,7 +1,10 @@
 //! Shared code of the tests.
 
+pub mod api_server;
 pub mod bounded_output;
+pub mod clock;
 pub mod cluster;
+pub mod cluster_repo;
 pub mod command;
 pub mod empty_cluster;
 pub mod loopback;

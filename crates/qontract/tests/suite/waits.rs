@@ -4,6 +4,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::support::clock::SteppedClock;
 use crate::support::cluster::ClusterFixture;
 use crate::support::operator::{operator_fixture, run_with, stderr};
 use crate::support::running::{Running, get};
@@ -148,6 +149,30 @@ fn a_run_that_is_killed_or_stopped_while_it_waits_is_continued_by_the_next_one()
     std::thread::sleep(Duration::from_secs(3));
     running.signal(Signal::CONT);
     assert_eq!(running.wait().code(), Some(0));
+    let (code, text) = resources(&scratch, &["--wait"]);
+    assert!(code == 0 && text.contains("nothing to change"), "{text}");
+}
+
+/// The clock is stepped from outside: the patience of a run does not depend on it.
+#[test]
+#[ignore = "needs QONTRACT_FAKETIME; run by `cargo xtask test`"]
+fn a_step_of_the_clock_neither_ends_nor_extends_a_wait() {
+    let scratch = fixture("never");
+    let clock = SteppedClock::new(&scratch);
+    let words = ["--namespace-name", "catalog-stage", "--wait=4s"];
+    let begun = Instant::now();
+    let mut running = Running::of(clock.apply(&mut command(&scratch, "openshift-resources", &words)));
+    eventually("the Deployment is written", || scratch.path().join(FILE).exists().then_some(()));
+    clock.step("+2d");
+    let is_over = |running: &mut Running| running.child.try_wait().unwrap();
+    eventually("it still waits", || (begun.elapsed() > Duration::from_secs(2)).then_some(()));
+    assert_eq!(is_over(&mut running), None, "a step forward does not end the wait");
+    clock.step("-2d");
+    assert_eq!(running.wait().code(), Some(75));
+    assert!(begun.elapsed() < Duration::from_secs(20), "a step back does not extend the wait");
+    deployment(&scratch, "1s");
+    let (code, text) = resources(&scratch, &["--wait"]);
+    assert_eq!(code, 0, "{text}");
     let (code, text) = resources(&scratch, &["--wait"]);
     assert!(code == 0 && text.contains("nothing to change"), "{text}");
 }

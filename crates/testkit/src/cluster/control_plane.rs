@@ -81,6 +81,21 @@ impl TestCluster {
         self.bring_up_api_server().unwrap_or_else(|error| panic!("{error}"));
     }
 
+    /// Stops the API server with `SIGSTOP`: its connections stay open, and nothing responds.
+    pub fn suspend_api_server(&self) {
+        self.api_server.iter().for_each(Process::suspend);
+    }
+
+    /// Continues the API server, and waits until it is ready.
+    ///
+    /// # Panics
+    ///
+    /// If it does not become ready; the message contains the end of its log.
+    pub fn resume_api_server(&mut self) {
+        self.api_server.iter().for_each(Process::resume);
+        self.wait_until_ready().unwrap_or_else(|error| panic!("{error}"));
+    }
+
     fn bring_up_api_server(&mut self) -> Result<(), Error> {
         if self.api_server.is_none() {
             let program = self.binaries.folder.join("kube-apiserver");
