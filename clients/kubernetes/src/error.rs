@@ -4,13 +4,26 @@ use std::fmt;
 
 use qontract_diagnostics::error_chain;
 
+use crate::fields::without_keys;
+
 /// Another manager that owns fields that we want to set.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ConflictingManager {
     /// The manager.
     pub manager: String,
-    /// The fields.
+    /// The fields, in backticks.
     pub fields: Vec<String>,
+}
+
+impl ConflictingManager {
+    /// Omits the keys of maps with free-form keys, which may be secret.
+    #[must_use]
+    pub fn without_keys(mut self) -> Self {
+        let fields = self.fields.iter();
+        self.fields = fields.map(|field| format!("`{}`", without_keys(field.trim_matches('`')))).collect();
+        self.fields.dedup();
+        self
+    }
 }
 
 impl fmt::Display for ConflictingManager {

@@ -16,6 +16,7 @@ use std::ops::Bound::{Included, Unbounded};
 
 use serde_json::{Map, Value, json};
 
+pub use apply::FieldConflicts;
 pub(crate) use apply::apply;
 pub(crate) use csa_migration::{field_ownership, migrate};
 pub(crate) use entry::ManagedFieldsEntry;
@@ -38,6 +39,9 @@ const UNOWNED_METADATA: [&str; 9] = [
     "managedFields",
     "selfLink",
 ];
+
+/// Maps with free-form keys, which may be part of a secret.
+const FREE_KEYS: [&str; 6] = ["data", "stringData", "binaryData", "labels", "annotations", "matchLabels"];
 
 /// A field path: `f:spec`, `k:{"name":"web"}`.
 pub(crate) type FieldPath = Vec<String>;
@@ -159,11 +163,12 @@ pub(crate) fn last_applied() -> FieldPath {
     ["f:metadata".to_owned(), "f:annotations".to_owned(), format!("f:{LAST_APPLIED}")].into()
 }
 
-/// A path for messages: `spec.template.spec.containers[web].image`.
+/// A path for messages: `spec.template.spec.containers[web].image`, `spec.hard["limits.cpu"]`.
 pub(crate) fn display_path(path: &[String]) -> String {
     let mut text = String::new();
     for part in path {
         match part.split_once(':') {
+            Some(("f", name)) if !is_plain(name) => text.push_str(&format!("[{}]", Value::from(name))),
             Some(("f", name)) if text.is_empty() => text.push_str(name),
             Some(("f", name)) => text.push_str(&format!(".{name}")),
             Some(("k", key)) => {
@@ -175,6 +180,23 @@ pub(crate) fn display_path(path: &[String]) -> String {
         }
     }
     text
+}
+
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|one| one.is_ascii_alphanumeric() || matches!(one, b'-' | b'_'))
+}
+
+/// The path of a field up to the first map with free-form keys.
+pub(crate) fn without_keys(field: &str) -> &str {
+    let mut start = 0;
+    for part in field.split_inclusive(['.', '[']) {
+        let name = part.trim_end_matches(['.', '[']);
+        if FREE_KEYS.contains(&name) {
+            return &field[..start + name.len()];
+        }
+        start += part.len();
+    }
+    field
 }
 
 #[cfg(test)]
@@ -202,7 +224,7 @@ mod tests {
     fn maps_are_granular_and_lists_are_atomic() {
         check(
             &json!({"data": {"a": "1", "b.c": "2"}, "empty": {}, "list": [{"name": "a"}]}),
-            &["data.a", "data.b.c", "empty", "list"],
+            &["data.a", "data[\"b.c\"]", "empty", "list"],
         );
     }
 

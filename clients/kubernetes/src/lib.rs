@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use qontract_access::{ReadPermit, WritePermit};
 
 pub use error::{ConflictingManager, KubernetesError};
-pub use fields::{ManagedFields, Preview};
+pub use fields::{FieldConflicts, ManagedFields, Preview};
 pub use object::{
     ApiResource, Cluster, FieldOwnership, Kind, KindVersion, Object, ObjectAddress, ObjectVersion, TokenRef,
 };
@@ -177,13 +177,12 @@ pub enum Rehearsal {
 }
 
 impl Rehearsal {
-    /// Converts the result of an attempt that wrote nothing.
+    /// Converts the result of an attempt that wrote nothing. A conflict with other field managers stays an
+    /// error, the same as that of the write.
     pub(crate) fn of(attempt: Result<(), KubernetesError>) -> Result<Self, KubernetesError> {
         match attempt {
             Ok(()) => Ok(Self::Accepted),
-            Err(error @ (KubernetesError::Conflict { .. } | KubernetesError::Invalid { .. })) => {
-                Ok(Self::Rejected(error.full_message()))
-            }
+            Err(error @ KubernetesError::Invalid { .. }) => Ok(Self::Rejected(error.full_message())),
             Err(KubernetesError::NamespaceMissing { what, .. }) => {
                 Ok(Self::Undetermined(format!("{what} does not exist yet")))
             }

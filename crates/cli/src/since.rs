@@ -3,8 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 use qontract_config::UsageError;
 
-/// Parses a time into Unix seconds: `30m`, `2h` or `7d` before `now`, a day, or an RFC 3339 timestamp.
-pub fn parse(text: &str, now: Timestamp) -> Result<i64, UsageError> {
+/// Parses a time: `30m`, `2h` or `7d` before `now`, a day, or an RFC 3339 timestamp.
+pub fn parse(text: &str, now: Timestamp) -> Result<Timestamp, UsageError> {
     let at = ago(text)
         .and_then(|ago| now.checked_sub(ago).ok())
         .or_else(|| text.parse::<Timestamp>().ok())
@@ -17,7 +17,7 @@ pub fn parse(text: &str, now: Timestamp) -> Result<i64, UsageError> {
             "`{text}` is not a time: use `30m`, `2h`, `7d`, `2026-11-17` or `2026-11-17T13:00:00Z`"
         ))
     };
-    Ok(at.ok_or_else(wrong)?.as_second())
+    at.ok_or_else(wrong)
 }
 
 /// A number of seconds, minutes, hours or days.
@@ -41,7 +41,8 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expect: Option<i64>) {
-        assert_eq!(parse(text, Timestamp::constant(1_800_000_000, 0)).ok(), expect, "{text}");
+        let at = parse(text, Timestamp::constant(1_800_000_000, 0)).ok();
+        assert_eq!(at.map(Timestamp::as_second), expect, "{text}");
     }
 
     #[test]

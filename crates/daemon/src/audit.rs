@@ -171,7 +171,12 @@ mod tests {
     fn audit_log(runs: RunStore, observer: &Arc<Observed>) -> AuditLog {
         let (runs, head) = (Arc::new(runs), data_with(&["a"]));
         let bundle = BundleRecord { sha: head.source.sha().to_owned(), commit: None, modified: false };
-        let info = RunInfo { run: "run-1".to_owned(), integration: "a".to_owned(), began: 0, head: bundle };
+        let info = RunInfo {
+            run: "run-1".to_owned(),
+            integration: "a".to_owned(),
+            began: jiff::Timestamp::UNIX_EPOCH,
+            head: bundle,
+        };
         AuditLog {
             integration: "a".to_owned(),
             head,

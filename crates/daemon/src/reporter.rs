@@ -112,6 +112,8 @@ pub struct LoopStatus {
     pub held: Vec<HeldChange>,
     /// The first error of the last run.
     pub error: Option<String>,
+    /// Number of errors of the last run.
+    pub errors: usize,
     /// The last run, if it has a record.
     pub run: Option<LastRun>,
     /// The time of the next run.
@@ -164,6 +166,7 @@ impl Default for LoopStatus {
             shards: Vec::new(),
             held: Vec::new(),
             error: None,
+            errors: 0,
             run: None,
             next: None,
             doing: Vec::new(),
@@ -289,6 +292,9 @@ impl LoopReporter {
             line = line.with("changes", planned - failed).with("held", held);
             if failed > 0 {
                 line = line.with("failed", failed);
+            }
+            if status.errors > 0 {
+                line = line.with("errors", status.errors);
             }
             line = run.id.iter().fold(line, |line, id| line.with("run", id.as_str()));
         }
@@ -434,7 +440,7 @@ impl RunObserver for LoopReporter {
             Ok(run) => run,
             Err(error) => {
                 let text = format!("cannot start the run: {error:#}");
-                self.update(|status| status.error = Some(text.clone()));
+                self.update(|status| (status.error, status.errors) = (Some(text.clone()), 1));
                 return self.log_new(vec![self.line(Level::Error, text)], None);
             }
         };
@@ -447,6 +453,7 @@ impl RunObserver for LoopReporter {
         self.update(|status| {
             (status.changes, status.shards, status.held) = (changes, shards, held);
             status.error = errors.first().map(|error| error.message.clone());
+            status.errors = errors.len();
             let id = (storage == RecordStorage::Stored).then(|| record.run.clone());
             status.run = Some(LastRun { id, state: record.state() });
         });

@@ -25,6 +25,14 @@ pub struct RunEntry<'r> {
     exit: u8,
     started: String,
     duration_ms: u64,
+    #[serde(flatten)]
+    counts: RunCounts,
+    head: &'r BundleRecord,
+}
+
+/// The counts of a run, the same in every output.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct RunCounts {
     changes: ChangesByKind,
     held: usize,
     waits: usize,
@@ -33,7 +41,23 @@ pub struct RunEntry<'r> {
     /// Changes of a real run that were not made: they failed, were not tried, or another run made them first.
     #[serde(skip_serializing_if = "is_zero")]
     not_made: usize,
-    head: &'r BundleRecord,
+}
+
+/// A record as JSON output: with its state and its counts.
+#[derive(Debug, Serialize)]
+pub struct RecordOutput<'r> {
+    #[serde(flatten)]
+    record: &'r RunRecord,
+    state: RunState,
+    started: String,
+    counts: RunCounts,
+}
+
+impl<'r> From<&'r RunRecord> for RecordOutput<'r> {
+    fn from(record: &'r RunRecord) -> Self {
+        let (state, started) = (record.state(), record.began.to_string());
+        Self { record, state, started, counts: RunCounts::of(record) }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
@@ -57,8 +81,8 @@ impl ChangesByKind {
     }
 }
 
-impl<'r> From<&'r RunRecord> for RunEntry<'r> {
-    fn from(record: &'r RunRecord) -> Self {
+impl RunCounts {
+    fn of(record: &RunRecord) -> Self {
         let shards = || record.shards.values();
         let count = |kind: ChangeKind| {
             shards().flat_map(|shard| &shard.changes).filter(|change| change.change == kind).count()
@@ -70,15 +94,6 @@ impl<'r> From<&'r RunRecord> for RunEntry<'r> {
             remove: count(ChangeKind::Remove),
         };
         Self {
-            version: record.version,
-            run: &record.run,
-            integration: &record.integration,
-            mode: record.mode.as_str(),
-            state: record.state(),
-            ended: record.ended,
-            exit: record.exit,
-            started: human::time(record.began),
-            duration_ms: record.milliseconds,
             changes,
             held: shards().map(|shard| shard.held_by_guards().count()).sum(),
             waits: shards().map(|shard| shard.waits.len()).sum(),
@@ -91,6 +106,23 @@ impl<'r> From<&'r RunRecord> for RunEntry<'r> {
                     .filter(|change| !matches!(change.result, StepResult::Done | StepResult::Planned))
                     .count()
             },
+        }
+    }
+}
+
+impl<'r> From<&'r RunRecord> for RunEntry<'r> {
+    fn from(record: &'r RunRecord) -> Self {
+        Self {
+            version: record.version,
+            run: &record.run,
+            integration: &record.integration,
+            mode: record.mode.as_str(),
+            state: record.state(),
+            ended: record.ended,
+            exit: record.exit,
+            started: record.began.to_string(),
+            duration_ms: record.milliseconds,
+            counts: RunCounts::of(record),
             head: &record.head,
         }
     }
@@ -109,12 +141,12 @@ impl RunEntry<'_> {
             self.started.clone(),
             self.mode.to_owned(),
             self.state.as_str().to_owned(),
-            match (self.changes.sum(), self.not_made) {
+            match (self.counts.changes.sum(), self.counts.not_made) {
                 (all, 0) => all.to_string(),
                 (all, not_made) => format!("{} of {all}", all - not_made),
             },
-            self.held.to_string(),
-            self.errors.to_string(),
+            self.counts.held.to_string(),
+            self.counts.errors.to_string(),
             human::duration(Duration::from_millis(self.duration_ms)),
         ]
     }

@@ -4,6 +4,7 @@ use std::sync::{Arc, Once};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
+use jiff::Timestamp;
 use qontract_access::Mode;
 use qontract_runtime::guard::ProtectedKinds;
 use qontract_runtime::record::BundleRecord;
@@ -40,7 +41,7 @@ pub struct RunSetup<'a> {
 pub struct StartedRun {
     /// The request of the run. The base, newer data and the shutdown signal have their defaults.
     pub request: RunRequest,
-    began: Duration,
+    began: Timestamp,
     since: Instant,
 }
 
@@ -50,6 +51,7 @@ impl RunSetup<'_> {
         let Self { integration, settings, head, runs, observer } = self;
         let name = integration.meta().name.as_str();
         let (began, now) = checked_clock(simulation::now()?)?;
+        let start = Timestamp::from_second(now.as_second())?;
         let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
         let run = run_id(name, began, now);
         if settings.mode == Mode::Real {
@@ -63,12 +65,7 @@ impl RunSetup<'_> {
             commit: source.commit().map(str::to_owned),
             modified: head.is_modified(),
         };
-        let info = RunInfo {
-            run: run.clone(),
-            integration: name.to_owned(),
-            began: i64::try_from(began.as_secs()).unwrap_or_default(),
-            head: bundle,
-        };
+        let info = RunInfo { run: run.clone(), integration: name.to_owned(), began: start, head: bundle };
         let protected = ProtectedKinds::new(qontract_kinds::protected_kinds());
         let mut request = RunRequest::new(run, settings.mode, Arc::clone(source), today, protected);
         settings.apply(integration, &mut request);
@@ -82,7 +79,7 @@ impl RunSetup<'_> {
             lines: LineCache::default(),
             steps: StepFile::new(runs, info),
         });
-        Ok(StartedRun { request, began, since: Instant::now() })
+        Ok(StartedRun { request, began: start, since: Instant::now() })
     }
 }
 
@@ -90,7 +87,7 @@ impl StartedRun {
     /// The start time and the duration so far.
     fn clock(&self) -> RunTiming {
         RunTiming {
-            began: i64::try_from(self.began.as_secs()).unwrap_or_default(),
+            began: self.began,
             milliseconds: u64::try_from(self.since.elapsed().as_millis()).unwrap_or_default(),
         }
     }
@@ -116,16 +113,16 @@ impl StartedRun {
 ///
 /// **Invariant:** no run starts while the clock is wrong, because expired approvals could become valid again
 /// (`a_wrong_clock_begins_no_run`).
-fn checked_clock(now: SystemTime) -> anyhow::Result<(Duration, jiff::Timestamp)> {
+fn checked_clock(now: SystemTime) -> anyhow::Result<(Duration, Timestamp)> {
     let wrong = "the system clock is wrong";
     let began = now.duration_since(UNIX_EPOCH).context(wrong)?;
-    let at = jiff::Timestamp::try_from(now).context(wrong)?;
+    let at = Timestamp::try_from(now).context(wrong)?;
     anyhow::ensure!(began >= MIN_CLOCK, "{wrong}: it shows {}", at.strftime("%Y-%m-%d"));
     Ok((began, at))
 }
 
 /// The id of a run: its start time, its integration, and a unique suffix.
-fn run_id(integration: &str, began: Duration, now: jiff::Timestamp) -> String {
+fn run_id(integration: &str, began: Duration, now: Timestamp) -> String {
     let own = (began.subsec_nanos() ^ std::process::id().rotate_left(8)) & 0xf_ffff;
     format!("{}-{integration}-{own:05x}", now.strftime("%Y%m%dT%H%M%SZ"))
 }

@@ -6,10 +6,11 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use jiff::Timestamp;
 use qontract_diagnostics::suggest;
 use qontract_files::atomic::{self, Durability};
 use qontract_files::private_files;
-use qontract_runtime::record::ShardRecord;
+use qontract_runtime::record::{ShardRecord, seconds_or_timestamp};
 use qontract_runtime::{RunEnd, RunRecord, RunState};
 use serde::{Deserialize, Serialize};
 
@@ -27,10 +28,12 @@ const MAX_TRAIL_BYTES: u64 = 16 << 20;
 pub struct IdleCounter {
     /// The integration.
     pub integration: String,
-    /// Start of the first run, in Unix seconds.
-    pub first: i64,
+    /// Start of the first run.
+    #[serde(deserialize_with = "seconds_or_timestamp")]
+    pub first: Timestamp,
     /// Start of the last run.
-    pub last: i64,
+    #[serde(deserialize_with = "seconds_or_timestamp")]
+    pub last: Timestamp,
     /// Number of runs with nothing to do.
     pub count: u64,
     /// Number of runs with nothing to do that were degraded in the same way as the run before.
@@ -59,8 +62,8 @@ pub struct RunFilter {
     pub states: Vec<RunState>,
     /// Selects runs in which guards held changes, in addition to those in `states`.
     pub held: bool,
-    /// Selects only runs that started at this time or later, in Unix seconds.
-    pub since: Option<i64>,
+    /// Selects only runs that started at this time or later.
+    pub since: Option<Timestamp>,
     /// Whether to list runs that had nothing to do because the change did not affect them.
     pub unaffected: bool,
 }

@@ -10,10 +10,13 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use qontract_diagnostics::pluralize;
 use qontract_files::private_files;
-use qontract_runtime::record::{BundleRecord, ChangeRecord, LocatedText, RECORD_VERSION, ShardRecord};
+use qontract_runtime::record::{
+    BundleRecord, ChangeRecord, LocatedText, RECORD_VERSION, ShardRecord, seconds_or_timestamp,
+};
 use qontract_runtime::{ApprovalForm, Change, ChangeKind, RunEnd, RunRecord, StepResult};
 use qontract_telemetry::log::{Level, LineFormat, LogLine};
 use serde::{Deserialize, Serialize};
@@ -43,8 +46,9 @@ pub struct RunInfo {
     pub run: String,
     /// The integration.
     pub integration: String,
-    /// The start time, in Unix seconds.
-    pub began: i64,
+    /// The start time, in whole seconds.
+    #[serde(deserialize_with = "seconds_or_timestamp")]
+    pub began: Timestamp,
     /// The bundle that it ran on.
     pub head: BundleRecord,
 }
@@ -283,7 +287,7 @@ fn interrupted(change: ChangeKind, text: String) -> ChangeRecord {
 
 /// Finds the runs of an integration that did not finish, and writes a record and audit log lines for each.
 /// Returns a warning for each; every run is reported once.
-pub fn report(runs: &RunStore, integration: &str, now: jiff::Timestamp) -> Vec<String> {
+pub fn report(runs: &RunStore, integration: &str, now: Timestamp) -> Vec<String> {
     let entries = fs::read_dir(folder(runs)).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
@@ -292,7 +296,7 @@ pub fn report(runs: &RunStore, integration: &str, now: jiff::Timestamp) -> Vec<S
 }
 
 /// Reports the run of a file, and removes the file.
-fn report_file(runs: &RunStore, path: &Path, integration: &str, now: jiff::Timestamp) -> Option<String> {
+fn report_file(runs: &RunStore, path: &Path, integration: &str, now: Timestamp) -> Option<String> {
     let read = || UnfinishedRun::parse(&fs::read_to_string(path).ok()?);
     // Checked before locking, because the lock would prevent a run of the other integration from reporting
     // the file.
@@ -308,7 +312,7 @@ fn report_file(runs: &RunStore, path: &Path, integration: &str, now: jiff::Times
     fs::metadata(path).ok().filter(|now| now.ino() == meta.ino())?;
     let mut unfinished = read()?;
     let ended = meta.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    let began = u128::try_from(unfinished.info.began).unwrap_or_default() * 1000;
+    let began = u128::try_from(unfinished.info.began.as_millisecond()).unwrap_or_default();
     let milliseconds = ended.map_or(0, |ended| ended.as_millis().saturating_sub(began));
     unfinished.milliseconds = u64::try_from(milliseconds).unwrap_or_default();
     let has_record = runs.read(&unfinished.info.run).is_ok();

@@ -310,10 +310,14 @@ impl Supervisor {
             let (finish, status) = task.await?;
             let ended = if let LoopExit::Once(ended) = finish { ended } else { RunEnd::Failed };
             let changes = planned.counts(&name).unwrap_or(status.changes);
-            let line = LogLine::new(Level::Info, ended.as_str())
+            let errors = planned.errors(&name).unwrap_or(status.errors);
+            let mut line = LogLine::new(Level::Info, ended.as_str())
                 .with("integration", name.as_str())
                 .with("changes", changes.planned - changes.failed)
                 .with("held", changes.held);
+            if errors > 0 {
+                line = line.with("errors", errors);
+            }
             self.log.write(&line);
             ends.push((name, ended));
         }

@@ -1,4 +1,4 @@
-//! Formats durations, times, digests and long strings for people.
+//! Formats durations, digests and long strings for people.
 
 use std::time::Duration;
 
@@ -15,11 +15,6 @@ pub fn duration(duration: Duration) -> String {
         3_600..86_400 => format!("{}h{:02}m", seconds / 3_600, seconds % 3_600 / 60),
         _ => format!("{}d{:02}h", seconds / 86_400, seconds % 86_400 / 3_600),
     }
-}
-
-/// Formats a time in seconds since 1970 as RFC 3339; empty if it is out of range.
-pub fn time(seconds: i64) -> String {
-    jiff::Timestamp::from_second(seconds).map(|at| at.to_string()).unwrap_or_default()
 }
 
 /// Abbreviates a SHA or commit.
@@ -83,12 +78,6 @@ mod tests {
         ] {
             assert_eq!(duration(Duration::from_millis(millis)), expect);
         }
-    }
-
-    #[test]
-    fn times_are_rfc_3339() {
-        assert_eq!(time(1_800_000_000), "2027-01-15T08:00:00Z");
-        assert_eq!(time(i64::MAX), "");
     }
 
     #[test]

@@ -38,7 +38,8 @@ pub use object_set::{ObjectSet, without_nulls};
 pub use program::ObjectProgram;
 pub use qontract_client_kubernetes::{Cluster, Kind, TokenRef};
 pub use reconcile::{
-    LiveObject, ObjectAction, ObjectReconciler, apply_result, cluster_fault, plan_objects, rehearsal_result,
+    ExpectedConflict, LiveObject, ObjectAction, ObjectReconciler, apply_result, cluster_fault, plan_objects,
+    rehearsal_result,
 };
 pub use role_members::{Grant, expiration_date};
 pub use scope::{DesiredObject, ManagedKind, ManagedScope, Sensitivity};

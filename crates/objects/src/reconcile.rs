@@ -1,6 +1,7 @@
 //! Observes, plans, rehearses and applies owned objects, following the decisions of `qontract-inventory`.
 
 mod apply;
+mod conflict;
 mod diff;
 mod fault;
 mod observe;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use qontract_client_kubernetes::Kubernetes;
 
 pub use apply::{ObjectAction, apply_result, rehearsal_result};
+pub use conflict::ExpectedConflict;
 pub use fault::cluster_fault;
 pub use observe::LiveObject;
 pub use plan::plan_objects;

@@ -261,6 +261,14 @@ impl Data {
         Self { subset: Some(Arc::clone(part)), ..self.with_empty_log() }
     }
 
+    /// A handle to the same data whose declared queries return only these datafiles of a root list, to process
+    /// large data in parts. Its log is empty.
+    #[must_use]
+    pub fn restricted_to_datafiles<'p>(&self, list: &str, paths: impl IntoIterator<Item = &'p str>) -> Self {
+        let paths = paths.into_iter().map(Box::from).collect();
+        self.restricted_to(&Arc::new(ElementSelection::from([(list.into(), paths)])))
+    }
+
     /// The elements to which declared queries are restricted, if any.
     pub(crate) fn subset(&self) -> Option<&Arc<ElementSelection>> {
         self.subset.as_ref()

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use qontract_access::Mode;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::fault::{Fault, Responsible};
 use crate::field_diff::DiffEntry;
@@ -20,8 +21,9 @@ use crate::source_location::SourceLocation;
 
 /// The version of the record format. Records without a version have version 1: in that version, a held run
 /// ended as `failed`. Before version 3, a run with operations in progress ended as `ok`. Before version 4, plans
-/// had no digests; all fields that later versions added are absent in earlier records.
-pub const RECORD_VERSION: u32 = 4;
+/// had no digests. Before version 5, `began` was a number of seconds since 1970. All fields that later versions
+/// added are absent in earlier records.
+pub const RECORD_VERSION: u32 = 5;
 
 fn first_version() -> u32 {
     1
@@ -35,8 +37,9 @@ pub struct RunRecord {
     pub version: u32,
     /// The name of the run.
     pub run: String,
-    /// The start time, in seconds since 1970.
-    pub began: i64,
+    /// The start time, in whole seconds.
+    #[serde(deserialize_with = "seconds_or_timestamp")]
+    pub began: Timestamp,
     /// Its start time with fractions of a second: the time that integrations use instead of a clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub now: Option<Timestamp>,
@@ -85,6 +88,20 @@ pub struct RunRecord {
     pub ended: RunEnd,
     /// The exit code.
     pub exit: u8,
+}
+
+/// Deserialises a time: an RFC 3339 string, or the seconds since 1970 that earlier versions stored.
+pub fn seconds_or_timestamp<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum StoredTime {
+        Seconds(i64),
+        Timestamp(Timestamp),
+    }
+    match StoredTime::deserialize(deserializer)? {
+        StoredTime::Seconds(seconds) => Timestamp::from_second(seconds).map_err(D::Error::custom),
+        StoredTime::Timestamp(at) => Ok(at),
+    }
 }
 
 /// Serialises the mode of a run as a string.
@@ -281,8 +298,8 @@ pub struct ChangeRecord {
 /// Start time and duration of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunTiming {
-    /// Start time, in seconds since 1970.
-    pub began: i64,
+    /// Start time, in whole seconds.
+    pub began: Timestamp,
     /// Duration, in milliseconds.
     pub milliseconds: u64,
 }
@@ -516,9 +533,11 @@ fn change_record(
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+    use serde::Deserialize;
     use serde_json::{Value, json};
 
-    use super::{LineResolvers, RecordedState, ShardRecord, fault_record};
+    use super::{LineResolvers, RecordedState, ShardRecord, fault_record, seconds_or_timestamp};
     use crate::fault::Fault;
     use crate::outcome::{ShardOutcome, ShardState, SkipKind, SkipReason};
 
@@ -555,5 +574,19 @@ mod tests {
         let record = fault_record(&fault, &|place| place.path.to_string());
         assert_eq!(record.text, "the cluster rejects it: first");
         assert_eq!(record.details, ["  second", "third", "fourth"]);
+    }
+
+    #[test]
+    fn a_time_is_a_timestamp_or_the_seconds_of_an_earlier_version() {
+        #[derive(Deserialize)]
+        struct Stored(#[serde(deserialize_with = "seconds_or_timestamp")] Timestamp);
+        let check = |text: &str, expect: Option<i64>| {
+            let stored = serde_json::from_str::<Stored>(text).ok();
+            assert_eq!(stored.map(|Stored(at)| at.as_second()), expect, "{text}");
+        };
+        check("1800000000", Some(1_800_000_000));
+        check("\"2027-01-15T08:00:00Z\"", Some(1_800_000_000));
+        check("9223372036854775807", None);
+        check("\"soon\"", None);
     }
 }

@@ -73,7 +73,7 @@ async fn the_permit_of_a_bounded_run_has_its_bounds_and_so_has_the_record() {
     let outcome = perform(&integration, Mode::Real, Some(bounds())).await;
     assert_eq!((outcome.ended, outcome.applied()), (RunEnd::Ok, 1), "{outcome:?}");
     assert_eq!(*seen.lock().unwrap(), [Some(bounds().to_string())]);
-    let clock = RunTiming { began: 0, milliseconds: 0 };
+    let clock = RunTiming { began: jiff::Timestamp::UNIX_EPOCH, milliseconds: 0 };
     let record = RunRecord::new(&outcome, clock, LineResolvers::uniform(&|_| String::new()));
     assert_eq!(record.decisions[0].text, TEXT);
 

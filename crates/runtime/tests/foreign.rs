@@ -123,7 +123,7 @@ async fn a_command_that_succeeds_has_a_plan_that_is_not_known() {
         let mut lines = output(&outcome);
         lines.sort_unstable();
         assert_eq!(lines, ["err", "one", "out"]);
-        let timing = qontract_runtime::RunTiming { began: 0, milliseconds: 0 };
+        let timing = qontract_runtime::RunTiming { began: jiff::Timestamp::UNIX_EPOCH, milliseconds: 0 };
         let line = |_: &_| String::new();
         let record = RunRecord::new(&outcome, timing, qontract_runtime::LineResolvers::uniform(&line));
         assert_eq!(record.state().as_str(), "plan not known");

@@ -288,7 +288,7 @@ fn the_reason_for_a_skipped_shard_is_recorded_as_a_word_and_a_sentence() {
     let outcome = play.run();
     let record = RunRecord::new(
         &outcome,
-        qontract_runtime::RunTiming { began: 0, milliseconds: 0 },
+        qontract_runtime::RunTiming { began: jiff::Timestamp::UNIX_EPOCH, milliseconds: 0 },
         LineResolvers::uniform(&|_| String::new()),
     );
     let shard = &record.shards["shelf=new"];
@@ -309,7 +309,7 @@ fn the_reason_for_a_skipped_shard_is_recorded_as_a_word_and_a_sentence() {
 fn output(play: &Fixture, outcome: &RunOutcome) -> String {
     let record = RunRecord::new(
         outcome,
-        qontract_runtime::RunTiming { began: 0, milliseconds: 0 },
+        qontract_runtime::RunTiming { began: jiff::Timestamp::UNIX_EPOCH, milliseconds: 0 },
         LineResolvers::uniform(&|_| String::new()),
     );
     format!("{outcome:?}\n{}\n{:?}", serde_json::to_string(&record).unwrap(), play.audit.0.lock().unwrap())

@@ -128,7 +128,11 @@ fn perform(integration: &Clockwork, request: &RunRequest) -> RunOutcome {
 
 fn record(outcome: &RunOutcome) -> RunRecord {
     let file = |place: &SourceLocation| place.path.to_string();
-    RunRecord::new(outcome, RunTiming { began: 0, milliseconds: 0 }, LineResolvers::uniform(&file))
+    RunRecord::new(
+        outcome,
+        RunTiming { began: jiff::Timestamp::UNIX_EPOCH, milliseconds: 0 },
+        LineResolvers::uniform(&file),
+    )
 }
 
 #[test]

@@ -84,8 +84,9 @@ impl StagedIntegration for OpenshiftNamespaceLabels {
 
     async fn rehearse(&self, read: &ReadContext, step: &LabelAction) -> Result<RehearsalResult, Fault> {
         match step {
-            LabelAction::Put(cluster, draft) => {
-                rehearsal_result(self.kubernetes.rehearse(&read.permit, cluster, MANAGER, draft).await)
+            LabelAction::Put(put) => {
+                let rehearsed = self.kubernetes.rehearse(&read.permit, &put.cluster, MANAGER, &put.draft);
+                rehearsal_result(rehearsed.await, put.conflict.as_ref())
             }
             LabelAction::Await(name) => {
                 Ok(RehearsalResult::NotValidated(format!("Namespace `{name}` does not exist yet")))
@@ -95,8 +96,8 @@ impl StagedIntegration for OpenshiftNamespaceLabels {
 
     async fn apply(&self, write: &WriteContext<'_>, step: &LabelAction) -> Result<ApplyResult, Fault> {
         match step {
-            LabelAction::Put(cluster, draft) => {
-                apply_result(self.kubernetes.put(write.permit, cluster, MANAGER, draft).await)
+            LabelAction::Put(put) => {
+                apply_result(self.kubernetes.put(write.permit, &put.cluster, MANAGER, &put.draft).await)
             }
             // A later run succeeds, once the namespace exists.
             LabelAction::Await(name) => Err(Fault::remote(format!("Namespace `{name}` does not exist yet"))),

@@ -6,11 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use qontract_client_kubernetes::{Cluster, FieldOwnership, Object, ObjectDraft, WritePrecondition};
+use qontract_objects::{ExpectedConflict, Sensitivity};
 use qontract_runtime::{
     Change, ChangeKind, CurrentState, DesiredItem, DesiredState, Fault, FieldChange, FieldDiff, FieldLoss,
     Observed, Plan, Wait,
 };
 use serde_json::{Value, json};
+
+use crate::MANAGER;
 
 /// The annotation that lists the labels that we manage.
 pub const LABELS_ANNOTATION: &str = "qontract.namespace_labels";
@@ -28,9 +31,20 @@ pub struct DesiredLabels {
 #[derive(Clone, Debug)]
 pub enum LabelAction {
     /// Writes the namespace with all of our labels, and nothing else.
-    Put(Cluster, Box<ObjectDraft>),
+    Put(Box<LabelPut>),
     /// Waits for the namespace of this name, which another integration creates.
     Await(String),
+}
+
+/// A write of the labels of a namespace.
+#[derive(Clone, Debug)]
+pub struct LabelPut {
+    /// The cluster.
+    pub cluster: Cluster,
+    /// The namespace with our labels.
+    pub draft: ObjectDraft,
+    /// The refusal to expect because of labels that other field managers own.
+    pub conflict: Option<Fault>,
 }
 
 /// Plans the changes.
@@ -101,11 +115,15 @@ fn plan_labels(
         return;
     }
     let what = if diff.is_empty() { "record the labels of Namespace" } else { "label Namespace" };
-    let draft = Box::new(draft(object, &labels, &record));
+    let draft = draft(object, &labels, &record);
+    let preview = object.managed_fields.preview(&object.body, MANAGER, FieldOwnership::Ours, &draft.body);
+    let conflict = ExpectedConflict::new(&object.address, &preview.conflicts, &Sensitivity::Public);
     let mut change = change(want, what, diff);
+    change.diff.splice(0..0, conflict.notes);
     let loss = FieldLoss { lost, of: recorded.len(), ..FieldLoss::default() };
     change.loss = (lost > 0).then_some(loss);
-    plan.add_step(change, LabelAction::Put(item.cluster.clone(), draft));
+    let put = LabelPut { cluster: item.cluster.clone(), draft, conflict: conflict.refusal };
+    plan.add_step(change, LabelAction::Put(Box::new(put)));
 }
 
 /// The namespace to write: labels that we wrote before and no longer declare are removed, labels of others

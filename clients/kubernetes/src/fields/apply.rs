@@ -23,7 +23,10 @@ pub(crate) fn apply(
     let wanted = FieldSet::declared(declared, &lists);
     let is_own = |entry: &ManagedFieldsEntry| entry.manager == manager && entry.is_applied;
     let (own, mut others): (Vec<_>, Vec<_>) = entries.iter().cloned().partition(is_own);
-    find_conflicts(live, &mut others, declared, &wanted)?;
+    let conflicts = find_conflicts(live, &mut others, declared, &wanted);
+    if !conflicts.refused.is_empty() {
+        return Err(conflicts.refused);
+    }
     let all: Vec<ManagedFieldsEntry> = own.into_iter().chain(others.iter().cloned()).collect();
     let (object, wanted) = merge_applied(live, &all, manager, declared);
     others.retain(|entry| !entry.fields.0.is_empty());
@@ -56,33 +59,60 @@ pub(super) fn merge_applied(
     (object, wanted)
 }
 
-/// Removes changed fields from managers that may be overruled; returns the conflicts with all others.
+/// The other managers that own fields which a write changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldConflicts {
+    /// Managers whose fields are not taken: the write is refused.
+    pub refused: Vec<ConflictingManager>,
+    /// Managers whose fields are taken, unless the write is refused.
+    pub overruled: Vec<ConflictingManager>,
+}
+
+/// The conflicts of a write of `declared` onto `live` by `manager`.
+pub(super) fn conflicts(
+    live: &Value,
+    entries: &[ManagedFieldsEntry],
+    manager: &str,
+    declared: &Value,
+) -> FieldConflicts {
+    let lists = ListTypes::of(entries.iter().map(|entry| &entry.fields));
+    let wanted = FieldSet::declared(declared, &lists);
+    let mut others: Vec<_> = entries.iter().filter(|entry| entry.manager != manager).cloned().collect();
+    find_conflicts(live, &mut others, declared, &wanted)
+}
+
+/// Finds the conflicts, and removes the changed fields from managers that may be overruled.
 fn find_conflicts(
     live: &Value,
     others: &mut [ManagedFieldsEntry],
     declared: &Value,
     wanted: &FieldSet,
-) -> Result<(), Vec<ConflictingManager>> {
-    let mut contenders: BTreeMap<String, Vec<String>> = BTreeMap::new();
+) -> FieldConflicts {
+    let (mut refused, mut overruled) = (BTreeMap::new(), BTreeMap::new());
     for other in others {
         let shared = other.fields.0.intersection(&wanted.0);
         let shared: Vec<&FieldPath> = shared.filter(|path| !ends_in_item(path)).collect();
         let mut changed: Vec<&FieldPath> = Vec::new();
         find_changed([Some(live), Some(declared)], &shared, 0, &mut changed);
         let changed: Vec<FieldPath> = changed.into_iter().cloned().collect();
-        if is_overruled(&other.manager) {
+        if changed.is_empty() {
+            continue;
+        }
+        let side = if is_overruled(&other.manager) {
             for path in &changed {
                 other.fields.0.remove(path);
             }
-        } else if !changed.is_empty() {
-            let fields = contenders.entry(other.manager.clone()).or_default();
-            fields.extend(changed.iter().map(|path| format!("`{}`", display_path(path))));
-        }
+            &mut overruled
+        } else {
+            &mut refused
+        };
+        let fields: &mut Vec<String> = side.entry(other.manager.clone()).or_default();
+        fields.extend(changed.iter().map(|path| format!("`{}`", display_path(path))));
     }
-    if contenders.is_empty() {
-        return Ok(());
-    }
-    Err(contenders.into_iter().map(|(manager, fields)| ConflictingManager { manager, fields }).collect())
+    let managers = |side: BTreeMap<String, Vec<String>>| {
+        side.into_iter().map(|(manager, fields)| ConflictingManager { manager, fields }).collect()
+    };
+    FieldConflicts { refused: managers(refused), overruled: managers(overruled) }
 }
 
 fn ends_in_item(path: &[String]) -> bool {

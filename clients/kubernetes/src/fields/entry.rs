@@ -19,6 +19,12 @@ impl ManagedFieldsEntry {
         if !entry["subresource"].as_str().unwrap_or_default().is_empty() {
             return None;
         }
+        Self::read_any(entry)
+    }
+
+    /// Parses an entry. A field that was written through a subresource, such as `spec.replicas` through
+    /// `scale`, belongs to its writer like any other.
+    pub fn read_any(entry: &Value) -> Option<Self> {
         Some(Self {
             manager: entry["manager"].as_str()?.to_owned(),
             is_applied: entry["operation"] == "Apply",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::apply::merge_applied;
+use super::apply::{FieldConflicts, conflicts, merge_applied};
 use super::{ManagedFieldsEntry, migrate};
 use crate::MANAGER;
 use crate::draft::fold_string_data;
@@ -30,6 +30,8 @@ pub struct Preview {
     pub after: Value,
     /// The object without the fields that only we own, as if nothing were declared.
     pub without_ours: Value,
+    /// Other managers that own fields which the write changes.
+    pub conflicts: FieldConflicts,
 }
 
 /// Prints nothing: it may be a secret.
@@ -45,7 +47,8 @@ impl ManagedFields {
     }
 
     /// The object `live` after `manager` writes `declared` onto it, with fields migrated as `fields`
-    /// specifies. Conflicting managers are overruled here; the write itself decides about them.
+    /// specifies. The result is the one for a write that
+    /// is not refused, whatever the conflicts.
     pub fn preview(&self, live: &Value, manager: &str, fields: FieldOwnership, declared: &Value) -> Preview {
         let managed: Value = serde_json::from_str(&self.0).unwrap_or_default();
         let has_version =
@@ -54,7 +57,7 @@ impl ManagedFields {
         let api_version = if is_versioned { declared["apiVersion"].as_str().unwrap_or_default() } else { "" };
         let managed = migrate(live, &managed, manager, api_version, fields).unwrap_or(managed);
         let entries: Vec<ManagedFieldsEntry> =
-            managed.as_array().into_iter().flatten().filter_map(ManagedFieldsEntry::read).collect();
+            managed.as_array().into_iter().flatten().filter_map(ManagedFieldsEntry::read_any).collect();
         let mut declared = declared.clone();
         if let Some(body) = declared.as_object_mut().filter(|body| body.get("kind") == Some(&json!("Secret")))
         {
@@ -65,6 +68,7 @@ impl ManagedFields {
         Preview {
             after: merge_applied(live, &entries, manager, &declared).0,
             without_ours: merge_applied(live, &entries, manager, &nothing).0,
+            conflicts: conflicts(live, &entries, manager, &declared),
         }
     }
 }

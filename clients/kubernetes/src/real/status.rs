@@ -9,6 +9,7 @@ use qontract_redaction::first_words;
 use serde::Deserialize;
 
 use crate::error::{ConflictingManager, KubernetesError};
+use crate::fields::without_keys;
 use crate::object::{Cluster, Kind, ObjectAddress};
 
 /// Maximum number of characters of a server message.
@@ -216,22 +217,6 @@ fn detail(message: &str) -> &str {
         value.split_once(": ").map(|(_, rest)| rest)
     };
     after.unwrap_or("Invalid value")
-}
-
-/// Maps with free-form keys, which may be part of a secret.
-const FREE_KEYS: [&str; 6] = ["data", "stringData", "binaryData", "labels", "annotations", "matchLabels"];
-
-/// The path of a field up to the first map with free-form keys.
-pub(super) fn without_keys(field: &str) -> &str {
-    let mut start = 0;
-    for part in field.split_inclusive(['.', '[']) {
-        let name = part.trim_end_matches(['.', '[']);
-        if FREE_KEYS.contains(&name) {
-            return &field[..start + name.len()];
-        }
-        start += part.len();
-    }
-    field
 }
 
 /// The beginning of a server message. The caller redacts it, so words are not cut.

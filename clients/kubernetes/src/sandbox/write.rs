@@ -12,7 +12,7 @@ use super::read::read_object;
 use super::record::ObjectFile;
 use super::{Sandbox, immutable};
 use crate::draft::{complete_body, namespace};
-use crate::error::KubernetesError;
+use crate::error::{ConflictingManager, KubernetesError};
 use crate::fields::{FieldSet, ManagedFieldsEntry, apply};
 use crate::object::{Cluster, Kind, Object, ObjectAddress, ObjectVersion};
 use crate::{
@@ -143,8 +143,11 @@ fn prepare(
             check_version(&object, version)?;
             record.migrate(manager, *fields);
             let (body, entries) =
-                apply(&record.body, &record.entries, manager, &declared).map_err(|contenders| {
-                    KubernetesError::Conflict { object: address.to_string(), conflicts: contenders }
+                apply(&record.body, &record.entries, manager, &declared).map_err(|mut conflicts| {
+                    if draft.is_sensitive || address.kind.name == "Secret" {
+                        conflicts = conflicts.into_iter().map(ConflictingManager::without_keys).collect();
+                    }
+                    KubernetesError::Conflict { object: address.to_string(), conflicts }
                 })?;
             if let Some(field) = immutable::immutable_change(&served.kind.name, &record.body, &body) {
                 return Err(invalid(cluster, address, format!("`{field}` is immutable")));

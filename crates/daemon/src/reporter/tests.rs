@@ -114,6 +114,20 @@ async fn each_run_is_logged_in_one_line_with_its_id_if_it_has_a_record() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_line_of_a_run_counts_errors_as_its_summary_does() {
+    let (reporter, lines) = reporter();
+    let mut failed = record(RunEnd::Failed, 0, 0);
+    let fault = serde_json::json!({"text": "cannot reach cluster `c1`"});
+    let shard = failed.shards.get_mut("s").unwrap();
+    shard.faults = vec![serde_json::from_value(fault).unwrap()];
+    let same = shard.clone();
+    failed.shards.insert("t".to_owned(), same);
+    run(&reporter, Some(&failed), RunEnd::Failed);
+    let text = lines.take();
+    assert!(text.contains("run ended: failed changes=0 errors=1 held=0 "), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_held_change_is_a_warning_and_so_is_the_same_one_an_hour_later() {
     let (reporter, lines) = reporter();
     let is_warned = |record: &RunRecord, ended| {

@@ -11,7 +11,8 @@ fn change(name: &str) -> Change {
 
 fn start(runs: &RunStore, run: &str) -> StepFile {
     let head = BundleRecord { sha: "s".to_owned(), commit: None, modified: false };
-    let info = RunInfo { run: run.to_owned(), integration: "x".to_owned(), began: 1, head };
+    let info =
+        RunInfo { run: run.to_owned(), integration: "x".to_owned(), began: Timestamp::constant(1, 0), head };
     StepFile::new(runs, info)
 }
 

@@ -8,6 +8,7 @@ use qontract_runtime::{ChangeKind, RunRecord};
 use qontract_telemetry::log::LogLine;
 
 use crate::audit::WriteObserver;
+use crate::plan_report;
 use crate::reporter::{ChangeCounts, LoopReporter};
 use crate::runner::{EndedRun, RunObserver};
 
@@ -26,6 +27,11 @@ impl PlannedRecords {
         let records = self.lock();
         let shards = records.get(name)?.shards.values();
         Some(shards.map(ChangeCounts::of).sum())
+    }
+
+    /// The number of errors of an integration.
+    pub fn errors(&self, name: &str) -> Option<usize> {
+        Some(plan_report::distinct_errors(self.lock().get(name)?).len())
     }
 }
 

@@ -13,10 +13,11 @@ use qontract_diagnostics::suggest::nearest;
 use qontract_diagnostics::{Diagnostic, DiagnosticLocation, Span, code};
 use qontract_graphql::Engine;
 use qontract_objects::resources::ProviderGroup;
-use qontract_objects::resources::check::{
-    ResourceTextError, TextErrorKind, UnmanagedKind, text_errors, unmanaged_kinds,
-};
+use qontract_objects::resources::check::{ResourceTextError, TextErrorKind, UnmanagedKind, check_resources};
 use qontract_runtime::{Data, LoadedBundle, QueryPolicy, SourceLocation as DataPlace};
+
+/// The schema of namespaces.
+const NAMESPACE_SCHEMA: &str = "/openshift/namespace-1.yml";
 
 /// Errors of templates and files. `found` are earlier findings: consequences of errors in the same files are
 /// not reported.
@@ -32,9 +33,11 @@ pub fn check<'d>(
     let terms = QueryPolicy::of(&ProviderGroup::Files.meta(""));
     let data = Data::new(Arc::new(LoadedBundle::new(Arc::new(engine))), terms);
     // The GraphQL types of a data repo may have no namespaces, or other fields.
-    let errors = text_errors(&data).unwrap_or_default();
+    let namespaces = bundle.datafiles().iter().filter(|file| file.document.is_of(NAMESPACE_SCHEMA));
+    let namespaces: Vec<&str> = namespaces.map(|file| &*file.path).collect();
+    let wrong_resources = check_resources(&data, &namespaces).unwrap_or_default();
     let mut findings = Vec::new();
-    for (error, entries) in errors {
+    for (error, entries) in wrong_resources.errors {
         let entries: Vec<DiagnosticLocation> = entries.iter().map(|place| located(place, layout)).collect();
         let file = layout.resource(&error.resource);
         let is_invalid = |file: &str| wrong.contains(file);
@@ -45,7 +48,7 @@ pub fn check<'d>(
         findings.push(finding(&error, file, entries, text.unwrap_or_default()));
     }
     let mut misspelt = BTreeSet::new();
-    for unmanaged in unmanaged_kinds(&data).unwrap_or_default() {
+    for unmanaged in wrong_resources.unmanaged.into_values() {
         if let Some(one) = MisspeltKind::of(&unmanaged) {
             misspelt.insert(one);
             continue;

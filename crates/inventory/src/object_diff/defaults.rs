@@ -251,6 +251,8 @@ mod tests {
         check("Secret", "type", &json!("Opaque"), true);
         check("Service", "spec.type", &json!("ClusterIP"), true);
         check("Deployment.apps", "spec.strategy.type", &json!("RollingUpdate"), true);
+        check("Deployment.apps", "spec.strategy.type", &json!("Recreate"), false);
+        check("Deployment.apps", "spec.template.spec.other.type", &json!("RollingUpdate"), false);
         check("Pod", "spec.restartPolicy", &json!("Always"), true);
         check("Pod", "spec.initContainers.restartPolicy", &json!("Always"), false);
         check("Pod", "spec.containers.livenessProbe.timeoutSeconds", &json!(1), true);
@@ -260,6 +262,8 @@ mod tests {
         check("Pod", "spec.containers.livenessProbe.httpGet.path", &json!("/"), true);
         check("Ingress.networking.k8s.io", "spec.rules.http.paths.path", &json!("/"), false);
         check("Pod", "spec.containers.env.valueFrom.fieldRef.apiVersion", &json!("v1"), true);
+        check("Pod", "spec.containers.env.valueFrom.fieldRef.apiVersion", &json!("v2"), false);
+        check("StatefulSet.apps", "spec.volumeClaimTemplates.apiVersion", &json!("v1"), false);
         check("Job.batch", "spec.completions", &json!(1), true);
         check_beside(&json!({"parallelism": 2}), "Job.batch", "spec.completions", &json!(1), false);
         check("Job.batch", "spec.backoffLimit", &json!(6), true);

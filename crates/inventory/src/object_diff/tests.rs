@@ -339,6 +339,26 @@ fn a_body_has_all_fields_of_large_items() {
 }
 
 #[test]
+fn a_small_item_of_a_body_and_an_added_item_of_any_size_are_one_field() {
+    let container = |variables: usize| {
+        let env: Vec<Value> =
+            (0..variables).map(|number| json!({"name": format!("E{number}"), "value": "x"})).collect();
+        json!({"name": "web", "image": "web:1", "env": env})
+    };
+    let body = |variables: usize| {
+        let spec = json!({"containers": [container(variables)]});
+        let desired = DesiredBody::new(object("Pod", &json!({ "spec": spec }))).unwrap();
+        lines(&body_differences(&desired, Disclosure::Everything)).len()
+    };
+    // 16 values are one field, and 18 are not.
+    assert_eq!((body(7), body(8)), (1, 10));
+    let side = |containers: Value| json!({"spec": {"containers": containers}});
+    let other = json!({"name": "side", "image": "side:1"});
+    let (before, after) = (side(json!([other])), side(json!([other, container(20)])));
+    assert_eq!(changed("Pod", &before, &after, Disclosure::Everything).0.len(), 1);
+}
+
+#[test]
 fn declared_keys_of_another_owner_count() {
     let before = object("Widget", &json!({"spec": {"l": [1, 2, 3, 4], "x": 1}}));
     let after = object("Widget", &json!({"spec": {"l": [1, 2, 3], "x": 1, "new": 2}}));

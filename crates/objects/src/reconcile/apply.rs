@@ -47,6 +47,8 @@ pub struct ObjectPut {
     pub pending: Option<String>,
     /// Whether the same plan creates its kind (a CRD): the write waits until the kind is served.
     pub awaits_kind: bool,
+    /// The refusal to expect because of fields of other managers.
+    pub conflict: Option<Fault>,
 }
 
 impl ObjectPut {
@@ -120,8 +122,9 @@ impl ObjectReconciler {
         let draft = put.draft(read.now);
         let cluster = &put.item.managed_scope.cluster;
         let rehearsed = self.kubernetes.rehearse(&read.permit, cluster, MANAGER, &draft).await;
-        if !matches!(rehearsed, Ok(Rehearsal::Disabled)) || put.awaits_kind {
-            return rehearsal_result(rehearsed);
+        let result = rehearsal_result(rehearsed, put.conflict.as_ref())?;
+        if put.awaits_kind || !matches!(result, RehearsalResult::Skipped) {
+            return Ok(result);
         }
         // The kinds of a cluster are known even if it validates nothing.
         match self.kubernetes.api_resource(&read.permit, cluster, &put.item.kind).await {
@@ -140,6 +143,7 @@ fn is_refusal(error: &KubernetesError) -> bool {
         KubernetesError::NamespaceMissing { .. }
             | KubernetesError::Denied { .. }
             | KubernetesError::Invalid { .. }
+            | KubernetesError::Conflict { .. }
             | KubernetesError::Unserved { .. }
     )
 }
@@ -173,13 +177,20 @@ pub fn apply_result(done: Result<(), KubernetesError>) -> Result<ApplyResult, Fa
     }
 }
 
-/// Converts the result of a rehearsed write.
-pub fn rehearsal_result(result: Result<Rehearsal, KubernetesError>) -> Result<RehearsalResult, Fault> {
+/// Converts the result of a rehearsed write. `expected` is the refusal to expect if the cluster validates
+/// nothing.
+pub fn rehearsal_result(
+    result: Result<Rehearsal, KubernetesError>,
+    expected: Option<&Fault>,
+) -> Result<RehearsalResult, Fault> {
     match result {
         Ok(Rehearsal::Accepted) => Ok(RehearsalResult::Accepted),
         Ok(Rehearsal::Rejected(why)) => Ok(RehearsalResult::Refused(Fault::author(why))),
         Ok(Rehearsal::Undetermined(why)) => Ok(RehearsalResult::NotValidated(why)),
-        Ok(Rehearsal::Disabled) => Ok(RehearsalResult::Skipped),
+        Ok(Rehearsal::Disabled) => {
+            let refused = |fault: &Fault| RehearsalResult::Refused(fault.clone());
+            Ok(expected.map_or(RehearsalResult::Skipped, refused))
+        }
         Err(KubernetesError::Stale { object }) => {
             Ok(RehearsalResult::NotValidated(format!("{object} changed meanwhile")))
         }

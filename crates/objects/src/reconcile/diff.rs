@@ -8,6 +8,7 @@ use qontract_inventory::{
 use qontract_runtime::{DiffEntry, FieldChange, FieldDiff, FieldLoss};
 use serde_json::Value;
 
+use super::conflict::ExpectedConflict;
 use super::observe::LiveObject;
 use crate::scope::DesiredObject;
 
@@ -81,6 +82,11 @@ impl<'a> ObjectUpdate<'a> {
             "only our annotations change: no field of the object differs"
         };
         vec![text.into()]
+    }
+
+    /// The effect of other field managers on the write.
+    pub fn conflict(&self) -> ExpectedConflict {
+        ExpectedConflict::new(&self.live.address, &self.preview.conflicts, &self.item.sensitivity)
     }
 
     /// The fields that the object loses; `None` if it loses none.

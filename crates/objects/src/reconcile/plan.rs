@@ -128,7 +128,7 @@ fn plan_desired(
             WritePrecondition::Version(seen.version.clone(), fields)
         }
     };
-    let put = ObjectPut {
+    let mut put = ObjectPut {
         item: item.clone(),
         address: seen.map_or_else(
             || managed_scope.address(&item.kind, want.object.name.clone()),
@@ -138,6 +138,7 @@ fn plan_desired(
         precondition: onto,
         pending: recycle::pending_note(item, seen),
         awaits_kind: false,
+        conflict: None,
     };
     let mut change = Change::new(how, want.object.clone(), what).at(want.place.clone());
     match seen {
@@ -146,6 +147,9 @@ fn plan_desired(
         }
         Some(seen) => {
             let written = diff::ObjectUpdate::new(item, seen, &put.precondition);
+            let conflict = written.conflict();
+            put.conflict = conflict.refusal;
+            let notes = [notes, conflict.notes].concat();
             change.diff.clone_from(&notes);
             change.diff.extend(written.entries(&decided, item.sensitivity.disclosure()));
             if let Some(disclosure) = item.sensitivity.disclosure_in_record() {

@@ -207,6 +207,7 @@ fn clear_note(plan: &mut Plan<ObjectAction>, candidate: &RecycleCandidate<'_>) {
         precondition: WritePrecondition::Version(seen.version.clone(), seen.field_ownership),
         pending: None,
         awaits_kind: false,
+        conflict: None,
     };
     plan.add_step_in(PlanStage::AfterWrites, change, ObjectAction::Put(Box::new(put)));
 }

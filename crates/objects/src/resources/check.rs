@@ -5,16 +5,23 @@
 
 use std::collections::BTreeMap;
 
-use qontract_client_kubernetes::Kind;
+use qontract_client_kubernetes::{Cluster, Kind};
+use qontract_runtime::state::Shard;
 use qontract_runtime::{Data, Fault, SourceLocation};
 
 use super::declare::declare;
-use super::entry::{InvalidEntry, ResourceEntry};
+use super::entry::{DeclaredResources, InvalidEntry, ResourceEntry};
 use super::provider_group::ProviderGroup;
 use crate::templates::entry_error::InvalidCause;
 
 /// The provider groups whose entries refer to resources.
 const GROUPS: [ProviderGroup; 3] = [ProviderGroup::Files, ProviderGroup::Routes, ProviderGroup::Rules];
+
+/// The list of namespaces in the query.
+const NAMESPACES: &str = "namespaces_v1";
+
+/// Maximum number of namespaces that are declared at a time.
+const MAX_NAMESPACES: usize = 500;
 
 /// A resource that does not produce an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,22 +47,6 @@ pub enum TextErrorKind {
     FileNotAnObject,
 }
 
-/// All errors, each with the provenance of the entries that refer to the resource.
-pub fn text_errors(data: &Data) -> Result<BTreeMap<ResourceTextError, Vec<SourceLocation>>, Fault> {
-    let mut errors: BTreeMap<ResourceTextError, Vec<SourceLocation>> = BTreeMap::new();
-    for providers in GROUPS {
-        for shard in declare(providers, data)?.shards.values() {
-            for (index, item) in shard.state.items.iter().enumerate() {
-                let ResourceEntry::Invalid(wrong) = item else { continue };
-                let Some(error) = error(wrong) else { continue };
-                let place = shard.place(&format!("/items/{index}")).cloned();
-                errors.entry(error).or_default().extend(place);
-            }
-        }
-    }
-    Ok(errors)
-}
-
 /// An object whose kind its namespace does not manage, so that it would be neither created nor updated.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UnmanagedKind {
@@ -69,29 +60,59 @@ pub struct UnmanagedKind {
     pub namespace: Option<SourceLocation>,
 }
 
-/// All objects whose kinds are not managed, each entry once.
-pub fn unmanaged_kinds(data: &Data) -> Result<Vec<UnmanagedKind>, Fault> {
-    let mut unmanaged = BTreeMap::new();
-    for providers in GROUPS {
-        for shard in declare(providers, data)?.shards.values() {
-            for (index, item) in shard.state.items.iter().enumerate() {
-                let ResourceEntry::Object(body) = item else { continue };
-                let Some(own) = Kind::of(body) else { continue };
-                let is_own =
-                    |kind: &Kind| kind.name == own.name && (kind.group.is_none() || kind.group == own.group);
-                let managed = &shard.state.kinds;
-                let Some(place) = shard.place(&format!("/items/{index}")) else { continue };
-                if managed.keys().any(is_own) {
-                    continue;
-                }
-                let managed = managed.keys().map(ToString::to_string).collect();
-                let namespace = shard.place("").cloned();
-                let one = UnmanagedKind { place: place.clone(), kind: own.name, managed, namespace };
-                unmanaged.entry((one.place.clone(), one.kind.clone())).or_insert(one);
+/// What is wrong with the resources of namespaces.
+#[derive(Debug, Default)]
+pub struct ResourceFindings {
+    /// The errors, each with the provenance of the entries that refer to the resource.
+    pub errors: BTreeMap<ResourceTextError, Vec<SourceLocation>>,
+    /// The objects whose kinds are not managed, each entry once, by entry and kind.
+    pub unmanaged: BTreeMap<(SourceLocation, String), UnmanagedKind>,
+}
+
+/// Checks the resources of namespaces, whose datafiles have these paths. They are declared in parts, so that
+/// the rendered objects of all namespaces are never in memory at the same time.
+pub fn check_resources(data: &Data, namespaces: &[&str]) -> Result<ResourceFindings, Fault> {
+    let mut findings = ResourceFindings::default();
+    for part in namespaces.chunks(MAX_NAMESPACES) {
+        let part = data.restricted_to_datafiles(NAMESPACES, part.iter().copied());
+        for providers in GROUPS {
+            for shard in declare(providers, &part)?.shards.values() {
+                findings.add(shard);
             }
         }
     }
-    Ok(unmanaged.into_values().collect())
+    Ok(findings)
+}
+
+impl ResourceFindings {
+    fn add(&mut self, shard: &Shard<Cluster, DeclaredResources>) {
+        for (index, item) in shard.state.items.iter().enumerate() {
+            let place = || shard.place(&format!("/items/{index}")).cloned();
+            match item {
+                ResourceEntry::Invalid(wrong) => {
+                    if let Some(error) = error(wrong) {
+                        self.errors.entry(error).or_default().extend(place());
+                    }
+                }
+                ResourceEntry::Object(body) => {
+                    let (Some(own), Some(place)) = (Kind::of(body), place()) else { continue };
+                    let is_own = |kind: &Kind| {
+                        kind.name == own.name && (kind.group.is_none() || kind.group == own.group)
+                    };
+                    let managed = &shard.state.kinds;
+                    if managed.keys().any(is_own) {
+                        continue;
+                    }
+                    let managed = managed.keys().map(ToString::to_string).collect();
+                    let namespace = shard.place("").cloned();
+                    let entry = self.unmanaged.entry((place.clone(), own.name.clone()));
+                    entry.or_insert(UnmanagedKind { place, kind: own.name, managed, namespace });
+                }
+                // These depend on values that are not in the data.
+                ResourceEntry::Template(_) | ResourceEntry::Secret(_) | ResourceEntry::Route { .. } => {}
+            }
+        }
+    }
 }
 
 fn error(InvalidEntry { subject: what, fault, cause }: &InvalidEntry) -> Option<ResourceTextError> {

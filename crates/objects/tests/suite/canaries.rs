@@ -30,7 +30,7 @@ fn secret(number: usize, round: &str) -> Value {
 fn printed(outcome: &RunOutcome) -> String {
     let record = RunRecord::new(
         outcome,
-        RunTiming { began: 0, milliseconds: 0 },
+        RunTiming { began: jiff::Timestamp::UNIX_EPOCH, milliseconds: 0 },
         LineResolvers::uniform(&|place| format!("{place:?}")),
     );
     let shard = outcome.shards.values().next().unwrap();

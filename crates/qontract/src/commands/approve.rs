@@ -10,7 +10,7 @@ use qontract_cli::ApproveArgs;
 use qontract_cli::printer::Printer;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::run_store::{HeldRun, RunStore};
-use qontract_diagnostics::{human, pluralize};
+use qontract_diagnostics::pluralize;
 use qontract_runtime::guard::{Approval, ApprovalFile, Date, ObjectRef};
 use qontract_runtime::record::ChangeRecord;
 use qontract_runtime::{ApprovalForm, PlanDigest, RunRecord};
@@ -72,7 +72,7 @@ pub fn run(arguments: ApproveArgs, printer: &Printer) -> anyhow::Result<Exit> {
 /// The note about the run that an integration name selected.
 fn found_run_note(record: &RunRecord, newer: usize) -> String {
     let RunRecord { run, began, mode, .. } = record;
-    let text = format!("using run {run} ({mode} of {}), the last run that held changes", human::time(*began));
+    let text = format!("using run {run} ({mode} of {began}), the last run that held changes");
     match newer {
         0 => text,
         _ => format!("{text}; {} held nothing", pluralize(newer, "newer run")),

@@ -24,6 +24,7 @@ use qontract_daemon::journal;
 use qontract_daemon::pinned_data::{PinnedData, ServerConnection};
 use qontract_daemon::plan_report;
 use qontract_daemon::process_slot::ProcessSlot;
+use qontract_daemon::run_entry::RecordOutput;
 use qontract_daemon::run_loop::{DataSpec, LoopInput, LoopOptions, run_loop};
 use qontract_daemon::run_settings::{RunSettings, ShardScope};
 use qontract_daemon::run_setup::RunSetup;
@@ -293,7 +294,10 @@ impl RunContext<'_> {
                 let detail = plan_output::detail(options.full);
                 plan_output::print(&report, PlanFormat::Md, detail, file_name, printer)?;
             }
-            RunFormat::Json => printer.json(&[&serde_json::to_vec_pretty(record)?[..], b"\n"].concat())?,
+            RunFormat::Json => {
+                let output = RecordOutput::from(record);
+                printer.json(&[&serde_json::to_vec_pretty(&output)?[..], b"\n"].concat())?;
+            }
         }
         if options.log.level() <= LogLevel::Warning {
             let warnings = run_text::held_warnings(record, options.output != RunFormat::Json);

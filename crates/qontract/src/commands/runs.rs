@@ -4,16 +4,15 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use qontract_diagnostics::pluralize;
+use qontract_diagnostics::{StyledText, TextStyle, pluralize};
 use qontract_runtime::{RunRecord, RunState};
 
 use qontract_cli::printer::{PipeState, Printer};
 use qontract_cli::since;
 use qontract_cli::{RecordFormat, RunsAction, RunsArgs as Arguments, RunsListArgs, variable};
 use qontract_daemon::exit::Exit;
-use qontract_daemon::run_entry::{HEADER, RunEntry};
+use qontract_daemon::run_entry::{HEADER, RecordOutput, RunEntry};
 use qontract_daemon::run_store::{IdleCounter, RunFilter, RunStore};
-use qontract_diagnostics::human;
 use qontract_report::table;
 
 use qontract_daemon::run_text::explain;
@@ -35,7 +34,7 @@ pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
             }
             match (output, list.follow) {
                 (RecordFormat::Text, _) => {
-                    printer.text(&runs_table(&found.records))?;
+                    printer.styled(&runs_table(&found.records))?;
                     if !list.failed && !list.held && list.since.is_none() && !list.follow {
                         printer.text(&idle_lines(&runs.idle()?, list.integration.as_deref()))?;
                     }
@@ -65,10 +64,8 @@ pub fn show(record: &RunRecord, output: RecordFormat, printer: &Printer) -> anyh
     match output {
         RecordFormat::Text => printer.text(&explain(record)),
         RecordFormat::Json => {
-            let mut value = serde_json::to_value(record)?;
-            value["state"] = record.state().as_str().into();
-            value["started"] = human::time(record.began).into();
-            printer.json(&[&serde_json::to_vec_pretty(&value)?[..], b"\n"].concat())
+            let output = RecordOutput::from(record);
+            printer.json(&[&serde_json::to_vec_pretty(&output)?[..], b"\n"].concat())
         }
     }
 }
@@ -125,13 +122,25 @@ fn follow(
     }
 }
 
-/// The table of records.
-fn runs_table(records: &[RunRecord]) -> String {
+/// The table of records. On a terminal, runs that need attention are coloured.
+fn runs_table(records: &[RunRecord]) -> StyledText {
+    let mut styled = StyledText::default();
     if records.is_empty() {
-        return "no runs\n".to_owned();
+        styled.push(TextStyle::Plain, "no runs\n");
+        return styled;
     }
     let rows: Vec<Vec<String>> = records.iter().map(|record| RunEntry::from(record).row()).collect();
-    table::to_text(&HEADER.map(str::to_owned), &rows)
+    let text = table::to_text(&HEADER.map(str::to_owned), &rows);
+    let styles = records.iter().map(|record| match record.state() {
+        RunState::Failed | RunState::Interrupted => TextStyle::Error,
+        RunState::Held | RunState::Degraded => TextStyle::Warning,
+        RunState::Ok | RunState::Waiting | RunState::NotKnown => TextStyle::Plain,
+    });
+    for (line, style) in text.lines().zip(std::iter::once(TextStyle::Bold).chain(styles)) {
+        styled.push(style, line);
+        styled.push(TextStyle::Plain, "\n");
+    }
+    styled
 }
 
 fn lines(records: &[RunRecord]) -> anyhow::Result<String> {
@@ -147,7 +156,7 @@ fn lines(records: &[RunRecord]) -> anyhow::Result<String> {
 fn idle_lines(all: &[IdleCounter], integration: Option<&str>) -> String {
     let mut text = String::new();
     for idle in all.iter().filter(|idle| integration.is_none_or(|name| name == idle.integration)) {
-        let (name, first, last) = (&idle.integration, human::time(idle.first), human::time(idle.last));
+        let IdleCounter { integration: name, first, last, .. } = idle;
         let counts = [
             (idle.count, "with nothing to do"),
             (idle.degraded_runs, "as degraded as the last recorded one"),

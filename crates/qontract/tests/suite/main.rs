@@ -13,6 +13,7 @@ mod configured_integrations;
 mod drop_in;
 mod empty_files;
 mod example_real_cluster;
+mod field_managers;
 mod first_contact;
 mod first_hour;
 mod foreign;

@@ -102,9 +102,79 @@ fn a_label_that_a_program_manages_is_a_conflict() {
         "metadata": {"name": other, "labels": {"team": "books"}}});
     let words = [&words[..], &["--force-conflicts"]].concat();
     stage.api.kubectl(&words, &object.to_string()).text();
-    let (code, plan) = stage.run(LABELS, &["--namespace-name", &other]);
-    assert!(code == 1 && plan.contains("`some-operator` owns"), "{plan}");
+    let secrets = format!("[creds.admin]\ntoken = {:?}\n", stage.api.token);
+    for validates in [true, false] {
+        stage.configure(&secrets);
+        if !validates {
+            stage.write_config(&format!("[kubernetes]\nca = \"{}\"\n\n{secrets}", stage.api.ca.display()));
+        }
+        for more in [&["--dry-run"][..], &[]] {
+            let (code, plan) = stage.run(LABELS, &[&["--namespace-name", &other], more].concat());
+            assert!(code == 1 && plan.contains("`some-operator` owns"), "{validates} {more:?}: {plan}");
+        }
+    }
     assert_eq!(labels(&other)["team"], "books");
+}
+
+/// Plans and runs quotas with and without validation on the cluster, while another manager owns a field.
+#[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
+fn a_dry_run_shows_the_field_managers_that_the_real_run_meets() {
+    let stage = ClusterFixture::new();
+    let name = stage.name("managed");
+    let quota = "$schema: /openshift/quota-1.yml\nname: q\nquotas:\n- name: compute\n  resources: {limits: {cpu: \"1\"}}\n";
+    stage.write("data/quota.yml", quota);
+    stage.declare(&name, "quota: {$ref: /quota.yml}");
+    let quotas = |more: &[&str]| stage.run("openshift-resourcequotas", more);
+    assert_eq!((stage.reconcile(&[]).0, quotas(&[]).0), (0, 0));
+    let set = |manager: &str, cpu: &str| {
+        let object = json!({"apiVersion": "v1", "kind": "ResourceQuota",
+            "metadata": {"name": "compute", "namespace": name}, "spec": {"hard": {"limits.cpu": cpu}}});
+        let words =
+            ["apply", "--server-side", "--force-conflicts", "--field-manager", manager, "--filename", "-"];
+        stage.api.kubectl(&words, &object.to_string()).text();
+    };
+    let cpu = || {
+        let words = ["get", "resourcequota", "compute", "--namespace", &name, "--output", "json"];
+        let live: serde_json::Value = serde_json::from_str(&stage.api.kubectl(&words, "").text()).unwrap();
+        live["spec"]["hard"]["limits.cpu"].as_str().unwrap_or_default().to_owned()
+    };
+    let without_validation = || {
+        let ca = stage.api.ca.display();
+        stage.write_config(&format!(
+            "[kubernetes]\nca = \"{ca}\"\n\n[creds.admin]\ntoken = {:?}\n",
+            stage.api.token
+        ));
+    };
+    let with_validation = || stage.configure(&format!("[creds.admin]\ntoken = {:?}\n", stage.api.token));
+
+    set("quota-operator", "2");
+    with_validation();
+    let validated = quotas(&["--dry-run"]);
+    without_validation();
+    let predicted = quotas(&["--dry-run"]);
+    for (code, plan) in [&validated, &predicted, &quotas(&[])] {
+        assert_eq!(*code, 1, "{plan}");
+        assert!(plan.contains("conflicts with other managers: `quota-operator` owns"), "{plan}");
+        assert!(
+            plan.contains("hint: remove these fields from the data, or from the other manager"),
+            "{plan}"
+        );
+        assert!(!plan.contains("overrules"), "{plan}");
+    }
+    assert_eq!(cpu(), "2", "the write is refused");
+
+    // The fields of a person are taken, and the plan says so.
+    stage.api.kubectl(&["delete", "resourcequota", "compute", "--namespace", &name], "").text();
+    assert_eq!(quotas(&[]).0, 0);
+    set("kubectl-edit", "3");
+    let note = "overrules the field manager `kubectl-edit`, which set `spec.hard[\"limits.cpu\"]`";
+    for more in [&["--dry-run"][..], &[]] {
+        let (code, plan) = quotas(more);
+        assert!(code == 0 && plan.contains(note), "{plan}");
+    }
+    assert_eq!(cpu(), "1");
+    assert_eq!(quotas(&[]), (0, String::new()), "the second run has nothing to do");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::support::command::{qontract, seen};
 use crate::support::running::Running;
-use qontract_testkit::Scratch;
+use qontract_testkit::{Scratch, example};
 use serde_json::{Value, json};
 
 /// Writes a record to the directory `runs`, with some fields replaced.
@@ -127,6 +127,21 @@ fn runs_are_filtered_by_integration_state_and_time() {
 }
 
 #[test]
+fn failed_and_held_runs_are_coloured_on_a_terminal() {
+    let scratch = records();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
+    command.current_dir(scratch.path()).args(["runs", "list", "--runs", "runs", "--color", "always"]);
+    let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let line = |id: &str| text.lines().find(|line| line.contains(id)).unwrap();
+    assert!(line("RUN").starts_with("\u{1b}[1m"), "{text:?}");
+    assert!(
+        line("bbbbb").starts_with("\u{1b}[1;31m") && line("ccccc").starts_with("\u{1b}[1;33m"),
+        "{text:?}"
+    );
+    assert!(line("aaaaa").starts_with("2027"), "{text:?}");
+}
+
+#[test]
 fn runs_are_structured_as_json() {
     let scratch = records();
     let all: Value = serde_json::from_str(&stdout(&scratch, "runs list -o json")).unwrap();
@@ -144,6 +159,44 @@ fn runs_are_structured_as_json() {
     let one: Value = serde_json::from_str(&stdout(&scratch, "runs show last -o json")).unwrap();
     assert_eq!((&one["state"], &one["started"]), (&"interrupted".into(), &"2027-01-15T08:04:00Z".into()));
     assert_eq!(one["ended"], "interrupted");
+    // A record of an older version has seconds; the output always has a timestamp.
+    assert_eq!(one["began"], "2027-01-15T08:04:00Z");
+    assert_eq!(stdout(&scratch, "runs list --since 2027-01-15T08:04:00Z").lines().count(), 2);
+}
+
+/// The numbers of changes, held changes and errors are those of the summary, in every output.
+#[test]
+fn all_outputs_of_a_run_have_the_same_counts() {
+    let scratch = Scratch::new();
+    scratch.copy(&example(), "repo");
+    let sandbox = ["--data", "repo", "--sandbox", "sandbox", "--runs", "runs", "--log-level", "WARNING"];
+    let made = qontract(scratch.path(), &[&["reconcile", "openshift-namespaces"][..], &sandbox].concat());
+    assert_eq!(made.status.code(), Some(0));
+    // Some objects are created, and the others fail for one reason in several shards.
+    let template = "repo/resources/shop/app-config.configmap.yaml.j2";
+    scratch.write(template, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ nope.x }}\n");
+    let words = [&["reconcile", "openshift-resources", "--no-validate"][..], &sandbox].concat();
+    let output = qontract(scratch.path(), &words);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let shown: Value = serde_json::from_str(&stdout(&scratch, "runs show last -o json")).unwrap();
+    let listed: Value = serde_json::from_str(&stdout(&scratch, "runs list --last 1 -o json")).unwrap();
+    let counts = &shown["counts"];
+    for count in ["changes", "held", "errors", "applied", "not_made"] {
+        assert_eq!(counts[count], listed[0][count], "{count}");
+    }
+    let summary = text.lines().find(|line| line.contains(" to add, ")).unwrap();
+    let (add, errors) = (&counts["changes"]["add"], &counts["errors"]);
+    assert!(summary.starts_with(&format!("{add} to add, ")), "{counts}: {summary}");
+    assert!(summary.ends_with(&format!("; {errors} errors")), "{counts}: {summary}");
+    let row = stdout(&scratch, "runs list --last 1");
+    let cells: Vec<&str> = row.lines().nth(1).unwrap().split("  ").filter(|cell| !cell.is_empty()).collect();
+    assert_eq!((cells[4].trim(), cells[6].trim()), (&*add.to_string(), &*errors.to_string()), "{row}");
+    // Times are timestamps, in the output and in the files of the run.
+    let file = scratch.read(&format!("runs/{}.json", shown["run"].as_str().unwrap()));
+    let stored: Value = serde_json::from_str(&file).unwrap();
+    assert_eq!(stored["began"], shown["started"]);
+    assert!(stored["began"].as_str().unwrap().ends_with('Z') && stored["version"] == 5, "{file}");
 }
 
 #[test]

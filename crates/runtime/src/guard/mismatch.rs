@@ -165,6 +165,10 @@ mod tests {
             Some("approval `data/approvals/x.yml` expired on 2026-11-01"),
         );
         check(
+            &[&format!("limitranges;2026-11-01;c|K|another;{exact};c|K|third")],
+            Some("approval `data/approvals/x.yml` expired on 2026-11-01"),
+        );
+        check(
             &[&format!("limitranges;2026-11-99;{exact}")],
             Some("approval `data/approvals/x.yml` is never valid: `2026-11-99` is not a date"),
         );

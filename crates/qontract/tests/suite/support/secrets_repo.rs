@@ -135,7 +135,7 @@ fn without_runs(text: &str) -> String {
         word.len() > 17 && word[8] == b'T' && word[15] == b'Z' && word[16] == b'-'
     };
     let keep = |line: &&str| {
-        ["\"began\"", "\"now\"", "\"planned_at\"", "\"milliseconds\"", "\"sha\""]
+        ["\"began\"", "\"started\"", "\"now\"", "\"planned_at\"", "\"milliseconds\"", "\"sha\""]
             .iter()
             .all(|word| !line.trim_start().starts_with(word))
     };

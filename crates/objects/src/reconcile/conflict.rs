@@ -1,0 +1,115 @@
+//! Predicts how the field managers of a live object affect a write. Pure.
+
+use qontract_client_kubernetes::{ConflictingManager, FieldConflicts, KubernetesError, ObjectAddress};
+use qontract_runtime::{DiffEntry, Fault};
+
+use super::fault::cluster_fault;
+use crate::scope::Sensitivity;
+
+/// Maximum number of overruled fields that are named per manager.
+const MAX_OVERRULED_FIELDS: usize = 10;
+
+/// The effect of other field managers on a write.
+#[derive(Clone, Debug, Default)]
+pub struct ExpectedConflict {
+    /// Notes about the managers whose fields the write takes.
+    pub notes: Vec<DiffEntry>,
+    /// The refusal to expect from the cluster. A dry run reports it if the cluster validates nothing; a real
+    /// run leaves the decision to the cluster.
+    pub refusal: Option<Fault>,
+}
+
+impl ExpectedConflict {
+    /// The effect of these conflicts. Keys of objects that may hold secrets are not shown.
+    pub fn new(address: &ObjectAddress, conflicts: &FieldConflicts, sensitivity: &Sensitivity) -> Self {
+        let is_secret = sensitivity.is_sensitive() || address.kind.name == "Secret";
+        let shown = |managers: &[ConflictingManager]| -> Vec<ConflictingManager> {
+            let managers = managers.iter().cloned();
+            managers.map(|one| if is_secret { one.without_keys() } else { one }).collect()
+        };
+        if !conflicts.refused.is_empty() {
+            let error = KubernetesError::Conflict {
+                object: address.to_string(),
+                conflicts: shown(&conflicts.refused),
+            };
+            return Self { notes: Vec::new(), refusal: Some(cluster_fault(&error)) };
+        }
+        // Of an object that a template renders from secrets, nothing about its differences is shown.
+        let overruled = match sensitivity {
+            Sensitivity::Template => Vec::new(),
+            Sensitivity::Public | Sensitivity::Filled(_) | Sensitivity::Entry(_) => {
+                shown(&conflicts.overruled)
+            }
+        };
+        let notes = overruled.into_iter().map(|manager| DiffEntry::Note(note(manager)));
+        Self { notes: notes.collect(), refusal: None }
+    }
+}
+
+/// The note about a manager whose fields are taken.
+fn note(manager: ConflictingManager) -> String {
+    let ConflictingManager { manager, mut fields } = manager;
+    let more = fields.len().saturating_sub(MAX_OVERRULED_FIELDS);
+    fields.truncate(MAX_OVERRULED_FIELDS);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("overrules the field manager `{manager}`, which set {}{more}", fields.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use qontract_client_kubernetes::Kind;
+    use serde_json::Value;
+
+    use super::*;
+
+    /// One manager with these fields.
+    fn managers(fields: &[&str]) -> Vec<ConflictingManager> {
+        let fields = fields.iter().map(|field| format!("`{field}`")).collect();
+        vec![ConflictingManager { manager: "m".to_owned(), fields }]
+    }
+
+    #[track_caller]
+    fn check(kind: &str, sensitivity: &Sensitivity, conflicts: &FieldConflicts, expect: [&str; 2]) {
+        let address = ObjectAddress::in_namespace(Kind::named(kind), "ns", "a");
+        let ExpectedConflict { notes, refusal } = ExpectedConflict::new(&address, conflicts, sensitivity);
+        let notes: Vec<String> = notes.iter().map(ToString::to_string).collect();
+        assert_eq!([notes.join("; "), refusal.map(|fault| fault.text).unwrap_or_default()], expect);
+    }
+
+    #[test]
+    fn overruled_managers_are_noted_unless_the_write_is_refused() {
+        let overruled = || managers(&["data.a", "data.b"]);
+        let taken = FieldConflicts { overruled: overruled(), ..FieldConflicts::default() };
+        let note = "overrules the field manager `m`, which set `data.a`, `data.b`";
+        check("ConfigMap", &Sensitivity::Public, &taken, [note, ""]);
+        let both = FieldConflicts { overruled: overruled(), refused: managers(&["data.c"]) };
+        let refusal = "ConfigMap `a` in `ns` conflicts with other managers: `m` owns `data.c`";
+        check("ConfigMap", &Sensitivity::Public, &both, ["", refusal]);
+    }
+
+    #[test]
+    fn no_key_of_a_secret_is_shown() {
+        let taken =
+            FieldConflicts { overruled: managers(&["data.a", "data.b"]), ..FieldConflicts::default() };
+        let note = "overrules the field manager `m`, which set `data`";
+        check("Secret", &Sensitivity::Entry(Arc::new(Value::Null)), &taken, [note, ""]);
+        check("Secret", &Sensitivity::Public, &taken, [note, ""]);
+        check("ConfigMap", &Sensitivity::Filled(Arc::new(Value::Null)), &taken, [note, ""]);
+        check("ConfigMap", &Sensitivity::Template, &taken, ["", ""]);
+        let refused = FieldConflicts { refused: managers(&["data.a"]), ..FieldConflicts::default() };
+        let refusal = "Secret `a` in `ns` conflicts with other managers: `m` owns `data`";
+        check("Secret", &Sensitivity::Template, &refused, ["", refusal]);
+    }
+
+    #[test]
+    fn many_fields_are_counted() {
+        let fields: Vec<String> = (0..12).map(|number| format!("data.{number}")).collect();
+        let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
+        let taken = FieldConflicts { overruled: managers(&fields), ..FieldConflicts::default() };
+        let address = ObjectAddress::in_namespace(Kind::named("ConfigMap"), "ns", "a");
+        let expected = ExpectedConflict::new(&address, &taken, &Sensitivity::Public);
+        assert!(expected.notes[0].to_string().ends_with("`data.9` and 2 more"), "{expected:?}");
+    }
+}
