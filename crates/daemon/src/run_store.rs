@@ -13,6 +13,7 @@ use qontract_runtime::{RunEnd, RunRecord, RunState};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::UsageError;
+use crate::input_store::InputStore;
 use crate::private_files;
 
 /// Maximum number of records per integration.
@@ -311,6 +312,7 @@ impl RunStore {
         let names = self.record_files(Some(integration))?;
         for file in &names[..names.len().saturating_sub(self.max_records)] {
             ignore_missing(fs::remove_file(file), file)?;
+            InputStore::new(&self.folder).remove(id(file).unwrap_or_default());
         }
         Ok(())
     }

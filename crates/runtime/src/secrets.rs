@@ -3,7 +3,7 @@
 //! **Invariant:** in a dry run with a base, only secrets that base names for the shard are read
 //! (`a_secret_that_only_head_names_is_not_read_in_a_check`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use qontract_redaction::Redactor;
 
 use crate::fault::Fault;
+use crate::replay::{Fingerprints, RecordedSecret};
 
 /// The address of a secret in the data. Another version or field is another address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,12 +61,14 @@ pub struct ShardSecrets {
     allowed: Option<Arc<BTreeSet<SecretLookup>>>,
     /// The values that were read.
     values: Arc<Mutex<BTreeSet<Box<str>>>>,
+    /// The values that were read from the secret store, by address.
+    addresses: Arc<Mutex<BTreeMap<SecretLookup, Box<str>>>>,
 }
 
 impl ShardSecrets {
     /// Allows only these secrets.
     pub fn only(allowed: BTreeSet<SecretLookup>) -> Self {
-        Self { allowed: Some(Arc::new(allowed)), values: Arc::default() }
+        Self { allowed: Some(Arc::new(allowed)), ..Self::default() }
     }
 
     /// Fails unless the secret may be read: its address, or the address of all of its fields, must be
@@ -85,6 +88,24 @@ impl ShardSecrets {
         if !values.contains(value) {
             values.insert(value.into());
         }
+    }
+
+    /// Records a value that was read from this address, so that it is redacted from the reports of the shard.
+    pub fn record_from(&self, lookup: SecretLookup, value: &str) {
+        self.record(value);
+        self.addresses.lock().insert(lookup, value.into());
+    }
+
+    /// The secrets that were read, with the fingerprints of their values.
+    pub(crate) fn fingerprints(&self, fingerprints: &Fingerprints) -> Vec<RecordedSecret> {
+        let addresses = self.addresses.lock();
+        let recorded = addresses.iter().map(|(SecretLookup { path, field, version }, value)| RecordedSecret {
+            path: path.clone(),
+            field: field.clone().unwrap_or_default(),
+            version: version.clone(),
+            fingerprint: fingerprints.of(value.as_bytes()),
+        });
+        recorded.collect()
     }
 
     /// A redactor for the values that were read. `public` returns strings in the shard's own data, which are

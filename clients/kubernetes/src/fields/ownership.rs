@@ -44,6 +44,16 @@ impl ManagedFields {
         Self(managed.to_string().into())
     }
 
+    /// The managed fields with this JSON, for example of a recorded object.
+    pub fn from_json(json: impl Into<Arc<str>>) -> Self {
+        Self(json.into())
+    }
+
+    /// The managed fields as JSON. Keys may be secret.
+    pub fn as_json(&self) -> &str {
+        &self.0
+    }
+
     /// The object `live` after `manager` writes `declared` onto it, with fields migrated as `fields`
     /// specifies. Conflicting managers are overruled here; the write itself decides about them.
     pub fn preview(&self, live: &Value, manager: &str, fields: FieldOwnership, declared: &Value) -> Preview {

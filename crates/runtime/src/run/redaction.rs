@@ -26,6 +26,11 @@ impl ShardRedactor {
         Self(redactor)
     }
 
+    /// The redactor.
+    pub fn redactor(&self) -> &Redactor {
+        &self.0
+    }
+
     /// Redacts one field of a report.
     pub fn text(&self, text: String) -> String {
         if !self.0.finds(&text) {
