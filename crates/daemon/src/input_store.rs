@@ -9,6 +9,7 @@
 //! A recording is removed with the record of its run. If recordings and bundles exceed [`MAX_TOTAL_BYTES`], the
 //! oldest recordings are removed, and then the bundles that no recording names.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read as _};
@@ -260,7 +261,7 @@ impl InputStore {
                 recordings.push((metadata.modified()?, path, header, metadata.len()));
             }
         }
-        recordings.sort_by(|a, b| b.0.cmp(&a.0));
+        recordings.sort_by_key(|recording| Reverse(recording.0));
         let (mut used, mut total) = (BTreeSet::new(), 0);
         for (index, (_, path, header, bytes)) in recordings.into_iter().enumerate() {
             let shas = std::iter::once(header.head).chain(header.base);
@@ -312,4 +313,88 @@ fn read_header(path: &Path) -> Option<Header> {
     let mut line = Vec::new();
     io::BufRead::read_until(&mut BufReader::new(File::open(path).ok()?).take(4096), b'\n', &mut line).ok()?;
     serde_json::from_slice(&line).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use qontract_testkit::Scratch;
+
+    use super::*;
+
+    /// A recording without shards.
+    fn recording(run: &str, head: &str) -> Recording {
+        let digest = "0".repeat(64);
+        serde_json::from_value(serde_json::json!({
+            "version": RECORDING_VERSION, "run": run, "integration": "a", "head": head, "base": null,
+            "options": {}, "key": "k", "plan_digest": digest, "shards": [],
+        }))
+        .unwrap()
+    }
+
+    /// Stores a recording that was made some hours ago, with a bundle of 1000 bytes.
+    fn store(store: &InputStore, run: &str, head: &str, hours: u64) {
+        let held = HeldRecording { recording: recording(run, head), bundles: Vec::new() };
+        store.store(&[1; 32], &held).unwrap();
+        fs::write(store.bundle_file(head), [0; 1000]).unwrap();
+        let file = File::options().append(true).open(store.file(run)).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_hours(hours)).unwrap();
+    }
+
+    fn files(folder: &Path) -> BTreeSet<String> {
+        let names =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.strip_suffix(".zst").is_some()).collect()
+    }
+
+    #[test]
+    fn the_oldest_recordings_and_unused_bundles_are_removed() {
+        let scratch = Scratch::new();
+        let inputs = InputStore::new(scratch.path());
+        for (run, head, hours) in [("new", "b2", 1), ("old", "b1", 2), ("oldest", "b1", 3)] {
+            store(&inputs, run, head, hours);
+        }
+        inputs.prune(10_000).unwrap();
+        assert_eq!(files(&inputs.folder).len(), 3);
+        inputs.prune(1_800).unwrap();
+        assert_eq!(files(&inputs.folder), BTreeSet::from(["new.zst".to_owned()]));
+        assert_eq!(files(&inputs.bundles()), BTreeSet::from(["b2.json.zst".to_owned()]));
+        inputs.prune(1).unwrap();
+        assert_eq!(files(&inputs.folder).len(), 1, "the newest one stays");
+        inputs.remove("new");
+        assert!(inputs.load("new").unwrap().is_none());
+    }
+
+    #[test]
+    fn a_recording_of_another_run_or_format_is_not_read() {
+        let scratch = Scratch::new();
+        let inputs = InputStore::new(scratch.path());
+        store(&inputs, "one", "b", 0);
+        assert_eq!(inputs.load("one").unwrap().unwrap().recording.run, "one");
+        fs::copy(inputs.file("one"), inputs.file("other")).unwrap();
+        let error = inputs.load("other").unwrap_err().to_string();
+        assert!(error.contains("it is that of the run `one`"), "{error}");
+        let bytes = fs::read(inputs.file("one")).unwrap();
+        let end = bytes.iter().position(|byte| *byte == b'\n').unwrap();
+        let header = String::from_utf8(bytes[..end].to_vec()).unwrap();
+        let newer = header.replace("\"version\":1", "\"version\":2");
+        fs::write(inputs.file("one"), [newer.as_bytes(), &bytes[end..]].concat()).unwrap();
+        let error = inputs.load("one").unwrap_err().to_string();
+        assert_eq!(error, "the recording has version 2, and this binary reads version 1");
+    }
+
+    #[test]
+    fn the_key_is_stored_once_and_only_its_owner_may_read_it() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let scratch = Scratch::new();
+        let inputs = InputStore::new(scratch.path());
+        assert!(inputs.fingerprints().is_none());
+        store(&inputs, "one", "b", 0);
+        let key = inputs.folder.join("key");
+        assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+        let held = HeldRecording { recording: recording("two", "b"), bundles: Vec::new() };
+        inputs.store(&[2; 32], &held).unwrap();
+        assert_eq!(fs::read(&key).unwrap(), [1; 32], "the key of another process stays");
+    }
 }

@@ -65,7 +65,9 @@ impl Replay<'_> {
             (Ok(None), Err(error)) => return Err(error),
             (Ok(None), Ok(record)) => {
                 return Ok(ReplayResult::Differs(match &record.plan_digest {
-                    None => format!("the run {run} has no plan: none of its shards was planned, or its plan is not known"),
+                    None => format!(
+                        "the run {run} has no plan: none of its shards was planned, or its plan is not known"
+                    ),
                     Some(_) => format!("the inputs of the run {run} are not recorded"),
                 }));
             }
@@ -78,7 +80,10 @@ impl Replay<'_> {
                 let mut text = format!("{error:#}");
                 let version = env!("CARGO_PKG_VERSION");
                 if stored.binary != version {
-                    text = format!("the binary: version {} recorded the run, this is {version}; {text}", stored.binary);
+                    text = format!(
+                        "the binary: version {} recorded the run, this is {version}; {text}",
+                        stored.binary
+                    );
                 }
                 Ok(ReplayResult::Differs(text))
             }
@@ -97,7 +102,9 @@ impl Replay<'_> {
         let digest = if let Some(integration) = compiled {
             let mut options = Options::default();
             for (flag, values) in &recording.options {
-                values.iter().for_each(|value| options.add(flag, value.clone()));
+                for value in values {
+                    options.add(flag, value.clone());
+                }
             }
             let data = |bundle: Bundle| -> anyhow::Result<Data> {
                 let engine = Engine::new(Arc::new(bundle)).context("the GraphQL types are invalid")?;
@@ -116,10 +123,14 @@ impl Replay<'_> {
             let program = Integration::process(ProcessIntegration::recorded(name));
             let objects = RecordedObjects::new(name);
             let targets = Targets::none();
-            let objects =
-                ManagedObjects::new(objects, Arc::clone(targets.kubernetes()?), Arc::clone(targets.lookups()));
+            let objects = ManagedObjects::new(
+                objects,
+                Arc::clone(targets.kubernetes()?),
+                Arc::clone(targets.lookups()),
+            );
             // A program that declares objects has the inputs of objects.
-            replay(&Integration::staged(objects), recording, None).or_else(|_| replay(&program, recording, None))?
+            replay(&Integration::staged(objects), recording, None)
+                .or_else(|_| replay(&program, recording, None))?
         };
         anyhow::ensure!(
             digest == recording.plan_digest,
@@ -165,7 +176,8 @@ async fn check_secrets(
         let number = version.as_deref().and_then(|version| version.parse().ok());
         let fields = secrets.read_all(&permit, path, number).await;
         let fields = fields.with_context(|| format!("the secret `{path}#{field}` is not available"))?;
-        let value = fields.get(field).with_context(|| format!("the secret `{path}` has no field `{field}`"))?;
+        let value =
+            fields.get(field).with_context(|| format!("the secret `{path}` has no field `{field}`"))?;
         anyhow::ensure!(
             fingerprints.of(value.expose().as_bytes()) == *fingerprint,
             "the secret `{path}#{field}` has another value"
@@ -175,7 +187,7 @@ async fn check_secrets(
 }
 
 /// The resolver of the data of a replay.
-pub fn resolver<'a>(messages: &'a dyn qontract_diagnostics::MessageSink) -> InputResolver<'a> {
+pub fn resolver(messages: &dyn qontract_diagnostics::MessageSink) -> InputResolver<'_> {
     InputResolver::new(std::path::Path::new("."), Layout::default(), messages)
 }
 

@@ -108,7 +108,8 @@ impl ProcessIntegration {
 
     /// An integration whose program is not available: only recorded plans can be replayed.
     pub fn recorded(name: &str) -> Self {
-        let client = Arc::new(ProgramClient::new(Program { integration: name.to_owned(), ..Program::default() }));
+        let client =
+            Arc::new(ProgramClient::new(Program { integration: name.to_owned(), ..Program::default() }));
         let meta = IntegrationMeta::new(name, "A process integration");
         Self { meta, supports_sandbox: true, reads_base: false, form: wire::ProgramForm::Steps, client }
     }

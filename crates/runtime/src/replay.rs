@@ -1,8 +1,8 @@
 //! Replays the plans of a run from recorded inputs: without a target, a secret store or the data repo.
 //!
-//! A plan follows from the desired and the current state of its shard, and these are what a run records, for
-//! the first plan of each shard. What the data declares is not recorded but declared again from the bundle,
-//! and compared with the digest of what the run declared.
+//! A plan follows from the desired and the current state of its shard. A run records both, for the first plan
+//! of each shard. The state that the data declares is not recorded: a replay declares it again from the bundle,
+//! and compares its digest.
 //!
 //! **Invariant:** a recording contains no secret: an integration replaces the values of sensitive objects by
 //! keyed fingerprints, and the runner replaces every other string that contains a secret that the shard has
@@ -17,6 +17,7 @@ mod inputs;
 mod recorder;
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 
 use qontract_redaction::Redactor;
@@ -33,8 +34,8 @@ use crate::type_erasure::{AnyDeclaredState, DynIntegration, OpaqueValue};
 pub use fingerprint::{FINGERPRINT_PREFIX, Fingerprints};
 pub use inputs::{PlanInputs, RecordedInputs};
 pub use recorder::{
-    DeclaringSide, InputRecorder, PlannedRun, RECORDING_VERSION, RecordedSecret, RecordedShard, Recording, RecordingSink,
-    ShardInputs,
+    DeclaringSide, InputRecorder, PlannedRun, RECORDING_VERSION, RecordedSecret, RecordedShard, Recording,
+    RecordingSink, ShardInputs,
 };
 pub(crate) use recorder::{RecordedPlan, record_shard};
 
@@ -74,7 +75,7 @@ pub enum InputDifference {
     /// The inputs of a shard are recorded in a format that this binary cannot read.
     #[error("the recorded inputs of the shard `{0}` cannot be read")]
     Unreadable(ShardKey),
-    /// The same inputs give another plan.
+    /// The recorded inputs give another plan.
     #[error("the same inputs give another plan for the shard `{shard}`: {replayed} instead of {recorded}")]
     Plan {
         /// The shard.
@@ -136,7 +137,7 @@ pub(crate) fn plan_digest(staged: &dyn DynIntegration, inputs: &str) -> Option<P
     let mut plan = staged.replay_plan(&serde_json::from_str(inputs).ok()?)?;
     drop_empty_steps(&mut plan);
     // Every string with a secret is a fingerprint in the recording.
-    let redactor = ShardRedactor::new(Redactor::new([FINGERPRINT_PREFIX]));
+    let redactor = ShardRedactor::for_replay(Redactor::new([FINGERPRINT_PREFIX]));
     Some(redactor.redact_diffs(&mut plan).digest())
 }
 
@@ -173,10 +174,11 @@ fn check_declared(
     let mut states: BTreeMap<DeclaringSide, Box<dyn AnyDeclaredState>> = BTreeMap::new();
     for shard in &recording.shards {
         let side = shard.side;
-        if !states.contains_key(&side) {
-            states.insert(side, declare(side)?);
-        }
-        let declared = states[&side].shard_digest(&shard.key());
+        let state = match states.entry(side) {
+            Entry::Occupied(state) => state.into_mut(),
+            Entry::Vacant(state) => state.insert(declare(side)?),
+        };
+        let declared = state.shard_digest(&shard.key());
         let Some(declared) = declared else {
             return Err(InputDifference::Shard { side, shard: shard.key() });
         };

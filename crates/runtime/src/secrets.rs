@@ -60,9 +60,15 @@ pub struct ShardSecrets {
     /// The secrets that may be read; all by default.
     allowed: Option<Arc<BTreeSet<SecretLookup>>>,
     /// The values that were read.
-    values: Arc<Mutex<BTreeSet<Box<str>>>>,
-    /// The values that were read from the secret store, by address.
-    addresses: Arc<Mutex<BTreeMap<SecretLookup, Box<str>>>>,
+    values: Arc<Mutex<SecretValues>>,
+}
+
+/// The values that a shard has read.
+#[derive(Default)]
+struct SecretValues {
+    all: BTreeSet<Box<str>>,
+    /// Those of the secret store, by address.
+    by_address: BTreeMap<SecretLookup, Box<str>>,
 }
 
 impl ShardSecrets {
@@ -84,7 +90,7 @@ impl ShardSecrets {
 
     /// Records a value that was read, so that it is redacted from the reports of the shard.
     pub fn record(&self, value: &str) {
-        let mut values = self.values.lock();
+        let values = &mut self.values.lock().all;
         if !values.contains(value) {
             values.insert(value.into());
         }
@@ -93,18 +99,19 @@ impl ShardSecrets {
     /// Records a value that was read from this address, so that it is redacted from the reports of the shard.
     pub fn record_from(&self, lookup: SecretLookup, value: &str) {
         self.record(value);
-        self.addresses.lock().insert(lookup, value.into());
+        self.values.lock().by_address.insert(lookup, value.into());
     }
 
     /// The secrets that were read, with the fingerprints of their values.
     pub(crate) fn fingerprints(&self, fingerprints: &Fingerprints) -> Vec<RecordedSecret> {
-        let addresses = self.addresses.lock();
-        let recorded = addresses.iter().map(|(SecretLookup { path, field, version }, value)| RecordedSecret {
-            path: path.clone(),
-            field: field.clone().unwrap_or_default(),
-            version: version.clone(),
-            fingerprint: fingerprints.of(value.as_bytes()),
-        });
+        let values = self.values.lock();
+        let recorded =
+            values.by_address.iter().map(|(SecretLookup { path, field, version }, value)| RecordedSecret {
+                path: path.clone(),
+                field: field.clone().unwrap_or_default(),
+                version: version.clone(),
+                fingerprint: fingerprints.of(value.as_bytes()),
+            });
         recorded.collect()
     }
 
@@ -112,7 +119,7 @@ impl ShardSecrets {
     /// not redacted.
     pub(crate) fn redactor(&self, public: impl FnOnce() -> Vec<String>) -> Redactor {
         let values = self.values.lock();
-        let redactor = Redactor::new(values.iter().map(|value| &**value));
+        let redactor = Redactor::new(values.all.iter().map(|value| &**value));
         drop(values);
         if redactor.is_empty() {
             return redactor;
@@ -133,7 +140,7 @@ fn escaped(text: &str) -> Option<String> {
 /// Prints the number of values, never the values.
 impl fmt::Debug for ShardSecrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = self.values.lock().len();
+        let count = self.values.lock().all.len();
         f.debug_struct("ShardSecrets").field("allowed", &self.allowed).field("read", &count).finish()
     }
 }

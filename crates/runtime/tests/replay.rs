@@ -163,7 +163,11 @@ fn stock(content: &str) -> Stock {
 }
 
 /// Runs the integration; returns the outcome and the recording.
-fn recorded(integration: &Integration, head: &Arc<dyn BundleReader>, max_bytes: usize) -> (RunOutcome, Recording) {
+fn recorded(
+    integration: &Integration,
+    head: &Arc<dyn BundleReader>,
+    max_bytes: usize,
+) -> (RunOutcome, Recording) {
     let today = jiff::civil::date(2026, 1, 1);
     let mut request =
         RunRequest::new("run", Mode::DryRun, Arc::clone(head), today, ProtectedKinds::default());

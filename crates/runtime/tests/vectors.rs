@@ -202,10 +202,9 @@ fn a_recorded_dry_run_has_its_shards_and_its_exit_code() {
         let outcome = runtime.block_on(run(&integration, &request));
         assert_eq!(u64::from(outcome.exit_code()), expected["exit"].as_u64().unwrap(), "run {number}");
         let ran = ran.lock().unwrap().clone();
-        let recorded_shards: Option<BTreeSet<String>> =
-            serde_json::from_value(expected["ran"].clone()).ok().map(|shards: Vec<Vec<String>>| {
-                shards.into_iter().flatten().collect()
-            });
+        let recorded_shards: Option<BTreeSet<String>> = serde_json::from_value(expected["ran"].clone())
+            .ok()
+            .map(|shards: Vec<Vec<String>>| shards.into_iter().flatten().collect());
         match (expected["mode"].as_str().unwrap(), recorded_shards) {
             ("sharded", Some(shards)) => assert_eq!(ran, shards, "run {number}"),
             ("full", None) => {

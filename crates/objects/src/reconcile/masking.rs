@@ -150,9 +150,9 @@ impl Masking<'_> {
                 items.iter().enumerate().map(|(at, item)| self.within(public(at)).value(item)).collect()
             }
             Value::Object(fields) => {
-                let masked = fields.iter().map(|(name, value)| {
-                    (name.clone(), self.within(self.public_field(name)).value(value))
-                });
+                let masked = fields
+                    .iter()
+                    .map(|(name, value)| (name.clone(), self.within(self.public_field(name)).value(value)));
                 masked.collect::<Map<_, _>>().into()
             }
         }
@@ -167,7 +167,9 @@ impl Masking<'_> {
                     let value = match value {
                         Value::Object(annotations) if name == "annotations" => {
                             let kept = annotations.iter().filter(|(name, _)| *name == RECYCLED_ANNOTATION);
-                            kept.map(|(name, value)| (name.clone(), value.clone())).collect::<Map<_, _>>().into()
+                            kept.map(|(name, value)| (name.clone(), value.clone()))
+                                .collect::<Map<_, _>>()
+                                .into()
                         }
                         value if WORKLOAD_VALUES.contains(&name.as_str()) => self.value(value),
                         value => self.workload(value),
@@ -196,7 +198,8 @@ impl Masking<'_> {
                     let name = match name.split_once(':') {
                         Some(("v", item)) => format!("v:\"{}\"", masked(item)),
                         Some(("f", field)) if parent == ManagedField::SecretData => {
-                            let declares = |of: &str| self.public.is_some_and(|it| it[of].get(field).is_some());
+                            let declares =
+                                |of: &str| self.public.is_some_and(|it| it[of].get(field).is_some());
                             let is_public = declares("data") || declares("stringData");
                             if is_public { name.clone() } else { format!("f:{}", masked(field)) }
                         }

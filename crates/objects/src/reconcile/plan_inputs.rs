@@ -240,9 +240,9 @@ fn recorded_live(
     let managed_fields = match &masked {
         Some(_) if is_opaque => "[]".to_owned(),
         Some(_) => {
-            let declared = item.and_then(|item| match &item.sensitivity {
-                Sensitivity::Public | Sensitivity::Template => Some(item.desired.body()),
-                Sensitivity::Filled(declared) | Sensitivity::Entry(declared) => Some(&**declared),
+            let declared = item.map(|item| match &item.sensitivity {
+                Sensitivity::Public | Sensitivity::Template => item.desired.body(),
+                Sensitivity::Filled(declared) | Sensitivity::Entry(declared) => &**declared,
             });
             masking(declared).managed_fields(body.body(), managed_fields.as_json())
         }
@@ -300,8 +300,8 @@ fn restore_hash(
         let desired = DesiredBody::new(recorded_desired(item, fingerprints).body).ok()?;
         hash(&desired, &LiveBody::new(recorded.clone()))
     });
-    let is_public = item.is_some_and(|item| !item.sensitivity.is_sensitive())
-        && is_open(&live.live, &live.managed_scope);
+    let is_public =
+        item.is_some_and(|item| !item.sensitivity.is_sensitive()) && is_open(&live.live, &live.managed_scope);
     let hash = match restored {
         Some(hash) => hash,
         None if is_public => stored,

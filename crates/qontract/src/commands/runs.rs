@@ -9,9 +9,7 @@ use qontract_runtime::{RunRecord, RunState};
 
 use qontract_cli::printer::{PipeState, Printer};
 use qontract_cli::since;
-use qontract_cli::{
-    RecordFormat, RunsAction, RunsArgs as Arguments, RunsListArgs, RunsReplayArgs, variable,
-};
+use qontract_cli::{RecordFormat, RunsAction, RunsArgs as Arguments, RunsListArgs, RunsReplayArgs, variable};
 use qontract_config::Config;
 use qontract_daemon::exit::Exit;
 use qontract_daemon::replay::{self, Replay, ReplayResult};
@@ -105,15 +103,22 @@ fn replay(
         ReplayResult::Same { digest, notes } => (true, Some(digest), None, notes),
         ReplayResult::Differs(difference) => (false, None, Some(difference), Vec::new()),
     };
-    notes.iter().for_each(|note| printer.note(&format!("note: {note}")));
+    for note in notes {
+        printer.note(&format!("note: {note}"));
+    }
     match output {
         RecordFormat::Json => {
-            let result = serde_json::json!({"same": is_same, "plan_digest": digest, "difference": difference});
+            let result =
+                serde_json::json!({"same": is_same, "plan_digest": digest, "difference": difference});
             printer.json(&[&serde_json::to_vec_pretty(&result)?[..], b"\n"].concat())?;
         }
         RecordFormat::Text => {
-            digest.iter().try_for_each(|digest| printer.text(&format!("{digest}\n")))?;
-            difference.iter().for_each(|text| printer.note(&format!("error: the run cannot be replayed: {text}")));
+            if let Some(digest) = digest {
+                printer.text(&format!("{digest}\n"))?;
+            }
+            if let Some(text) = difference {
+                printer.note(&format!("error: the run cannot be replayed: {text}"));
+            }
         }
     }
     Ok(if is_same { Exit::Ok } else { Exit::Failure })

@@ -91,7 +91,8 @@ fn with_canaries() -> (Scratch, [&'static str; 2]) {
     );
     scratch.write("repo/resources/with-secret.yaml.j2", template);
     let namespace = "repo/data/services/catalog/namespaces/catalog-stage.yml";
-    let entry = "openshiftResources:\n- {provider: resource-template, type: jinja2, path: /with-secret.yaml.j2}\n";
+    let entry =
+        "openshiftResources:\n- {provider: resource-template, type: jinja2, path: /with-secret.yaml.j2}\n";
     scratch.write(namespace, scratch.read(namespace).replace("openshiftResources:\n", entry));
     (scratch, canaries)
 }
@@ -124,14 +125,18 @@ fn templates_and_secrets_have_the_same_plan_on_another_machine() {
         check_same(&scratch, &record);
     }
 
-    let encoded = canaries.map(|canary| base64(canary));
+    let encoded = canaries.map(base64);
     let recordings = recordings(&scratch);
     assert!(recordings.len() > 7, "{}", recordings.len());
     for (path, text) in recordings {
         for secret in canaries.iter().map(|canary| (*canary).to_owned()).chain(encoded.clone()) {
             assert!(!text.contains(&secret), "{} contains `{secret}`", path.display());
         }
-        assert!(!text.contains("only-with-this-secret"), "{}: the structure depends on a secret", path.display());
+        assert!(
+            !text.contains("only-with-this-secret"),
+            "{}: the structure depends on a secret",
+            path.display()
+        );
         assert!(!text.contains("canary-that-is-new"), "{}", path.display());
     }
     let key = fs::metadata(scratch.path().join("runs/inputs/key")).unwrap();

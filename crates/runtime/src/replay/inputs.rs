@@ -90,11 +90,8 @@ impl RecordedInputs {
     ) -> Option<PlanInputs<D, C>> {
         let unknown = || Fault::remote("unknown when it was recorded");
         let desired = self.desired.iter().map(|item| {
-            let object = ObjectKey {
-                scope: item.scope.scope(),
-                kind: item.kind.clone(),
-                name: item.name.clone(),
-            };
+            let object =
+                ObjectKey { scope: item.scope.scope(), kind: item.kind.clone(), name: item.name.clone() };
             let state = match &item.state {
                 RecordedState::Present(value) => DesiredState::Present(desired_of(value)?),
                 RecordedState::Delete => DesiredState::Delete,
@@ -109,6 +106,9 @@ impl RecordedInputs {
             };
             Some((recorded.scope.scope(), observed))
         });
-        Some(PlanInputs { desired: desired.collect::<Option<_>>()?, current: current.collect::<Option<_>>()? })
+        Some(PlanInputs {
+            desired: desired.collect::<Option<_>>()?,
+            current: current.collect::<Option<_>>()?,
+        })
     }
 }

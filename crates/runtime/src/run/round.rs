@@ -441,9 +441,8 @@ impl RoundRunner<'_> {
         let not_planned = not_planned.chain(unread).collect();
         let mut plan = self.integration.plan(&desired, &current);
         let recorder = self.request.inputs.as_ref().filter(|_| shard.first_plan.is_none());
-        let inputs = recorder.and_then(|recorder| {
-            self.integration.record_inputs(&desired, &current, recorder.fingerprints())
-        });
+        let inputs = recorder
+            .and_then(|recorder| self.integration.record_inputs(&desired, &current, recorder.fingerprints()));
         faults.append(&mut plan.faults);
         facts.refused = std::mem::take(&mut plan.refused);
         for group in drop_empty_steps(&mut plan) {
