@@ -33,7 +33,7 @@ pub use global::{ColorWhen, GlobalOptions};
 pub use groups::{command, ungrouped_command};
 pub use plan::{AffectedArgs, DiffArgs, DiffFormat, PlanArgs, PlanFormat, ReportFormat};
 pub use reconcile_line::ReconcileLine;
-pub use records::{ApproveArgs, RecordFormat, RunsAction, RunsArgs, RunsListArgs};
+pub use records::{ApproveArgs, RecordFormat, RunsAction, RunsArgs, RunsListArgs, RunsReplayArgs};
 pub use run::{LogLevel, LogOptions, ReconcileArgs, RunFormat, RunOptions, SelectedIntegration, UpArgs};
 pub use serve::{PeerServerArgs, ServeArgs};
 

@@ -32,6 +32,25 @@ pub enum RunsAction {
         #[arg(value_name = "RUN")]
         run: String,
     },
+    /// Plan again from the recorded inputs of a run, and print the plan digest or the first input that differs
+    Replay(RunsReplayArgs),
+}
+
+/// Arguments of `runs replay`.
+#[derive(Args, Debug)]
+pub struct RunsReplayArgs {
+    /// A run: its id, a prefix of its id, `last`, or an integration, which selects its last run
+    #[arg(value_name = "RUN")]
+    pub run: String,
+    /// Data to use if a bundle of the run is not stored: it must have the same sha
+    #[arg(long, value_name = "DATA")]
+    pub data: Option<String>,
+    /// Also compare the secrets of this sandbox with the recorded fingerprints
+    #[arg(long, value_name = "DIR")]
+    pub sandbox: Option<PathBuf>,
+    /// Also compare the secrets of the configured secret store with the recorded fingerprints
+    #[arg(long)]
+    pub secrets: bool,
 }
 
 /// Arguments of `runs list`.

@@ -89,6 +89,13 @@ pub const VARIABLES: &[Variable] = &[
     ),
     Variable::new(
         ReadBy::Qontract,
+        "QONTRACT_RECORD_INPUTS",
+        "`off`",
+        "on",
+        "`off` does not record the inputs of plans: `qontract runs replay` needs them",
+    ),
+    Variable::new(
+        ReadBy::Qontract,
         "QONTRACT_CACHE",
         "path, or `off`",
         "`$XDG_CACHE_HOME/qontract/repos`",

@@ -113,7 +113,11 @@ impl Planner {
         request.base = Some(Arc::clone(&base.source));
         request.shutdown = self.stop.clone();
         let outcome = self.activities.scope(qontract_runtime::run(integration, &started.request)).await;
-        Ok(started.record(&outcome, head, Some(base)))
+        let mut record = started.record(&outcome, head, Some(base));
+        if record.ended != RunEnd::EarlyExit {
+            record.warnings.extend(started.store_inputs());
+        }
+        Ok(record)
     }
 }
 

@@ -183,6 +183,12 @@ impl Registry {
         }
     }
 
+    /// Creates the compiled-in integration with a name; `None` if there is none.
+    pub fn compiled(self, name: &str, targets: &Targets) -> anyhow::Result<Option<Integration>> {
+        let entry = self.entries.iter().find(|entry| (entry.meta)().name == name);
+        entry.map(|entry| (entry.create)(targets)).transpose()
+    }
+
     /// Creates all integrations; targets are used only when one runs. A configured integration that cannot be
     /// started is reported and omitted.
     pub fn all(

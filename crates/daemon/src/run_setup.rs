@@ -13,6 +13,7 @@ use qontract_runtime::{
 };
 
 use crate::audit::{AuditLog, WriteObserver};
+use crate::input_store::{InputStore, RunInputs};
 use crate::line_cache::LineCache;
 use crate::pinned_data::{ComparedData, PinnedData};
 use crate::run_settings::RunSettings;
@@ -39,6 +40,8 @@ pub struct RunSetup<'a> {
 
 /// A run that has started.
 pub struct StartedRun {
+    /// Its recorded inputs.
+    inputs: Option<Arc<RunInputs>>,
     /// The request of the run. The base, newer data and the shutdown signal have their defaults.
     pub request: RunRequest,
     began: Timestamp,
@@ -70,6 +73,8 @@ impl RunSetup<'_> {
         let mut request = RunRequest::new(run, settings.mode, Arc::clone(source), today, protected);
         settings.apply(integration, &mut request);
         request.now = now;
+        let (recorder, inputs) = InputStore::new(runs.folder()).recorder().unzip();
+        request.inputs = recorder;
         request.audit = Arc::new(AuditLog {
             integration: name.to_owned(),
             head: Arc::clone(head),
@@ -79,11 +84,17 @@ impl RunSetup<'_> {
             lines: LineCache::default(),
             steps: StepFile::new(runs, info),
         });
-        Ok(StartedRun { request, began: start, since: Instant::now() })
+        Ok(StartedRun { request, inputs, began: start, since: Instant::now() })
     }
 }
 
 impl StartedRun {
+    /// Stores the inputs of the run, whose record is stored. Returns the warning if this failed.
+    pub fn store_inputs(&self) -> Option<String> {
+        let stored = self.inputs.as_ref().map_or(Ok(()), |inputs| inputs.store());
+        stored.err().map(|error| format!("the run cannot be replayed: {error:#}"))
+    }
+
     /// The start time and the duration so far.
     fn clock(&self) -> RunTiming {
         RunTiming {

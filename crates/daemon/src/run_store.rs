@@ -15,6 +15,7 @@ use qontract_runtime::{RunEnd, RunRecord, RunState};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::UsageError;
+use crate::input_store::InputStore;
 
 /// Maximum number of records per integration.
 const MAX_RECORDS: usize = 500;
@@ -314,6 +315,7 @@ impl RunStore {
         let names = self.record_files(Some(integration))?;
         for file in &names[..names.len().saturating_sub(self.max_records)] {
             ignore_missing(fs::remove_file(file), file)?;
+            InputStore::new(&self.folder).remove(id(file).unwrap_or_default());
         }
         Ok(())
     }

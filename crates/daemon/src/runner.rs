@@ -98,6 +98,9 @@ impl Runner {
             record.warnings.push(format!("cannot store the run record: {error:#}"));
             RecordStorage::Counted
         });
+        if storage == RecordStorage::Stored {
+            record.warnings.extend(begun.store_inputs());
+        }
         Ok((record, storage))
     }
 }

@@ -12,6 +12,7 @@ use qontract_client_kubernetes::{Cluster, Kubernetes};
 use qontract_concurrency::OnceMap;
 use qontract_inventory::{Callers, Owner};
 use qontract_runtime::guard::Date;
+use qontract_runtime::replay::{Fingerprints, PlanInputs};
 use qontract_runtime::{
     ApplyResult, CALLER_DIMENSION, CurrentState, Data, DeclaredShardView, DeclaredStateOf, DesiredItem,
     Fault, IntegrationMeta, Options, Patience, Plan, ReadContext, RehearsalResult, SecretLookup,
@@ -20,7 +21,9 @@ use qontract_runtime::{
 use serde::Serialize;
 
 use crate::Declared;
-use crate::reconcile::{LiveObject, ObjectAction, ObjectReconciler, plan_objects};
+use crate::reconcile::{
+    LiveObject, ObjectAction, ObjectReconciler, plan_objects, record_inputs, restore_inputs,
+};
 use crate::scope::{DesiredObject, ManagedKind, ManagedScope};
 use crate::templates::ExternalLookups;
 
@@ -288,6 +291,19 @@ impl<I: ObjectIntegration> StagedIntegration for ManagedObjects<I> {
         current: &CurrentState<LiveObject>,
     ) -> Plan<ObjectAction> {
         plan_objects(wanted, current)
+    }
+
+    fn record_inputs(
+        &self,
+        wanted: &[DesiredItem<DesiredObject>],
+        current: &CurrentState<LiveObject>,
+        fingerprints: &Fingerprints,
+    ) -> Option<serde_json::Value> {
+        record_inputs(wanted, current, fingerprints)
+    }
+
+    fn restore_inputs(&self, recorded: &serde_json::Value) -> Option<PlanInputs<DesiredObject, LiveObject>> {
+        restore_inputs(recorded)
     }
 
     async fn rehearse(&self, read: &ReadContext, action: &ObjectAction) -> Result<RehearsalResult, Fault> {

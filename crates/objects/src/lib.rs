@@ -19,6 +19,7 @@ mod namespaces;
 mod object_set;
 mod program;
 mod reconcile;
+mod recorded;
 pub mod resources;
 mod role_members;
 mod scope;
@@ -41,6 +42,7 @@ pub use reconcile::{
     ExpectedConflict, LiveObject, ObjectAction, ObjectReconciler, apply_result, cluster_fault, plan_objects,
     rehearsal_result,
 };
+pub use recorded::RecordedObjects;
 pub use role_members::{Grant, expiration_date};
 pub use scope::{DesiredObject, ManagedKind, ManagedScope, Sensitivity};
 

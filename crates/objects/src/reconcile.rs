@@ -4,8 +4,10 @@ mod apply;
 mod conflict;
 mod diff;
 mod fault;
+mod masking;
 mod observe;
 mod plan;
+mod plan_inputs;
 mod recycle;
 
 use std::sync::Arc;
@@ -17,6 +19,7 @@ pub use conflict::ExpectedConflict;
 pub use fault::cluster_fault;
 pub use observe::LiveObject;
 pub use plan::plan_objects;
+pub use plan_inputs::{record_inputs, restore_inputs};
 
 /// Observes, rehearses and applies the objects of an integration on clusters.
 #[derive(Clone)]

@@ -17,6 +17,7 @@ use crate::key::{Scope, ShardKey};
 use crate::meta::IntegrationMeta;
 use crate::options::Options;
 use crate::plan::{Change, ObjectKey, Plan};
+use crate::replay::{Fingerprints, PlanInputs};
 use crate::round_cache::RoundCache;
 use crate::secrets::{SecretLookup, ShardSecrets};
 use crate::source_location::SourceLocation;
@@ -350,6 +351,23 @@ pub trait StagedIntegration: Send + Sync + 'static {
         desired: &[DesiredItem<Self::Desired>],
         current: &CurrentState<Self::Current>,
     ) -> Plan<Self::Action>;
+
+    /// The inputs of `plan` as JSON, for [replays](crate::replay); `None`, the default, if they are not
+    /// recorded. Values of sensitive objects are replaced by fingerprints; the runner replaces all other
+    /// strings that contain a secret that the shard has read.
+    fn record_inputs(
+        &self,
+        _: &[DesiredItem<Self::Desired>],
+        _: &CurrentState<Self::Current>,
+        _: &Fingerprints,
+    ) -> Option<serde_json::Value> {
+        None
+    }
+
+    /// The inputs that [`record_inputs`](Self::record_inputs) recorded; `None` if they cannot be read.
+    fn restore_inputs(&self, _: &serde_json::Value) -> Option<PlanInputs<Self::Desired, Self::Current>> {
+        None
+    }
 
     /// Requests that the target validates a step without applying it. Called only in dry runs.
     fn rehearse(

@@ -26,6 +26,7 @@ mod plan;
 pub mod process;
 pub mod reconcile_loop;
 pub mod record;
+pub mod replay;
 mod reservation;
 mod round_cache;
 mod run;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_diagnostics::human;
-use serde::Serialize;
+use serde::{Deserialize as _, Serialize};
 use serde_json::{Value, json};
 
 use crate::contract::{ApplyResult, ReadContext, RehearsalResult, WriteContext};
@@ -29,6 +29,7 @@ use crate::key::ShardKey;
 use crate::meta::{DeclaredQuery, Flag, FlagKind, IntegrationMeta, Patience};
 use crate::options::Options;
 use crate::plan::Plan;
+use crate::replay::Fingerprints;
 use crate::source_location::SourceLocations;
 use crate::state::DeclaredState;
 use crate::trust::TargetAddress;
@@ -46,6 +47,7 @@ pub(crate) use program::is_secret_name;
 pub use declaration::{LocatedShard, ProgramDeclaration, ProgramShard, ShardFault};
 pub use flags::is_reserved;
 pub use program::{Program, SANDBOX_VARIABLE, StderrLog};
+pub(crate) use wire::WireDimensions;
 pub use wire::{ResultPointer, ShownTexts};
 
 /// Maximum length of the name of a target in messages.
@@ -102,6 +104,14 @@ impl ProcessIntegration {
         let reads_base = response.base;
         let supports_sandbox = response.sandbox || response.form == wire::ProgramForm::Objects;
         Ok(Self { meta, supports_sandbox, reads_base, form: response.form, client: Arc::new(client) })
+    }
+
+    /// An integration whose program is not available: only recorded plans can be replayed.
+    pub fn recorded(name: &str) -> Self {
+        let client =
+            Arc::new(ProgramClient::new(Program { integration: name.to_owned(), ..Program::default() }));
+        let meta = IntegrationMeta::new(name, "A process integration");
+        Self { meta, supports_sandbox: true, reads_base: false, form: wire::ProgramForm::Steps, client }
     }
 
     /// Whether the program only declares objects, so that an integration that manages such objects has to run
@@ -208,7 +218,7 @@ impl DynIntegration for ProcessIntegration {
                 DesiredInput::Nothing => &Value::Null,
             };
             let mut request = json!({
-                "key": wire::WireDimensions::from(key),
+                "key": WireDimensions::from(key),
                 "common": declared.common,
                 "target": shard.target.whole,
                 "state": state,
@@ -251,6 +261,20 @@ impl DynIntegration for ProcessIntegration {
             .response
             .plan()
             .map(|action| Box::new(action) as OpaqueValue)
+    }
+
+    fn record_inputs(
+        &self,
+        _: &AnyDesiredState,
+        current: &AnyCurrentState,
+        _: &Fingerprints,
+    ) -> Option<Value> {
+        serde_json::to_value(&downcast::<PlanObservation>(&*current.inner).response).ok()
+    }
+
+    fn replay_plan(&self, inputs: &Value) -> Option<Plan<OpaqueValue>> {
+        let response = wire::PlanResponse::deserialize(inputs).ok()?;
+        Some(response.plan().map(|action| Box::new(action) as OpaqueValue))
     }
 
     fn rehearse<'a>(

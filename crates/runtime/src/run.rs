@@ -15,6 +15,7 @@ mod selection;
 mod unresolved;
 mod waiting;
 
+pub(crate) use redaction::ShardRedactor;
 pub use rehearsal::NOT_VALIDATED;
 
 use std::collections::BTreeMap;

@@ -14,6 +14,7 @@ use crate::guard::{Budgets, Date, Ledger, MemoryLedger, ProtectedKinds};
 use crate::meta::{Flag, IntegrationLimits};
 use crate::options::Options;
 use crate::reconcile_loop::ShutdownSignal;
+use crate::replay::InputRecorder;
 use crate::slot::Slot;
 
 /// Timeout and concurrency limits of a run.
@@ -105,6 +106,8 @@ pub struct RunRequest {
     pub shutdown: ShutdownSignal,
     /// Receives every write as it happens.
     pub audit: Arc<dyn Audit>,
+    /// Records the inputs of the plans, so that they can be replayed.
+    pub inputs: Option<InputRecorder>,
 }
 
 impl RunLimits {
@@ -177,6 +180,7 @@ impl RunRequest {
             newer_data: None,
             shutdown: ShutdownSignal::never(),
             audit: Arc::new(NoAudit),
+            inputs: None,
         }
     }
 

@@ -3,7 +3,7 @@
 //! **Invariant:** in a dry run with a base, only secrets that base names for the shard are read
 //! (`a_secret_that_only_head_names_is_not_read_in_a_check`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use qontract_redaction::Redactor;
 
 use crate::fault::Fault;
+use crate::replay::{Fingerprints, RecordedSecret};
 
 /// The address of a secret in the data. Another version or field is another address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,13 +60,21 @@ pub struct ShardSecrets {
     /// The secrets that may be read; all by default.
     allowed: Option<Arc<BTreeSet<SecretLookup>>>,
     /// The values that were read.
-    values: Arc<Mutex<BTreeSet<Box<str>>>>,
+    values: Arc<Mutex<SecretValues>>,
+}
+
+/// The values that a shard has read.
+#[derive(Default)]
+struct SecretValues {
+    all: BTreeSet<Box<str>>,
+    /// Those of the secret store, by address.
+    by_address: BTreeMap<SecretLookup, Box<str>>,
 }
 
 impl ShardSecrets {
     /// Allows only these secrets.
     pub fn only(allowed: BTreeSet<SecretLookup>) -> Self {
-        Self { allowed: Some(Arc::new(allowed)), values: Arc::default() }
+        Self { allowed: Some(Arc::new(allowed)), ..Self::default() }
     }
 
     /// Fails unless the secret may be read: its address, or the address of all of its fields, must be
@@ -81,17 +90,36 @@ impl ShardSecrets {
 
     /// Records a value that was read, so that it is redacted from the reports of the shard.
     pub fn record(&self, value: &str) {
-        let mut values = self.values.lock();
+        let values = &mut self.values.lock().all;
         if !values.contains(value) {
             values.insert(value.into());
         }
+    }
+
+    /// Records a value that was read from this address, so that it is redacted from the reports of the shard.
+    pub fn record_from(&self, lookup: SecretLookup, value: &str) {
+        self.record(value);
+        self.values.lock().by_address.insert(lookup, value.into());
+    }
+
+    /// The secrets that were read, with the fingerprints of their values.
+    pub(crate) fn fingerprints(&self, fingerprints: &Fingerprints) -> Vec<RecordedSecret> {
+        let values = self.values.lock();
+        let recorded =
+            values.by_address.iter().map(|(SecretLookup { path, field, version }, value)| RecordedSecret {
+                path: path.clone(),
+                field: field.clone().unwrap_or_default(),
+                version: version.clone(),
+                fingerprint: fingerprints.of(value.as_bytes()),
+            });
+        recorded.collect()
     }
 
     /// A redactor for the values that were read. `public` returns strings in the shard's own data, which are
     /// not redacted.
     pub(crate) fn redactor(&self, public: impl FnOnce() -> Vec<String>) -> Redactor {
         let values = self.values.lock();
-        let redactor = Redactor::new(values.iter().map(|value| &**value));
+        let redactor = Redactor::new(values.all.iter().map(|value| &**value));
         drop(values);
         if redactor.is_empty() {
             return redactor;
@@ -112,7 +140,7 @@ fn escaped(text: &str) -> Option<String> {
 /// Prints the number of values, never the values.
 impl fmt::Debug for ShardSecrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = self.values.lock().len();
+        let count = self.values.lock().all.len();
         f.debug_struct("ShardSecrets").field("allowed", &self.allowed).field("read", &count).finish()
     }
 }

@@ -22,6 +22,7 @@ use crate::key::{Scope, ShardKey};
 use crate::meta::IntegrationMeta;
 use crate::options::Options;
 use crate::plan::{Change, ObjectKey, Plan};
+use crate::replay::{Fingerprints, PlanInputs};
 use crate::secrets::SecretLookup;
 use crate::source_location::SourceLocation;
 use crate::state::{Comparison, DeclaredState, DisabledReason, RemovalConsent, compare, digest};
@@ -101,6 +102,8 @@ pub trait AnyDeclaredState: Send + Sync {
     fn consent(&self, key: &ShardKey) -> RemovalConsent;
     /// The digest of a shard's target address.
     fn target_digest(&self, key: &ShardKey) -> Option<Sha256>;
+    /// The digest of the declared state of a shard, with its target and the common state.
+    fn shard_digest(&self, key: &ShardKey) -> Option<Sha256>;
     /// The state as JSON: common, and per key target and state.
     fn json(&self) -> serde_json::Value;
     /// All strings in the state of a shard and in the common state.
@@ -153,6 +156,11 @@ where
 
     fn target_digest(&self, key: &ShardKey) -> Option<Sha256> {
         self.shards.get(key).map(|shard| digest(&shard.target))
+    }
+
+    fn shard_digest(&self, key: &ShardKey) -> Option<Sha256> {
+        let shard = self.shards.get(key)?;
+        Some(digest(&(&self.common, &shard.target, &shard.state)))
     }
 
     fn json(&self) -> serde_json::Value {
@@ -239,6 +247,19 @@ pub trait DynIntegration: Send + Sync {
     ) -> BoxFuture<'a, Result<AnyCurrentState, Fault>>;
     /// See [`StagedIntegration::plan`].
     fn plan(&self, desired: &AnyDesiredState, current: &AnyCurrentState) -> Plan<OpaqueValue>;
+    /// See [`StagedIntegration::record_inputs`].
+    fn record_inputs(
+        &self,
+        _: &AnyDesiredState,
+        _: &AnyCurrentState,
+        _: &Fingerprints,
+    ) -> Option<serde_json::Value> {
+        None
+    }
+    /// The plan that recorded inputs give; `None` if they cannot be read.
+    fn replay_plan(&self, _: &serde_json::Value) -> Option<Plan<OpaqueValue>> {
+        None
+    }
     /// See [`StagedIntegration::approval_text`].
     fn approval_text(&self, _: &[&Change], _: Date) -> Option<String> {
         None
@@ -346,6 +367,24 @@ impl<I: StagedIntegration> DynIntegration for StagedAdapter<I> {
             downcast::<CurrentState<I::Current>>(&*current.inner),
         );
         self.0.plan(desired, current).map(|action| Box::new(action) as OpaqueValue)
+    }
+
+    fn record_inputs(
+        &self,
+        desired: &AnyDesiredState,
+        current: &AnyCurrentState,
+        fingerprints: &Fingerprints,
+    ) -> Option<serde_json::Value> {
+        let (desired, current) = (
+            downcast::<Vec<DesiredItem<I::Desired>>>(&*desired.inner),
+            downcast::<CurrentState<I::Current>>(&*current.inner),
+        );
+        self.0.record_inputs(desired, current, fingerprints)
+    }
+
+    fn replay_plan(&self, inputs: &serde_json::Value) -> Option<Plan<OpaqueValue>> {
+        let PlanInputs { desired, current } = self.0.restore_inputs(inputs)?;
+        Some(self.0.plan(&desired, &current).map(|action| Box::new(action) as OpaqueValue))
     }
 
     fn approval_text(&self, held: &[&Change], today: Date) -> Option<String> {

@@ -3,12 +3,14 @@
 mod declare;
 mod observe;
 mod plan;
+mod plan_inputs;
 mod query;
 
 use std::sync::Arc;
 
 use qontract_client_kubernetes::{Cluster, Kubernetes, Object};
 use qontract_objects::{apply_result, namespace_integration, rehearsal_result};
+use qontract_runtime::replay::{Fingerprints, PlanInputs};
 use qontract_runtime::{
     ApplyResult, CurrentState, Data, DeclaredShardView, DeclaredStateOf, DesiredItem, Fault, IntegrationMeta,
     Options, Plan, ReadContext, RehearsalResult, StagedIntegration, WriteContext,
@@ -80,6 +82,19 @@ impl StagedIntegration for OpenshiftNamespaceLabels {
         current: &CurrentState<Object>,
     ) -> Plan<LabelAction> {
         plan::plan(wanted, current)
+    }
+
+    fn record_inputs(
+        &self,
+        wanted: &[DesiredItem<DesiredLabels>],
+        current: &CurrentState<Object>,
+        _: &Fingerprints,
+    ) -> Option<serde_json::Value> {
+        plan_inputs::record(wanted, current)
+    }
+
+    fn restore_inputs(&self, recorded: &serde_json::Value) -> Option<PlanInputs<DesiredLabels, Object>> {
+        plan_inputs::restore(recorded)
     }
 
     async fn rehearse(&self, read: &ReadContext, step: &LabelAction) -> Result<RehearsalResult, Fault> {

@@ -46,6 +46,16 @@ impl ManagedFields {
         Self(managed.to_string().into())
     }
 
+    /// The managed fields with this JSON, for example of a recorded object.
+    pub fn from_json(json: impl Into<Arc<str>>) -> Self {
+        Self(json.into())
+    }
+
+    /// The managed fields as JSON. Keys may be secret.
+    pub fn as_json(&self) -> &str {
+        &self.0
+    }
+
     /// The object `live` after `manager` writes `declared` onto it, with fields migrated as `fields`
     /// specifies. The result is the one for a write that
     /// is not refused, whatever the conflicts.

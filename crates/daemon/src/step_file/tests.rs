@@ -17,7 +17,7 @@ fn start(runs: &RunStore, run: &str) -> StepFile {
 }
 
 fn reported(runs: &RunStore) -> Vec<String> {
-    report(runs, "x", jiff::Timestamp::UNIX_EPOCH)
+    report(runs, "x", Timestamp::UNIX_EPOCH)
 }
 
 /// Simulates `SIGKILL`: the lock is released, and the file stays.
@@ -52,7 +52,7 @@ fn a_killed_run_is_reported_once_with_the_steps_whose_result_is_not_known() {
     file.end("s".to_owned(), &[change("one")]).unwrap();
     file.end("s".to_owned(), &[change("two")]).unwrap();
     kill(file);
-    assert_eq!(report(&runs, "y", jiff::Timestamp::UNIX_EPOCH), Vec::<String>::new());
+    assert_eq!(report(&runs, "y", Timestamp::UNIX_EPOCH), Vec::<String>::new());
     assert_eq!(
         reported(&runs),
         [

@@ -103,8 +103,13 @@ impl ExternalLookups {
         let version = version.map(|version| version.unsigned_abs().into());
         let fields = self.secrets.read_all(&read.permit, path, version).await;
         let fields = fields.map_err(|error| secret_fault(&error))?;
-        for value in fields.values() {
-            read.secrets.record(value.expose());
+        for (field, value) in &fields {
+            let lookup = SecretLookup {
+                path: path.to_owned(),
+                field: Some(field.clone()),
+                version: version.map(|version: u64| version.to_string()),
+            };
+            read.secrets.record_from(lookup, value.expose());
         }
         Ok(fields)
     }
@@ -132,7 +137,7 @@ impl ExternalLookups {
         match self.secrets.read_all(&read.permit, path, version).await {
             Ok(fields) => Ok(match fields.get(key) {
                 Some(value) => {
-                    read.secrets.record(value.expose());
+                    read.secrets.record_from(lookup.clone(), value.expose());
                     LookupState::Ready(Data::text(value.expose()))
                 }
                 None => absent(format!("`{path}` has no field `{key}`")),

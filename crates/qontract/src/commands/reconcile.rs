@@ -106,7 +106,8 @@ pub fn run(
     if options.log.level() <= LogLevel::Debug {
         printer.note(run_text::activities(&activities.finished()).trim_end());
     }
-    let record = started.record(&outcome, &head, base.as_ref());
+    let mut record = started.record(&outcome, &head, base.as_ref());
+    record.warnings.extend(started.store_inputs());
     let storage = context.report(&outcome, &record, &|file| head.display(file))?;
     // The process ends now: does not wait for blocked threads, handles signals, and lets the release of a
     // lease finish.

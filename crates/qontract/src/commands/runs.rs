@@ -9,13 +9,17 @@ use qontract_runtime::{RunRecord, RunState};
 
 use qontract_cli::printer::{PipeState, Printer};
 use qontract_cli::since;
-use qontract_cli::{RecordFormat, RunsAction, RunsArgs as Arguments, RunsListArgs, variable};
+use qontract_cli::{RecordFormat, RunsAction, RunsArgs as Arguments, RunsListArgs, RunsReplayArgs, variable};
+use qontract_config::Config;
 use qontract_daemon::exit::Exit;
+use qontract_daemon::replay::{self, Replay, ReplayResult};
 use qontract_daemon::run_entry::{HEADER, RecordOutput, RunEntry};
 use qontract_daemon::run_store::{IdleCounter, RunFilter, RunStore};
 use qontract_report::table;
 
 use qontract_daemon::run_text::explain;
+
+use crate::integrations::REGISTRY;
 
 /// Interval at which `--follow` polls for new records.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -25,6 +29,7 @@ pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
     let runs = open(directory)?;
     match action.unwrap_or_else(|| RunsAction::List(RunsListArgs::default())) {
         RunsAction::Show { run } => show(&runs.resolve(&run)?, output, printer)?,
+        RunsAction::Replay(replayed) => return replay(&runs, &replayed, output, printer),
         RunsAction::List(list) => {
             let filter = filter(&list)?;
             let mut known = if list.follow { runs.ids(&filter)? } else { BTreeSet::new() };
@@ -68,6 +73,52 @@ pub fn show(record: &RunRecord, output: RecordFormat, printer: &Printer) -> anyh
             printer.json(&[&serde_json::to_vec_pretty(&output)?[..], b"\n"].concat())
         }
     }
+}
+
+/// Replays a run, and prints the digest of its plans, or the first input that differs.
+fn replay(
+    runs: &RunStore,
+    arguments: &RunsReplayArgs,
+    output: RecordFormat,
+    printer: &Printer,
+) -> anyhow::Result<Exit> {
+    let RunsReplayArgs { run, data, sandbox, secrets } = arguments;
+    let secrets = if *secrets || sandbox.is_some() {
+        Some(replay::secret_reader(&Config::find(None)?, sandbox.as_deref())?)
+    } else {
+        None
+    };
+    let replay = Replay {
+        runs,
+        integrations: REGISTRY,
+        resolver: replay::resolver(printer),
+        data: data.as_deref(),
+        secrets: secrets.as_deref().map(|secrets| secrets as _),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (is_same, digest, difference, notes) = match runtime.block_on(replay.replay(run))? {
+        ReplayResult::Same { digest, notes } => (true, Some(digest), None, notes),
+        ReplayResult::Differs(difference) => (false, None, Some(difference), Vec::new()),
+    };
+    for note in notes {
+        printer.note(&format!("note: {note}"));
+    }
+    match output {
+        RecordFormat::Json => {
+            let result =
+                serde_json::json!({"same": is_same, "plan_digest": digest, "difference": difference});
+            printer.json(&[&serde_json::to_vec_pretty(&result)?[..], b"\n"].concat())?;
+        }
+        RecordFormat::Text => {
+            if let Some(digest) = digest {
+                printer.text(&format!("{digest}\n"))?;
+            }
+            if let Some(text) = difference {
+                printer.note(&format!("error: the run cannot be replayed: {text}"));
+            }
+        }
+    }
+    Ok(if is_same { Exit::Ok } else { Exit::Failure })
 }
 
 fn filter(list: &RunsListArgs) -> anyhow::Result<RunFilter> {

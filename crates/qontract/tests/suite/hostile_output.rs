@@ -193,6 +193,8 @@ const ROWS: &str = "
     + runs list --runs runs --last HOSTILE
     + runs show RUN --runs runs
     + runs show HOSTILE --runs runs
+    - runs replay RUN --runs runs
+    + runs replay HOSTILE --runs runs
     - runs list --runs runs -o json
     + runs list --runs runs --since HOSTILE
     + runs show RUN --runs runs -o json

@@ -44,6 +44,7 @@ mod redaction_order;
 mod release;
 mod remote_faults;
 mod removal_budget;
+mod replay;
 mod repo_cache;
 mod report_details;
 mod runs;

@@ -28,11 +28,13 @@ impl WireDimensions {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    fn key(&self) -> ShardKey {
+    /// The key with these dimensions.
+    pub fn key(&self) -> ShardKey {
         ShardKey::new(self.pairs())
     }
 
-    fn scope(&self) -> Scope {
+    /// The scope with these dimensions.
+    pub fn scope(&self) -> Scope {
         Scope::new(self.pairs())
     }
 }
@@ -40,6 +42,12 @@ impl WireDimensions {
 impl From<&ShardKey> for WireDimensions {
     fn from(key: &ShardKey) -> Self {
         Self(key.parts().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    }
+}
+
+impl From<&Scope> for WireDimensions {
+    fn from(scope: &Scope) -> Self {
+        Self(scope.parts().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 }
 
@@ -121,7 +129,7 @@ pub struct WireFlag {
 }
 
 /// A location in a query result, which the runner maps to a location in the data.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResultPointer {
     /// The query.
@@ -135,7 +143,7 @@ pub struct ResultPointer {
 }
 
 /// A fault.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct WireFault {
     /// In `declare`: the key of the shard with the fault.
@@ -267,7 +275,7 @@ impl<S: ProgramShard> DeclareShardsResponse<S> {
     }
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct WireObject {
     scope: WireDimensions,
@@ -281,7 +289,7 @@ impl WireObject {
     }
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct WireScope {
     scope: WireDimensions,
@@ -293,7 +301,7 @@ struct WireScope {
     refused: bool,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct WireWant {
     thing: WireObject,
@@ -302,7 +310,7 @@ struct WireWant {
     unresolved: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct WireGroup {
     #[serde(default)]
@@ -310,15 +318,16 @@ struct WireGroup {
     steps: Vec<WireStep>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct WireStep {
     changes: Vec<WireChange>,
-    #[serde(default)]
+    /// It may contain secrets, and no digest depends on it.
+    #[serde(default, skip_serializing)]
     action: Value,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct WireChange {
     kind: WireKind,
@@ -328,7 +337,7 @@ struct WireChange {
     diff: Vec<String>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum WireKind {
     Add,
@@ -349,7 +358,7 @@ impl WireKind {
 }
 
 /// The response to `plan`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanResponse {
     #[serde(default)]

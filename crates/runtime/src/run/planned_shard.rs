@@ -13,6 +13,7 @@ use crate::guard::{Clearance, JudgedChange, JudgedShard, PlannedSteps, ShardFact
 use crate::key::ShardKey;
 use crate::outcome::ShardOutcome;
 use crate::plan::{Change, ChangeKind, HeldPlanChange, Hold, Plan, PlanDigest, PlanOutline, StepGroup};
+use crate::replay::RecordedShard;
 use crate::run_request::Bodies;
 use crate::type_erasure::OpaqueValue;
 
@@ -38,6 +39,10 @@ pub struct PlannedShard {
     pub mode: Mode,
     /// Whether changes that create an object show all of its fields.
     pub bodies: Bodies,
+    /// The inputs of the plan, if they are recorded.
+    pub inputs: Option<serde_json::Value>,
+    /// The recorded inputs, without secrets.
+    pub recorded: Option<RecordedShard>,
 }
 
 impl PlannedSteps for PlannedShard {

@@ -19,11 +19,37 @@ use crate::truncation;
 
 /// Redacts the reports of one shard.
 #[derive(Debug, Default)]
-pub struct ShardRedactor(Redactor);
+pub struct ShardRedactor(Redactor, RedactionCount);
+
+/// Whether redacted fields are counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum RedactionCount {
+    /// In `qontract_reconcile_redactions_total`.
+    #[default]
+    Counted,
+    /// Not at all: nothing is reported.
+    Ignored,
+}
 
 impl ShardRedactor {
     pub fn new(redactor: Redactor) -> Self {
-        Self(redactor)
+        Self(redactor, RedactionCount::Counted)
+    }
+
+    /// A redactor for a replay, which reports nothing.
+    pub fn for_replay(redactor: Redactor) -> Self {
+        Self(redactor, RedactionCount::Ignored)
+    }
+
+    fn count(&self) {
+        if self.1 == RedactionCount::Counted {
+            activity::record_measurement(Measurement::Redacted);
+        }
+    }
+
+    /// The redactor.
+    pub fn redactor(&self) -> &Redactor {
+        &self.0
     }
 
     /// Redacts one field of a report.
@@ -31,7 +57,7 @@ impl ShardRedactor {
         if !self.0.finds(&text) {
             return text;
         }
-        activity::record_measurement(Measurement::Redacted);
+        self.count();
         REDACTED.to_owned()
     }
 
@@ -118,7 +144,7 @@ impl ShardRedactor {
 
     fn value(&self, value: Value) -> Value {
         if self.finds(&value) || self.0.finds(&value.to_string()) {
-            activity::record_measurement(Measurement::Redacted);
+            self.count();
             return Value::String(REDACTED.to_owned());
         }
         value
@@ -136,7 +162,7 @@ impl ShardRedactor {
     fn object(&self, object: ObjectKey) -> ObjectKey {
         let ObjectKey { scope, kind, name } = object;
         let scope = if self.0.finds(&scope.to_string()) {
-            activity::record_measurement(Measurement::Redacted);
+            self.count();
             Scope::new([("scope", REDACTED)])
         } else {
             scope

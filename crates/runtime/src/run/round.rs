@@ -31,6 +31,7 @@ use crate::key::ShardKey;
 use crate::meta::{MAX_ROUNDS, Resolution};
 use crate::outcome::{RunOutcome, ShardOutcome, ShardState};
 use crate::plan::{PlanOutline, set_result};
+use crate::replay::{DeclaringSide, RecordedPlan, RecordedShard, drop_empty_steps, record_shard};
 use crate::reservation::Reservations;
 use crate::round_cache::RoundCache;
 use crate::run_request::{RunLimits, RunRequest};
@@ -196,7 +197,8 @@ impl RoundRunner<'_> {
             secrets: ShardSecrets::default(),
             trust: AddressTrust::default(),
         };
-        let ready = self.plan_shards(read, live, outcome).await;
+        let mut ready = self.plan_shards(read, live, outcome).await;
+        self.record_inputs(&mut ready);
         if self.request.shutdown.is_requested() {
             // Do not reserve removals that will not be applied.
             return BTreeMap::new();
@@ -217,6 +219,18 @@ impl RoundRunner<'_> {
         };
         let write = WriteContext { permit, read: &self.permits.read, run: &self.request.run, now: read.now };
         self.apply(&write, &judged, outcome).await
+    }
+
+    /// Records the inputs of the first plan of each shard, before any of the plans is applied.
+    fn record_inputs(&self, planned: &mut [PlannedShard]) {
+        let Some(recorder) = &self.request.inputs else { return };
+        let recorded: Vec<RecordedShard> =
+            planned.iter_mut().filter_map(|shard| shard.recorded.take()).collect();
+        if !recorded.is_empty() {
+            let has_steps = planned.iter().any(|shard| !shard.plan.groups.is_empty());
+            let applies_steps = has_steps && self.request.mode == Mode::Real;
+            recorder.finish(&self.integration.meta().name, self.request, recorded, applies_steps);
+        }
     }
 
     /// Plans the shards concurrently, and returns those that could be planned, in order of their keys.
@@ -339,6 +353,19 @@ impl RoundRunner<'_> {
                         ShardPlans::later(outline.digest(), first.digest(), outline.equal_removals(first))
                     }
                 };
+                if let (Some(recorder), None) = (&self.request.inputs, &shard.first_plan) {
+                    let plan = RecordedPlan {
+                        integration: self.integration,
+                        key: &key,
+                        declared,
+                        side: if shard.is_orphan { DeclaringSide::Base } else { DeclaringSide::Head },
+                        secrets: &secrets,
+                        planned_at: planned.planned_at,
+                        plan_digest: outline.digest(),
+                    };
+                    let inputs = planned.inputs.take();
+                    planned.recorded = Some(record_shard(recorder, plan, inputs, &redactor));
+                }
                 shard.first_plan.get_or_insert_with(|| Arc::clone(&outline));
                 Ok(PlannedShard { outline, redactor, ..planned })
             }
@@ -413,15 +440,13 @@ impl RoundRunner<'_> {
         let not_planned = unapproved.into_faults().map(|fault| format!("not planned: {}", fault.text));
         let not_planned = not_planned.chain(unread).collect();
         let mut plan = self.integration.plan(&desired, &current);
+        let recorder = self.request.inputs.as_ref().filter(|_| shard.first_plan.is_none());
+        let inputs = recorder
+            .and_then(|recorder| self.integration.record_inputs(&desired, &current, recorder.fingerprints()));
         faults.append(&mut plan.faults);
         facts.refused = std::mem::take(&mut plan.refused);
-        for group in &mut plan.groups {
-            // A step without changes would not be shown in the plan, so it is not applied.
-            let before = group.steps.len();
-            group.steps.retain(|step| !step.changes.is_empty());
-            if group.steps.len() < before {
-                faults.push(Fault::internal(format!("a step of `{}` lists no changes", group.name)));
-            }
+        for group in drop_empty_steps(&mut plan) {
+            faults.push(Fault::internal(format!("a step of `{group}` lists no changes")));
         }
         shard.desired = Some(desired);
         let (redactor, mode, bodies) = (ShardRedactor::default(), self.request.mode, self.request.bodies);
@@ -441,6 +466,8 @@ impl RoundRunner<'_> {
             redactor,
             mode,
             bodies,
+            inputs,
+            recorded: None,
         })
     }
 

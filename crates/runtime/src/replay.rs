@@ -1,0 +1,199 @@
+//! Replays the plans of a run from recorded inputs: without a target, a secret store or the data repo.
+//!
+//! A plan follows from the desired and the current state of its shard. A run records both, for the first plan
+//! of each shard. The state that the data declares is not recorded: a replay declares it again from the bundle,
+//! and compares its digest.
+//!
+//! **Invariant:** a recording contains no secret: an integration replaces the values of sensitive objects by
+//! keyed fingerprints, and the runner replaces every other string that contains a secret that the shard has
+//! read (`crates/qontract/tests/suite/replay.rs`).
+//!
+//! **Invariant:** recorded inputs give the recorded plan on the binary that recorded them. Each shard is
+//! replayed when it is recorded; if the plan differs, because it depends on a value that is not stored, the
+//! recording says so instead (`inputs_that_do_not_give_the_plan_are_not_stored`).
+
+mod fingerprint;
+mod inputs;
+mod recorder;
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fmt;
+
+use qontract_redaction::Redactor;
+
+use crate::data::Data;
+use crate::fault::Fault;
+use crate::integration::{Integration, IntegrationForm};
+use crate::key::ShardKey;
+use crate::options::Options;
+use crate::plan::{Plan, PlanDigest};
+use crate::run::ShardRedactor;
+use crate::type_erasure::{AnyDeclaredState, DynIntegration, OpaqueValue};
+
+pub use fingerprint::{FINGERPRINT_PREFIX, Fingerprints};
+pub use inputs::{PlanInputs, RecordedInputs};
+pub use recorder::{
+    DeclaringSide, InputRecorder, PlannedRun, RECORDING_VERSION, RecordedSecret, RecordedShard, Recording,
+    RecordingSink, ShardInputs,
+};
+pub(crate) use recorder::{RecordedPlan, record_shard};
+
+/// The first input in which a replay differs from the run, or that is missing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InputDifference {
+    /// The integration has a form without plans.
+    #[error("`{0}` has no plans that can be replayed: it is not of the staged or process form")]
+    Form(String),
+    /// The state cannot be declared from the bundle.
+    #[error("the data of {side} cannot be declared: {fault}")]
+    Declaration {
+        /// The bundle.
+        side: DeclaringSide,
+        /// The reason.
+        fault: String,
+    },
+    /// The bundle declares other shards.
+    #[error("the data of {side} does not declare the shard `{shard}`")]
+    Shard {
+        /// The bundle.
+        side: DeclaringSide,
+        /// The shard.
+        shard: ShardKey,
+    },
+    /// The state that the data declares for a shard differs.
+    #[error("the data declares another state for the shard `{0}`")]
+    DeclaredState(ShardKey),
+    /// The inputs of a shard were not recorded.
+    #[error("the inputs of the shard `{shard}` are not recorded: {why}")]
+    NotRecorded {
+        /// The shard.
+        shard: ShardKey,
+        /// The reason.
+        why: String,
+    },
+    /// The inputs of a shard are recorded in a format that this binary cannot read.
+    #[error("the recorded inputs of the shard `{0}` cannot be read")]
+    Unreadable(ShardKey),
+    /// The recorded inputs give another plan.
+    #[error("the same inputs give another plan for the shard `{shard}`: {replayed} instead of {recorded}")]
+    Plan {
+        /// The shard.
+        shard: ShardKey,
+        /// The recorded digest.
+        recorded: PlanDigest,
+        /// The digest of the replayed plan.
+        replayed: PlanDigest,
+    },
+}
+
+/// The data to declare the state of the shards from.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplayData<'d> {
+    /// The data of the run.
+    pub head: &'d Data,
+    /// The data that the run compared it with.
+    pub base: Option<&'d Data>,
+    /// The integration's options.
+    pub options: &'d Options,
+}
+
+/// Replays the plans of a recording, and returns the digest of all of them. With `data`, the declared state of
+/// each shard is compared, too. Fails with the first input that differs.
+pub fn replay(
+    integration: &Integration,
+    recording: &Recording,
+    data: Option<ReplayData<'_>>,
+) -> Result<PlanDigest, InputDifference> {
+    let IntegrationForm::Staged(staged) = integration.form() else {
+        return Err(InputDifference::Form(integration.meta().name.clone()));
+    };
+    if let Some(data) = data {
+        check_declared(&**staged, recording, data)?;
+    }
+    let mut digests: BTreeMap<ShardKey, PlanDigest> = BTreeMap::new();
+    for shard in &recording.shards {
+        let key = shard.key();
+        let inputs = match &shard.inputs {
+            ShardInputs::Recorded(inputs) => inputs,
+            ShardInputs::Missing(why) => {
+                return Err(InputDifference::NotRecorded { shard: key, why: why.clone() });
+            }
+        };
+        let Some(replayed) = plan_digest(&**staged, inputs) else {
+            return Err(InputDifference::Unreadable(key));
+        };
+        if replayed != shard.plan_digest {
+            let recorded = shard.plan_digest.clone();
+            return Err(InputDifference::Plan { shard: key, recorded, replayed });
+        }
+        digests.insert(key, replayed);
+    }
+    Ok(PlanDigest::of_shards(&digests.iter().collect()))
+}
+
+/// The digest of the plan that recorded inputs give; `None` if they cannot be read.
+pub(crate) fn plan_digest(staged: &dyn DynIntegration, inputs: &str) -> Option<PlanDigest> {
+    let mut plan = staged.replay_plan(&serde_json::from_str(inputs).ok()?)?;
+    drop_empty_steps(&mut plan);
+    // Every string with a secret is a fingerprint in the recording.
+    let redactor = ShardRedactor::for_replay(Redactor::new([FINGERPRINT_PREFIX]));
+    Some(redactor.redact_diffs(&mut plan).digest())
+}
+
+/// Drops the steps without changes, and returns the names of their groups. Such a step would not be shown in
+/// the plan, so it is not applied.
+pub(crate) fn drop_empty_steps(plan: &mut Plan<OpaqueValue>) -> Vec<String> {
+    let mut names = Vec::new();
+    for group in &mut plan.groups {
+        let before = group.steps.len();
+        group.steps.retain(|step| !step.changes.is_empty());
+        if group.steps.len() < before {
+            names.push(group.name.clone());
+        }
+    }
+    names
+}
+
+/// Compares what the data declares with what it declared in the run.
+fn check_declared(
+    staged: &dyn DynIntegration,
+    recording: &Recording,
+    data: ReplayData<'_>,
+) -> Result<(), InputDifference> {
+    let declare = |side: DeclaringSide| -> Result<Box<dyn AnyDeclaredState>, InputDifference> {
+        let failed = |fault: Fault| InputDifference::Declaration { side, fault: fault.text };
+        let data_of_side = match side {
+            DeclaringSide::Head => Some(data.head),
+            DeclaringSide::Base => data.base,
+        };
+        let data_of_side =
+            data_of_side.ok_or_else(|| failed(Fault::operator("the recording names no base")))?;
+        staged.declare(data_of_side, data.options).map_err(failed)
+    };
+    let mut states: BTreeMap<DeclaringSide, Box<dyn AnyDeclaredState>> = BTreeMap::new();
+    for shard in &recording.shards {
+        let side = shard.side;
+        let state = match states.entry(side) {
+            Entry::Occupied(state) => state.into_mut(),
+            Entry::Vacant(state) => state.insert(declare(side)?),
+        };
+        let declared = state.shard_digest(&shard.key());
+        let Some(declared) = declared else {
+            return Err(InputDifference::Shard { side, shard: shard.key() });
+        };
+        if declared.to_string() != shard.declared {
+            return Err(InputDifference::DeclaredState(shard.key()));
+        }
+    }
+    Ok(())
+}
+
+impl fmt::Display for DeclaringSide {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Head => "head",
+            Self::Base => "base",
+        })
+    }
+}
