@@ -71,7 +71,7 @@ impl RunSetup<'_> {
         };
         let protected = ProtectedKinds::new(qontract_kinds::protected_kinds());
         let mut request = RunRequest::new(run, settings.mode, Arc::clone(source), today, protected);
-        settings.apply(integration, &mut request);
+        settings.apply(integration, &mut request)?;
         request.now = now;
         request.audit = Arc::new(AuditLog {
             integration: name.to_owned(),

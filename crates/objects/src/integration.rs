@@ -14,12 +14,14 @@ use qontract_inventory::{Callers, Owner};
 use qontract_runtime::guard::Date;
 use qontract_runtime::{
     ApplyResult, CALLER_DIMENSION, CurrentState, Data, DeclaredShardView, DeclaredStateOf, DesiredItem,
-    Fault, IntegrationMeta, Options, Patience, Plan, ReadContext, RehearsalResult, SecretLookup,
+    Fault, IntegrationMeta, Options, Patience, Plan, ReadContext, RehearsalResult, SecretLookup, ShardKey,
     StagedIntegration, WriteContext,
 };
 use serde::Serialize;
 
 use crate::Declared;
+use crate::flags::with_print_flag;
+use crate::print::print_objects;
 use crate::reconcile::{LiveObject, ObjectAction, ObjectReconciler, plan_objects};
 use crate::scope::{DesiredObject, ManagedKind, ManagedScope};
 use crate::templates::ExternalLookups;
@@ -184,7 +186,7 @@ pub struct ManagedObjects<I> {
 impl<I: ObjectIntegration> ManagedObjects<I> {
     /// Binds the integration to clusters and lookups.
     pub fn new(integration: I, kubernetes: Arc<dyn Kubernetes>, lookups: Arc<ExternalLookups>) -> Self {
-        let mut meta = integration.meta();
+        let mut meta = with_print_flag(integration.meta());
         if meta.patience == Patience::NONE {
             meta.patience = PATIENCE;
         }
@@ -270,6 +272,10 @@ impl<I: ObjectIntegration> StagedIntegration for ManagedObjects<I> {
         let scope = self.managed_scope(read, shard).await?;
         let context = ResolveContext { read, lookups: &self.lookups, scope: &scope };
         self.integration.resolve(context, shard).await
+    }
+
+    fn print(&self, key: &ShardKey, wanted: &[DesiredItem<DesiredObject>]) -> Option<String> {
+        print_objects(key, wanted)
     }
 
     async fn observe(
