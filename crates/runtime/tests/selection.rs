@@ -245,8 +245,8 @@ impl Fixture {
     }
 }
 
-fn only(keys: &[&str]) -> Option<BTreeSet<ShardKey>> {
-    Some(keys.iter().map(|key| key.parse().unwrap()).collect())
+fn only(keys: &[&str]) -> BTreeSet<ShardKey> {
+    keys.iter().map(|key| key.parse().unwrap()).collect()
 }
 
 fn faults(outcome: &RunOutcome) -> Vec<&str> {
@@ -257,14 +257,14 @@ fn faults(outcome: &RunOutcome) -> Vec<&str> {
 fn a_restricted_run_leaves_the_other_shards_alone() {
     let fixture = Fixture::new();
     let outcome = fixture.run(books(&["a/one", "a/two", "b/three"]), |request| {
-        request.only_shards = only(&["shelf=a,book=one"]);
+        request.only_shards = Some(only(&["shelf=a,book=one"]));
     });
     assert_eq!((outcome.ended, fixture.there()), (RunEnd::Ok, vec!["one".to_owned()]));
     assert_eq!(fixture.library.lock().unwrap().observed, 1, "the others are not observed");
     assert_eq!(outcome.decisions[0].text, "only these shards run: `shelf=a, book=one`");
     // The order of dimensions does not matter.
     let outcome = fixture.run(books(&["a/one", "a/two", "b/three"]), |request| {
-        request.only_shards = only(&["book=two,shelf=a", "shelf=a,book=one"]);
+        request.only_shards = Some(only(&["book=two,shelf=a", "shelf=a,book=one"]));
     });
     assert_eq!((outcome.ended, outcome.applied()), (RunEnd::Ok, 1));
     let outcome = fixture.run(books(&["a/one", "a/two", "b/three"]), |_| {});
@@ -277,7 +277,7 @@ fn a_restricted_run_leaves_the_other_shards_alone() {
 fn an_unknown_shard_is_an_error_that_names_the_nearest() {
     let fixture = Fixture::new();
     let outcome = fixture.run(books(&["a/one", "b/three"]), |request| {
-        request.only_shards = only(&["shelf=a,book=onne", "shelf=b,book=three"]);
+        request.only_shards = Some(only(&["shelf=a,book=onne", "shelf=b,book=three"]));
     });
     assert_eq!(outcome.ended, RunEnd::Usage);
     let expect = "no shard `shelf=a, book=onne` in the data; did you mean `shelf=a, book=one`?";
@@ -287,7 +287,7 @@ fn an_unknown_shard_is_an_error_that_names_the_nearest() {
     let outcome = fixture.run(books(&["a/one"]), |request| {
         request.mode = Mode::DryRun;
         request.base = Some(books(&["a/one"]));
-        request.only_shards = only(&["shelf=zzz"]);
+        request.only_shards = Some(only(&["shelf=zzz"]));
     });
     assert_eq!(outcome.ended, RunEnd::Usage);
 }
@@ -300,7 +300,7 @@ fn a_shard_that_only_base_has_runs_only_if_it_is_named() {
     let restricted = |keys: &[&str]| {
         fixture.run(books(&["a/one"]), |request| {
             request.base = Some(books(&both));
-            request.only_shards = only(keys);
+            request.only_shards = Some(only(keys));
         })
     };
     assert_eq!(restricted(&["shelf=a,book=one"]).ended, RunEnd::Ok);
@@ -316,7 +316,7 @@ fn a_shard_that_flags_or_slot_leave_out_is_reported() {
     let other = 1 - slot_of("a", 2);
     let outcome = fixture.run(books(&["a/one"]), |request| {
         request.slot = Slot::new(other, 2).unwrap();
-        request.only_shards = only(&["shelf=a,book=one"]);
+        request.only_shards = Some(only(&["shelf=a,book=one"]));
     });
     assert_eq!(outcome.warnings, ["the flags or the slot do not select the shard `shelf=a, book=one`"]);
     assert!(fixture.there().is_empty());
