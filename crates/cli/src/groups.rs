@@ -111,6 +111,11 @@ mod tests {
                 "`--{flag}` of a program would shadow the runner's"
             );
         }
+        let shorts =
+            reconcile.get_arguments().chain(command.get_arguments()).filter_map(clap::Arg::get_short);
+        for short in shorts.chain(['h', 'V']) {
+            assert!(qontract_runtime::process::is_reserved_short(short), "`-{short}` is the runner's");
+        }
     }
 
     #[test]

@@ -34,7 +34,9 @@ pub use groups::{command, ungrouped_command};
 pub use plan::{AffectedArgs, DiffArgs, DiffFormat, PlanArgs, PlanFormat, ReportFormat};
 pub use reconcile_line::ReconcileLine;
 pub use records::{ApproveArgs, RecordFormat, RunsAction, RunsArgs, RunsListArgs, RunsReplayArgs};
-pub use run::{LogLevel, LogOptions, ReconcileArgs, RunFormat, RunOptions, SelectedIntegration, UpArgs};
+pub use run::{
+    LogLevel, LogOptions, ReconcileArgs, RunFormat, RunOptions, RunPurpose, SelectedIntegration, UpArgs,
+};
 pub use serve::{PeerServerArgs, ServeArgs};
 
 /// Reconcile your infrastructure from one Git repository.
@@ -448,8 +450,15 @@ pub enum ShardsAction {
 /// Arguments of `shards of`.
 #[derive(Args, Debug)]
 pub struct ShardsOfArgs {
-    /// The value, for example `cluster/namespace`
+    /// The value, for example `cluster/namespace`; with `--integration`, the key of a shard, for example
+    /// `cluster=c1,namespace=n1`
     pub value: String,
+    /// Hash the key of a shard as this integration does
+    #[arg(long, value_name = "NAME")]
+    pub integration: Option<String>,
+    /// Configuration file.
+    #[arg(long, value_name = "FILE", requires = "integration", help = CONFIG_HELP)]
+    pub config: Option<PathBuf>,
     /// Number of slots
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub shards: u32,

@@ -70,8 +70,12 @@ fn position_of_unknown(error: &clap::Error, arguments: &[OsString]) -> Option<us
     let unknown = unknown.as_str();
     let is_same = |word: &str| word == unknown;
     let has_value = |word: &str| word.strip_prefix(unknown).is_some_and(|rest| rest.starts_with('='));
-    // Several letters behind one dash are several options.
-    let is_in_group = |word: &str| !unknown.starts_with("--") && word.starts_with(unknown);
+    // Several letters behind one dash are several options, of which the first ones may be known.
+    let letter = unknown.strip_prefix('-').filter(|letter| letter.chars().count() == 1);
+    let is_in_group = |word: &str| {
+        let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+        letter.is_some_and(|letter| letters.is_some_and(|letters| letters.contains(letter)))
+    };
     position(&is_same).or_else(|| position(&has_value)).or_else(|| position(&is_in_group))
 }
 
@@ -161,6 +165,8 @@ mod tests {
             "qontract reconcile prog --shards many --config c.toml",
             "qontract reconcile prog --dry-run --wait --every 0s --config c.toml",
             "qontract reconcile prog --dry-run --dry-run --config c.toml",
+            "qontract reconcile prog -r env=ref project -renv=ref 17 --config c.toml",
+            "qontract reconcile prog -qr env=ref --config c.toml",
             "qontract reconcile prog --config c.toml --data",
         ];
         for line in lines {

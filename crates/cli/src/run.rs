@@ -7,7 +7,7 @@ use std::time::Duration;
 use anstream::stream::RawStream;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
 use qontract_config::{UsageError, variable};
-use qontract_runtime::{FlagKind, IntegrationMeta, Options};
+use qontract_runtime::{ArgumentKind, Flag, FlagKind, IntegrationMeta, Options, ShardKey};
 use qontract_telemetry::log::{Level, LineFormat, Log};
 
 use super::plan::PlanFormat;
@@ -101,6 +101,12 @@ pub struct RunOptions {
     /// Index of this process, counted from 0; by default `$SHARD_ID`, else 0
     #[arg(long, value_name = "I", global = true)]
     pub shard_id: Option<u32>,
+    /// Run only the shard with this key, such as `cluster=c1,namespace=n1`; can be repeated
+    #[arg(long, value_name = "KEY", global = true, conflicts_with = "every")]
+    pub shard: Vec<ShardKey>,
+    /// Run only the shards that failed in an earlier run: its id, or `last`
+    #[arg(long, value_name = "RUN", global = true, conflicts_with_all = ["every", "shard"])]
+    pub failed_of: Option<String>,
     /// Wait for rollouts to complete, for at most this time (default 10m); exit with 1 if a rollout fails, with
     /// 75 if one is still in progress
     #[arg(
@@ -355,6 +361,18 @@ pub struct SelectedIntegration {
     pub name: String,
     /// The flags.
     pub options: Options,
+    /// What the run is for.
+    pub purpose: RunPurpose,
+}
+
+/// What a run is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RunPurpose {
+    /// To make the targets match the data, or to show what that would change.
+    #[default]
+    Reconcile,
+    /// To print the desired state.
+    Print,
 }
 
 impl FromArgMatches for SelectedIntegration {
@@ -362,8 +380,15 @@ impl FromArgMatches for SelectedIntegration {
         let (name, given) = matches.subcommand().ok_or_else(|| {
             clap::Error::raw(clap::error::ErrorKind::MissingSubcommand, "an integration is required\n")
         })?;
-        let mut options = Options::default();
+        let (mut options, mut purpose) = (Options::default(), RunPurpose::Reconcile);
         for id in given.ids() {
+            if let Some(flag) = id.as_str().strip_prefix(PRINT_PREFIX) {
+                if given.get_flag(id.as_str()) {
+                    options.add(flag, "true");
+                    purpose = RunPurpose::Print;
+                }
+                continue;
+            }
             let Some(flag) = id.as_str().strip_prefix(FLAG_PREFIX) else { continue };
             // A switch has a value of another type.
             let Ok(values) = given.try_get_many::<String>(id.as_str()) else {
@@ -376,7 +401,7 @@ impl FromArgMatches for SelectedIntegration {
                 options.add(flag, value.as_str());
             }
         }
-        Ok(Self { name: name.to_owned(), options })
+        Ok(Self { name: name.to_owned(), options, purpose })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -407,6 +432,9 @@ impl Subcommand for SelectedIntegration {
 /// Begins the ids of integrations' flags, which have names like the runner's arguments.
 const FLAG_PREFIX: &str = "flag ";
 
+/// Begins the ids of switches that print.
+const PRINT_PREFIX: &str = "print ";
+
 /// Checks that a string is a number from 1 to 65535, and returns it unchanged.
 fn positive_number(text: &str) -> Result<String, String> {
     match text.parse::<u16>() {
@@ -417,33 +445,103 @@ fn positive_number(text: &str) -> Result<String, String> {
 
 /// The subcommand that runs an integration, with its flags.
 pub fn subcommand(meta: &IntegrationMeta) -> Command {
+    Command::new(meta.name.clone()).about(meta.description.clone()).args(meta.flags.iter().map(argument))
+}
+
+/// A flag or an argument of an integration. A required argument with a variable is not required here: whether it is
+/// missing depends on the environment, which help texts must not depend on.
+fn argument(flag: &Flag) -> Arg {
     let id = |flag: &str| format!("{FLAG_PREFIX}{flag}");
-    let flags = meta.flags.iter().map(|flag| {
-        let arg = Arg::new(id(flag.name)).long(flag.name).help(flag.help);
+    let help = match flag.variable {
+        Some(variable) => format!("{} [env: {variable}]", flag.help),
+        None => flag.help.to_owned(),
+    };
+    let named = || {
+        let arg = Arg::new(id(flag.name)).long(flag.name).short(flag.short).help(help.clone());
         let arg = arg.help_heading("Flags of the integration");
-        let arg = match flag.opposite {
+        match flag.opposite {
             Some(opposite) => arg.overrides_with(id(opposite)),
             None => arg,
-        };
-        match flag.kind {
-            FlagKind::Switch | FlagKind::Label { .. } | FlagKind::Ignored(_) => {
-                arg.action(ArgAction::SetTrue)
-            }
-            FlagKind::Selects(dimension) | FlagKind::Excludes(dimension) => {
-                arg.value_name(dimension.to_uppercase()).action(ArgAction::Append)
-            }
-            FlagKind::Value => arg.value_name("VALUE").action(ArgAction::Append),
-            FlagKind::Concurrency => {
-                arg.value_name("N").action(ArgAction::Append).value_parser(positive_number)
+        }
+    };
+    match flag.kind {
+        FlagKind::Switch | FlagKind::Label { .. } | FlagKind::Ignored(_) => {
+            named().action(ArgAction::SetTrue)
+        }
+        FlagKind::Print => named().id(format!("{PRINT_PREFIX}{}", flag.name)).action(ArgAction::SetTrue),
+        FlagKind::Selects(_) | FlagKind::Excludes(_) | FlagKind::Value => {
+            named().value_name(flag.placeholder()).action(ArgAction::Append)
+        }
+        FlagKind::Concurrency => {
+            named().value_name("N").action(ArgAction::Append).value_parser(positive_number)
+        }
+        FlagKind::Argument(kind) => {
+            let arg = Arg::new(id(flag.name)).value_name(flag.placeholder()).help(help);
+            match kind {
+                ArgumentKind::Required => arg.required(flag.variable.is_none()),
+                ArgumentKind::Optional => arg,
+                ArgumentKind::Repeated => arg.num_args(1..).action(ArgAction::Append),
             }
         }
-    });
-    Command::new(meta.name.clone()).about(meta.description.clone()).args(flags)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::listen_address;
+    use clap::FromArgMatches as _;
+    use qontract_runtime::{ArgumentKind, FlagKind, IntegrationMeta};
+
+    use super::{RunPurpose, SelectedIntegration, listen_address, subcommand};
+
+    fn compliance() -> IntegrationMeta {
+        IntegrationMeta::new("compliance", "Checks forks")
+            .flag("ref", "A ref of an environment", FlagKind::Value)
+            .short('r')
+            .selects("env-name", "env")
+            .variable("ENV_NAME")
+            .prints("print-only", "Print")
+            .argument("project", "The project", ArgumentKind::Required)
+            .argument("merge-request", "The merge request", ArgumentKind::Optional)
+            .argument("groups", "Groups", ArgumentKind::Repeated)
+    }
+
+    fn parse(line: &str) -> Result<SelectedIntegration, String> {
+        let command = clap::Command::new("q").subcommand(subcommand(&compliance()));
+        let words = std::iter::once("q").chain(line.split_whitespace());
+        let matches = command.try_get_matches_from(words).map_err(|error| error.to_string())?;
+        SelectedIntegration::from_arg_matches(&matches).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn arguments_and_short_options_are_parsed() {
+        let check = |line: &str, flag: &str, expect: &[&str]| {
+            assert_eq!(parse(line).unwrap().options.values(flag), expect, "{line}");
+        };
+        let line = "compliance -r stage=abc -rprod=def shop 17 a b";
+        check(line, "ref", &["stage=abc", "prod=def"]);
+        check(line, "project", &["shop"]);
+        check(line, "merge-request", &["17"]);
+        check(line, "groups", &["a", "b"]);
+        check("compliance shop", "groups", &[]);
+        assert_eq!(parse("compliance shop").unwrap().purpose, RunPurpose::Reconcile);
+        assert_eq!(parse("compliance shop --print-only").unwrap().purpose, RunPurpose::Print);
+    }
+
+    #[test]
+    fn a_missing_argument_and_a_misspelt_flag_are_named() {
+        let error = parse("compliance").unwrap_err();
+        assert!(error.contains("<PROJECT>"), "{error}");
+        let error = parse("compliance shop --env-nam x").unwrap_err();
+        assert!(error.contains("similar argument exists: '--env-name'"), "{error}");
+    }
+
+    #[test]
+    fn help_names_variables_but_not_their_values() {
+        let help = subcommand(&compliance()).render_help().to_string();
+        assert!(help.contains("<PROJECT> [MERGE_REQUEST] [GROUPS]..."), "{help}");
+        assert!(help.contains("[env: ENV_NAME]"), "{help}");
+        assert!(help.contains("-r, --ref <VALUE>"), "{help}");
+    }
 
     #[test]
     fn a_port_alone_is_on_the_loopback_interface() {

@@ -220,7 +220,7 @@ pub const KEYS: &[Key] = &[
         "integrations.*.secret_environment",
         KeyType::Texts,
         "none",
-        "environment variables that are passed to the program in `plan` and `apply`; their values are redacted",
+        "environment variables that are passed to the program in `plan`, `print` and `apply`; their values are redacted",
     ),
     key(
         "integrations.*.deadline_seconds",

@@ -278,7 +278,7 @@ pub struct ProgramTable {
     /// Environment variables that are passed to it.
     #[serde(default)]
     pub environment: Vec<String>,
-    /// Environment variables that are passed only to `plan` and `apply`. Their values are secret.
+    /// Environment variables that are passed only to `plan`, `print` and `apply`. Their values are secret.
     #[serde(default)]
     pub secret_environment: Vec<String>,
     /// Environment variables that are passed only to `apply`. Their values are secret.
@@ -304,6 +304,7 @@ impl ProgramTable {
         Program {
             command: self.command.clone(),
             environment: values(&self.environment),
+            variables: self.environment.iter().cloned().collect(),
             secret_environment: values(&self.secret_environment),
             write_environment: values(&self.write_environment),
             deadline: Duration::from_secs(self.deadline_seconds),

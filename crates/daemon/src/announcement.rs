@@ -120,7 +120,7 @@ fn selected(
     let is_selected = |key: &ShardKey| {
         flags.select(accepted, key)
             && flags.select_labelled(accepted, |label| declared.has_label(label, key))
-            && slot.contains(&key.slot_value())
+            && slot.contains(&integration.meta().slot_value(key))
             && declared.disabled(key).is_none()
     };
     let keys = declared.keys().into_iter().filter(|key| is_selected(key));

@@ -197,7 +197,8 @@ impl InputStore {
         };
         let header = serde_json::to_string(&header)?;
         let stored = [header.as_bytes(), b"\n", &content].concat();
-        atomic::write_private(&self.file(&recording.run), &stored, Durability::Content).with_context(storing)?;
+        atomic::write_private(&self.file(&recording.run), &stored, Durability::Content)
+            .with_context(storing)?;
         if is_new { self.prune(MAX_TOTAL_BYTES).with_context(storing) } else { Ok(()) }
     }
 

@@ -14,6 +14,7 @@ pub mod data_validity;
 pub mod debug_log;
 pub mod discovery;
 pub mod exit;
+pub mod failed_shards;
 pub mod health;
 pub mod held_changes;
 pub mod input;

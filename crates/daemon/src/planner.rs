@@ -19,7 +19,7 @@ use crate::exit::UsageError;
 use crate::input::ValidationFailed;
 use crate::pinned_data::{self, PinnedData};
 use crate::plan_report;
-use crate::registry::{Registry, SandboxUnsupported, describe_missing};
+use crate::registry::{self, Registry, SandboxUnsupported, describe_missing};
 use crate::run_settings::RunSettings;
 use crate::run_setup::RunSetup;
 use crate::run_store::RunStore;
@@ -180,7 +180,7 @@ impl PlannedIntegrations {
         for name in names {
             match create(&name) {
                 Ok(integration) => {
-                    if let Err(fault) = integration.ready()
+                    if let Some(fault) = registry::unavailable(&integration)
                         && requested.is_empty()
                     {
                         planned.unready.insert(name, fault);

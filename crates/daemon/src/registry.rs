@@ -9,12 +9,13 @@ use qontract_access::Mode;
 use qontract_config::{Config, ForeignTable, UsageError};
 use qontract_diagnostics::MessageSink;
 use qontract_diagnostics::suggest::did_you_mean;
-use qontract_objects::{ManagedObjects, ObjectIntegration, ObjectProgram};
+use qontract_objects::{ManagedObjects, ObjectIntegration, ObjectProgram, with_print_flag};
 use qontract_runtime::foreign::ForeignIntegration;
 use qontract_runtime::process::ProcessIntegration;
-use qontract_runtime::{Fault, Function, Integration, IntegrationMeta, StagedIntegration};
+use qontract_runtime::{Fault, Function, Integration, IntegrationMeta, Options, StagedIntegration};
 
 use crate::data_endpoint::LoopbackEndpoint;
+use crate::run_settings::RunSettings;
 use crate::targets::Targets;
 
 /// An integration that is compiled in.
@@ -38,7 +39,7 @@ impl IntegrationEntry {
     /// An integration that manages Kubernetes objects.
     pub const fn objects<I: ObjectIntegration + Default>() -> Self {
         Self {
-            meta: || I::default().meta(),
+            meta: || with_print_flag(I::default().meta()),
             create: |targets| {
                 let (kubernetes, lookups) = (targets.kubernetes()?, targets.lookups());
                 let objects = ManagedObjects::new(I::default(), Arc::clone(kubernetes), Arc::clone(lookups));
@@ -95,6 +96,20 @@ impl std::error::Error for SandboxUnsupported {}
 pub fn describe_missing(fault: &Fault) -> String {
     let hint = fault.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
     format!("{}{hint}", fault.text)
+}
+
+/// The reason why an integration cannot run without being named on the command line: a requirement that this machine
+/// lacks, or an argument.
+pub fn unavailable(integration: &Integration) -> Option<Fault> {
+    if let Err(fault) = integration.ready() {
+        return Some(fault);
+    }
+    let meta = integration.meta();
+    // An invalid variable is reported by the run.
+    let options = RunSettings::with_variables(Options::default(), integration).ok()?;
+    let argument = options.missing(&meta.flags)?.spelling();
+    let fault = Fault::operator(format!("`{}` needs the argument `{argument}`", meta.name));
+    Some(fault.hint(format!("run it with `qontract reconcile {} {argument}`", meta.name)))
 }
 
 /// Whether an integration is registered in the configuration.

@@ -122,6 +122,12 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     let LoopInput { integration: name, config, mode, .. } = *input;
     let targets = Targets::new(config, input.sandbox, mode)?.with_log(&options.log);
     let integration = Arc::new(input.integrations.integration(name, config, &targets)?);
+    let flags = RunSettings::with_variables(input.options.clone(), &integration)?;
+    if let Some(missing) = flags.missing(&integration.meta().flags) {
+        return Err(
+            UsageError(format!("the argument `{}` of `{name}` is missing", missing.spelling())).into()
+        );
+    }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     let metrics = input.build.metrics();
@@ -149,7 +155,7 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     }
     let sandbox = config.sandbox_folder(input.sandbox.folder);
     let settings = RunSettings {
-        options: input.options.clone(),
+        options: flags,
         slot,
         validate_schemas: input.validate_schemas,
         bodies: input.bodies,

@@ -1,12 +1,14 @@
 //! Settings of runs, the same for a single run, a loop and a plan.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use qontract_access::Mode;
+use qontract_config::{UsageError, variable};
 use qontract_runtime::guard::{Budgets, Ledger};
 use qontract_runtime::slot::Slot;
-use qontract_runtime::{Bodies, Integration, Options, RunRequest};
+use qontract_runtime::{Bodies, Integration, Options, RunRequest, ShardKey};
 
 /// The shards that a run with a base processes; without a base, all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub struct RunSettings {
     pub options: Options,
     /// The hash slot of this process.
     pub slot: Slot,
+    /// The only shards to run; `None` for all of them.
+    pub only_shards: Option<BTreeSet<ShardKey>>,
     /// The shards that a run with a base processes.
     pub shards: ShardScope,
     /// Whether a flag that selects a nonexistent shard is an error instead of a warning.
@@ -54,6 +58,7 @@ impl RunSettings {
             mode,
             options: Options::default(),
             slot: Slot::default(),
+            only_shards: None,
             shards: ShardScope::default(),
             strict_selectors: false,
             validate_schemas: true,
@@ -65,13 +70,21 @@ impl RunSettings {
         }
     }
 
-    /// Applies the settings to a run of an integration.
-    pub fn apply(&self, integration: &Integration, request: &mut RunRequest) {
+    /// The flags, with the values that come from environment variables.
+    pub fn with_variables(mut options: Options, integration: &Integration) -> Result<Options, UsageError> {
+        let filled = options.fill_from_environment(&integration.meta().flags, variable);
+        filled.map(|()| options).map_err(|error| UsageError(error.to_string()))
+    }
+
+    /// Applies the settings to a run of an integration. Fails if an environment variable sets a flag to an invalid
+    /// value.
+    pub fn apply(&self, integration: &Integration, request: &mut RunRequest) -> Result<(), UsageError> {
         // A field that is forgotten here would have no effect.
         let Self {
             mode,
             options,
             slot,
+            only_shards,
             shards,
             strict_selectors,
             validate_schemas,
@@ -82,8 +95,10 @@ impl RunSettings {
             await_rollouts,
         } = self;
         request.mode = *mode;
-        request.set_options(options.clone(), &integration.meta().flags);
+        let options = Self::with_variables(options.clone(), integration)?;
+        request.set_options(options, &integration.meta().flags);
         request.slot = *slot;
+        request.only_shards.clone_from(only_shards);
         request.only_affected = *shards == ShardScope::Affected;
         request.include_unaffected = *shards == ShardScope::All;
         request.strict_selectors = *strict_selectors;
@@ -93,5 +108,6 @@ impl RunSettings {
         request.budgets = *budgets;
         request.ledger = Arc::clone(ledger);
         request.await_rollouts = *await_rollouts;
+        Ok(())
     }
 }

@@ -57,7 +57,8 @@ pub fn messages(record: &RunRecord, level: Level, file_name: FileName<'_>) -> St
         }
         let has_notes = record.shards.values().any(|shard| !shard.notes.is_empty());
         if record.ended == RunEnd::Ok && record.is_quiet() && !has_notes {
-            let is_selective = !record.options.is_empty() || record.slot != ALL_SHARDS;
+            let is_selective =
+                !record.options.is_empty() || record.slot != ALL_SHARDS || !record.only_shards.is_empty();
             let is_nothing_selected = is_selective && record.shards.is_empty();
             let note = if is_nothing_selected { "no shard selected" } else { "nothing to change" };
             text.push_str(&format!("note: {note}\n"));
@@ -67,6 +68,26 @@ pub fn messages(record: &RunRecord, level: Level, file_name: FileName<'_>) -> St
         for warning in &record.warnings {
             text.push_str(&format!("warning: {}\n", sanitize(warning)));
         }
+    }
+    text
+}
+
+/// The messages of a run that prints: skipped shards, warnings and errors.
+pub fn printing_messages(record: &RunRecord, level: Level, file_name: FileName<'_>) -> String {
+    let mut text = String::new();
+    for (key, shard) in &record.shards {
+        let is_disabled = shard.reason == Some(SkipKind::Disabled);
+        if let Some(why) = shard.why.as_ref().filter(|_| !is_disabled && level <= Level::Info) {
+            text.push_str(&format!("note: `{}` skipped: {}\n", sanitize(key), sanitize(why)));
+        }
+    }
+    if level <= Level::Warning {
+        for warning in &record.warnings {
+            text.push_str(&format!("warning: {}\n", sanitize(warning)));
+        }
+    }
+    for fault in record.faults.iter().chain(record.shards.values().flat_map(|shard| &shard.faults)) {
+        text.push_str(&message("error", fault, file_name));
     }
     text
 }

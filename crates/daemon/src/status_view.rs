@@ -7,7 +7,7 @@ use qontract_report::status_table::{LoopActivity, LoopState, LoopView, ShardView
 use qontract_runtime::RunEnd;
 use tokio::time::Instant;
 
-use crate::reporter::{LoopRun, LoopPhase, LoopStatus, ShardRow};
+use crate::reporter::{LoopPhase, LoopRun, LoopStatus, ShardRow};
 use crate::source::DataSource;
 
 /// The title of the table: its fixed parts, with the bundle in use and its commit. `unchecked` is the number

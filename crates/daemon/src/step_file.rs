@@ -230,6 +230,7 @@ impl UnfinishedRun {
             base: None,
             options: std::collections::BTreeMap::new(),
             slot: "0 of 1".to_owned(),
+            only_shards: Vec::new(),
             decisions: Vec::new(),
             causes: Vec::new(),
             renamed: std::collections::BTreeMap::new(),

@@ -26,7 +26,7 @@ use tokio::task::JoinHandle;
 
 use crate::exit::Exit;
 use crate::reconciled_data::ReconciledData;
-use crate::registry::{Registry, SandboxUnsupported, describe_missing};
+use crate::registry::{self, Registry, SandboxUnsupported, describe_missing};
 use crate::reporter::LoopReporter;
 use crate::run_settings::RunSettings;
 use crate::run_store::RunStore;
@@ -170,7 +170,7 @@ impl Supervisor {
         let Ok(integration) = self.integrations.integration(name, &self.config, &self.targets) else {
             return false;
         };
-        let Err(fault) = integration.ready() else { return false };
+        let Some(fault) = registry::unavailable(&integration) else { return false };
         self.skip(name, &describe_missing(&fault));
         true
     }

@@ -46,6 +46,19 @@ pub fn with_cluster_flags(meta: IntegrationMeta) -> IntegrationMeta {
         )
 }
 
+/// The switch that prints the desired objects.
+pub const PRINT_ONLY: &str = "print-only";
+
+/// Adds the switch that prints the desired objects. A program's own flag of that name comes first.
+#[must_use]
+pub fn with_print_flag(meta: IntegrationMeta) -> IntegrationMeta {
+    if meta.flags.iter().any(|flag| flag.name == PRINT_ONLY) {
+        return meta;
+    }
+    let help = "Print the desired objects as YAML, without those that contain secrets, and change nothing";
+    meta.prints(PRINT_ONLY, help)
+}
+
 /// Adds the flags that control the handling of unmarked objects.
 #[must_use]
 pub fn with_take_over_flags(meta: IntegrationMeta) -> IntegrationMeta {

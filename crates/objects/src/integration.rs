@@ -15,12 +15,14 @@ use qontract_runtime::guard::Date;
 use qontract_runtime::replay::{Fingerprints, PlanInputs};
 use qontract_runtime::{
     ApplyResult, CALLER_DIMENSION, CurrentState, Data, DeclaredShardView, DeclaredStateOf, DesiredItem,
-    Fault, IntegrationMeta, Options, Patience, Plan, ReadContext, RehearsalResult, SecretLookup,
+    Fault, IntegrationMeta, Options, Patience, Plan, ReadContext, RehearsalResult, SecretLookup, ShardKey,
     StagedIntegration, WriteContext,
 };
 use serde::Serialize;
 
 use crate::Declared;
+use crate::flags::with_print_flag;
+use crate::print::print_objects;
 use crate::reconcile::{
     LiveObject, ObjectAction, ObjectReconciler, plan_objects, record_inputs, restore_inputs,
 };
@@ -187,7 +189,7 @@ pub struct ManagedObjects<I> {
 impl<I: ObjectIntegration> ManagedObjects<I> {
     /// Binds the integration to clusters and lookups.
     pub fn new(integration: I, kubernetes: Arc<dyn Kubernetes>, lookups: Arc<ExternalLookups>) -> Self {
-        let mut meta = integration.meta();
+        let mut meta = with_print_flag(integration.meta());
         if meta.patience == Patience::NONE {
             meta.patience = PATIENCE;
         }
@@ -273,6 +275,10 @@ impl<I: ObjectIntegration> StagedIntegration for ManagedObjects<I> {
         let scope = self.managed_scope(read, shard).await?;
         let context = ResolveContext { read, lookups: &self.lookups, scope: &scope };
         self.integration.resolve(context, shard).await
+    }
+
+    fn print(&self, key: &ShardKey, wanted: &[DesiredItem<DesiredObject>]) -> Option<String> {
+        print_objects(key, wanted)
     }
 
     async fn observe(

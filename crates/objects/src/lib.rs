@@ -17,6 +17,7 @@ mod integration;
 mod label;
 mod namespaces;
 mod object_set;
+mod print;
 mod program;
 mod reconcile;
 mod recorded;
@@ -27,7 +28,8 @@ pub mod templates;
 
 pub use declared::{DeclaredObjects, ObjectName};
 pub use flags::{
-    NO_TAKE_OVER, cluster_integration, namespace_integration, with_cluster_flags, with_take_over_flags,
+    NO_TAKE_OVER, PRINT_ONLY, cluster_integration, namespace_integration, with_cluster_flags,
+    with_print_flag, with_take_over_flags,
 };
 pub use fragments::{ClusterAccess, NamespaceTarget};
 pub use integration::{

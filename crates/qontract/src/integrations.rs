@@ -10,6 +10,7 @@ use qontract_daemon::registry::{IntegrationEntry as Entry, Registry};
 use qontract_daemon::targets::Targets;
 use qontract_integration_openshift_namespace_labels as openshift_namespace_labels;
 use qontract_integration_prometheus_rules_tester as prometheus_rules_tester;
+use qontract_objects::with_print_flag;
 use qontract_runtime::foreign::ForeignIntegration;
 use qontract_runtime::process::ProcessIntegration;
 use qontract_runtime::{Integration, IntegrationMeta};
@@ -95,7 +96,8 @@ fn metas(config: &Config, selected: Option<&str>) -> Vec<IntegrationMeta> {
         let is_selected = selected == Some(name.as_str());
         let process = is_selected.then(|| ProcessIntegration::describe(name, registered.program()));
         metas.push(match process {
-            Some(Ok(process)) => Integration::process(process).meta().clone(),
+            Some(Ok(process)) if process.declares_objects() => with_print_flag(process.meta().clone()),
+            Some(Ok(process)) => process.meta().clone(),
             // Not needed, or an error that is reported when the integration is created.
             _ => IntegrationMeta::new(name.clone(), "A process integration"),
         });

@@ -37,7 +37,8 @@ impl fmt::Display for Violation {
 /// The schemas that queries can read, each with the query and the field that reach it.
 pub fn reachable_schemas(engine: &Engine, queries: &[DeclaredQuery]) -> Result<Vec<Violation>, DataError> {
     let mut reachable = BTreeSet::new();
-    for DeclaredQuery { name, text } in queries {
+    for query in queries.iter().filter(|query| query.is_known_to(engine)) {
+        let DeclaredQuery { name, text, presence: _ } = query;
         let request = Request { query: text, operation: Some(name), ..Request::default() };
         let footprint = engine.footprint(request).map_err(|failures| DataError::Refused {
             query: format!("`{name}`"),

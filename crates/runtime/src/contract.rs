@@ -323,6 +323,13 @@ pub trait StagedIntegration: Send + Sync + 'static {
         view: DeclaredShardView<'_, Self::Common, Self::Target, Self::State>,
     ) -> impl Future<Output = Result<Vec<DesiredItem<Self::Desired>>, Fault>> + Send;
 
+    /// The desired state of a shard as text, for a run with a [print switch](IntegrationMeta::prints): such a run
+    /// ends after `resolve`, and its output is the concatenated text of the shards, in order of their keys. Pure.
+    /// The text must contain no secret and no control character: the text of a shard that does is not printed.
+    fn print(&self, _: &ShardKey, _: &[DesiredItem<Self::Desired>]) -> Option<String> {
+        None
+    }
+
     /// Reads the current state: all objects of the shard that the integration owns. For a shard that exists
     /// only in base, `view` is base's declared state and `desired` is empty.
     fn observe(

@@ -6,6 +6,7 @@
 mod batch;
 mod engine;
 mod query_name;
+mod unknown_fields;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,13 +18,14 @@ use qontract_graphql::{ElementSelection, Engine, Node, Operation};
 use qontract_telemetry::activity;
 
 use crate::fault::Fault;
-use crate::meta::{AdHocReads, DeclaredQuery, IntegrationMeta};
+use crate::meta::{AdHocReads, DeclaredQuery, IntegrationMeta, QueryPresence};
 use crate::source_location::SourceLocations;
 use crate::state::digest;
 
 pub use batch::ResourceBatch;
 pub use engine::LoadedBundle;
 use query_name::{abbreviate, quoted};
+pub use unknown_fields::unknown_fields;
 
 /// A GraphQL request to a bundle.
 #[derive(Clone, Copy, Debug)]
@@ -99,6 +101,16 @@ pub enum DataError {
         /// The reason.
         why: String,
     },
+    /// The GraphQL types of the data lack fields of the query, and nothing else is wrong with it.
+    #[error("cannot execute query {query}: {why}")]
+    UnknownFields {
+        /// The name of the query.
+        query: String,
+        /// The unknown fields, as `Type.field`; of a type that does not exist, only `Type`.
+        fields: BTreeSet<String>,
+        /// The reason.
+        why: String,
+    },
     /// The source is unreachable, or does not have the bundle.
     #[error("the data cannot be queried: {why}")]
     Unreachable {
@@ -125,7 +137,9 @@ impl From<DataError> for Fault {
     fn from(error: DataError) -> Self {
         let text = error.to_string();
         match error {
-            DataError::Refused { .. } | DataError::Forbidden { .. } => Fault::author(text),
+            DataError::Refused { .. } | DataError::UnknownFields { .. } | DataError::Forbidden { .. } => {
+                Fault::author(text)
+            }
             DataError::Unreachable { .. } => Fault::remote(text),
             DataError::Undeclared { .. } => Fault::internal(text),
         }
@@ -299,6 +313,25 @@ impl Data {
         let refused = |why: String| DataError::Refused { query: quoted(Q::SOURCE.name()), why };
         let data = Q::deserialize(answered.data).map_err(|error| refused(error.to_string()))?;
         Ok(DeclaredAnswer { data, places: answered.places })
+    }
+
+    /// Executes a query that was [declared](IntegrationMeta::query_if_known) to be executed only if the GraphQL types
+    /// of the data have all of its fields; otherwise it has no result.
+    pub fn query_if_known<Q: Operation>(&self) -> Result<Option<DeclaredAnswer<Q>>, DataError> {
+        let query = DeclaredQuery { presence: QueryPresence::IfKnown, ..DeclaredQuery::of::<Q>() };
+        let Some(answered) = self.query_declared(&query)? else { return Ok(None) };
+        let refused = |why: String| DataError::Refused { query: quoted(Q::SOURCE.name()), why };
+        let data = Q::deserialize(answered.data).map_err(|error| refused(error.to_string()))?;
+        Ok(Some(DeclaredAnswer { data, places: answered.places }))
+    }
+
+    /// Executes a declared query and returns an untyped tree; `None` if the types of the data lack a field of a query
+    /// that is executed only if they have it.
+    pub fn query_declared(&self, query: &DeclaredQuery) -> Result<Option<UntypedAnswer>, DataError> {
+        match (self.query_tree(query), query.presence) {
+            (Err(DataError::UnknownFields { .. }), QueryPresence::IfKnown) => Ok(None),
+            (answered, _) => answered.map(Some),
+        }
     }
 
     /// Executes a declared query and returns an untyped tree.

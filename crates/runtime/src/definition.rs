@@ -84,10 +84,15 @@ impl QueryField {
 
 /// All integrations that the data defines, by name.
 pub fn all(source: &dyn BundleReader) -> Result<Vec<(String, IntegrationDefinition)>, DataError> {
-    if type_of(source, "Query", "integrations_v1")?.is_none() {
-        return Ok(Vec::new());
-    }
-    let result: DefinitionsAnswer = query(source, "{ integrations_v1 { name path schemas } }")?;
+    let result: DefinitionsAnswer = match query(source, "{ integrations_v1 { name path schemas } }") {
+        // The types define no integrations.
+        Err(DataError::UnknownFields { fields, .. })
+            if fields.iter().all(|field| field == "Query.integrations_v1") =>
+        {
+            return Ok(Vec::new());
+        }
+        result => result?,
+    };
     let listing = |one: DefinitionEntry| {
         let schemas = one.schemas.unwrap_or_default().into_iter().collect();
         (one.name, IntegrationDefinition { schemas, place: SourceLocation::datafile(&one.path, "") })

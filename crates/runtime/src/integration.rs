@@ -73,6 +73,14 @@ impl Integration {
         }
     }
 
+    /// Whether its shards run one by one.
+    pub(crate) fn is_sharded(&self) -> bool {
+        match &self.form {
+            IntegrationForm::Staged(_) => true,
+            IntegrationForm::Function(_) | IntegrationForm::Foreign(_) => false,
+        }
+    }
+
     /// The metadata.
     pub fn meta(&self) -> &IntegrationMeta {
         match &self.form {

@@ -2,6 +2,7 @@
 //! kind=ConfigMap`).
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
@@ -75,10 +76,62 @@ impl ShardKey {
         self.0.0.is_empty()
     }
 
-    /// The string that is hashed to choose a shard slot: the values, joined by slashes.
+    /// Whether the other key has the same dimensions with the same values, in any order.
+    pub fn has_same_parts(&self, other: &Self) -> bool {
+        let parts = |key: &Self| {
+            let mut parts = key.0.0.clone();
+            parts.sort();
+            parts
+        };
+        parts(self) == parts(other)
+    }
+
+    /// The string that is hashed to choose a shard slot, unless the integration [names a
+    /// dimension](crate::IntegrationMeta::slots_by): the values, joined by slashes.
     pub fn slot_value(&self) -> String {
         let values: Vec<&str> = self.0.0.iter().map(|(_, value)| &**value).collect();
         values.join("/")
+    }
+}
+
+/// The text of a shard key that cannot be parsed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not the key of a shard: expected `DIMENSION=VALUE`, separated by commas, or `all`")]
+pub struct InvalidShardKey(String);
+
+impl FromStr for ShardKey {
+    type Err = InvalidShardKey;
+
+    /// Parses the text of a key. A part without `=` belongs to the value before it, which has a comma.
+    ///
+    /// ```
+    /// use qontract_runtime::ShardKey;
+    ///
+    /// let key = ShardKey::new([("cluster", "c1"), ("namespace", "n1")]);
+    /// assert_eq!("cluster=c1,namespace=n1".parse(), Ok(key.clone()));
+    /// assert_eq!(key.to_string().parse(), Ok(key));
+    /// assert_eq!("all".parse(), Ok(ShardKey::default()));
+    /// assert!("c1/n1".parse::<ShardKey>().is_err());
+    /// ```
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let invalid = || InvalidShardKey(text.to_owned());
+        if text == "all" {
+            return Ok(Self::default());
+        }
+        let mut parts: Vec<(&str, String)> = Vec::new();
+        for part in text.split(',') {
+            match (part.split_once('='), parts.last_mut()) {
+                (Some((name, value)), _) if !name.trim().is_empty() => {
+                    parts.push((name.trim_start(), value.to_owned()));
+                }
+                (None, Some((_, value))) => {
+                    value.push(',');
+                    value.push_str(part);
+                }
+                (Some(_) | None, _) => return Err(invalid()),
+            }
+        }
+        Ok(Self::new(parts.iter().map(|(name, value)| (*name, value.as_str()))))
     }
 }
 

@@ -14,6 +14,7 @@ mod declared_cache;
 pub mod definition;
 mod fault;
 mod field_diff;
+mod flag;
 pub mod foreign;
 mod function;
 pub mod guard;
@@ -48,25 +49,26 @@ pub use contract::{
 };
 pub use data::{
     BundleReader, Data, DataError, DeclaredAnswer, LoadedBundle, QueryLog, QueryPolicy, QueryRequest,
-    ResourceBatch, UntypedAnswer,
+    ResourceBatch, UntypedAnswer, unknown_fields,
 };
 pub use declared_cache::SharedDeclaredState;
 pub use fault::{Fault, Responsible};
 pub use field_diff::{DiffEntry, FieldChange, FieldDiff};
+pub use flag::{ArgumentKind, Flag, FlagKind, Switch, flags_error};
 pub use meta::{
-    AdHocReads, DeclaredQuery, Flag, FlagKind, IndependentList, IntegrationLimits, IntegrationMeta,
-    MAX_ROUNDS, Patience, Resolution, Switch,
+    AdHocReads, DeclaredQuery, IndependentList, IntegrationLimits, IntegrationMeta, MAX_ROUNDS, Patience,
+    QueryPresence, Resolution,
 };
 pub use qontract_graphql::{Operation, QuerySource, normalize_key};
 pub use type_erasure::{
     AnyCurrentState, AnyDeclaredState, AnyDesiredState, DesiredFact, DesiredKind, DynIntegration,
-    OpaqueValue, texts,
+    OpaqueValue, PrintedShard, texts,
 };
 
 pub use function::{Function, FunctionContext, FunctionState};
 pub use integration::Integration;
-pub use key::{CALLER_DIMENSION, Scope, ShardKey};
-pub use options::{Options, UnmatchedSelector};
+pub use key::{CALLER_DIMENSION, InvalidShardKey, Scope, ShardKey};
+pub use options::{InvalidVariable, Options, UnmatchedSelector};
 pub use outcome::{
     ApprovalForm, Decision, NextRun, PinnedBundle, PlanKnowledge, RunEnd, RunOutcome, ShardOutcome,
     ShardState, SkipKind, SkipReason,

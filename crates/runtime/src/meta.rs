@@ -3,7 +3,11 @@
 
 use std::time::Duration;
 
-use qontract_graphql::{NamedOperation, Operation};
+use qontract_graphql::{Engine, NamedOperation, Operation, Request};
+
+use crate::data::unknown_fields;
+use crate::flag::{ArgumentKind, Flag, FlagKind, Switch};
+use crate::key::ShardKey;
 
 /// A GraphQL query that an integration declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,76 +16,42 @@ pub struct DeclaredQuery {
     pub name: String,
     /// The GraphQL document.
     pub text: String,
+    /// What happens if the GraphQL types of the data lack one of its fields.
+    pub presence: QueryPresence,
+}
+
+/// What happens if the GraphQL types of the data lack a field of a declared query.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueryPresence {
+    /// The run fails.
+    #[default]
+    Required,
+    /// The query is not executed, and has no result.
+    IfKnown,
 }
 
 impl DeclaredQuery {
     /// The query from which `cargo xtask generate` generated `Q`.
     pub fn of<Q: Operation>() -> Self {
-        Self { name: Q::SOURCE.name().to_owned(), text: Q::SOURCE.text() }
+        Self { name: Q::SOURCE.name().to_owned(), text: Q::SOURCE.text(), presence: QueryPresence::Required }
+    }
+
+    /// Whether the query is executed on the bundle of an engine. Of the queries that are executed only if the types
+    /// have all of their fields, it is those that can be executed, or that fail for any other reason.
+    pub(crate) fn is_known_to(&self, engine: &Engine) -> bool {
+        if self.presence == QueryPresence::Required {
+            return true;
+        }
+        let request = Request { query: &self.text, operation: Some(&self.name), ..Request::default() };
+        let Err(failures) = engine.footprint(request) else { return true };
+        let messages: Vec<&str> = failures.iter().map(|failure| failure.message.as_str()).collect();
+        unknown_fields(&messages).is_none()
     }
 
     /// The query as an operation for the GraphQL engine.
     pub(crate) fn operation(&self) -> NamedOperation<'_> {
         NamedOperation { query: &self.text, operation: &self.name }
     }
-}
-
-/// The effect of an integration's flag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FlagKind {
-    /// Selects shards whose dimension has one of the values.
-    Selects(&'static str),
-    /// Excludes shards whose dimension has one of the values.
-    Excludes(&'static str),
-    /// Passes a value to the integration.
-    Value,
-    /// A switch for the integration, without a value.
-    Switch,
-    /// A switch that selects the shards that have a label, or with `has: false` those that do not.
-    Label {
-        /// The label.
-        label: &'static str,
-        /// Whether a shard must have it.
-        has: bool,
-    },
-    /// The number of shards that are processed concurrently.
-    Concurrency,
-    /// A switch of qontract-reconcile that has no effect here, with the reason.
-    Ignored(&'static str),
-}
-
-impl FlagKind {
-    /// Whether the flag takes no value.
-    pub fn is_switch(self) -> bool {
-        match self {
-            FlagKind::Switch | FlagKind::Label { .. } | FlagKind::Ignored(_) => true,
-            FlagKind::Selects(_) | FlagKind::Excludes(_) | FlagKind::Value | FlagKind::Concurrency => false,
-        }
-    }
-}
-
-/// A flag of an integration on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flag {
-    /// The flag's name, without the leading dashes.
-    pub name: &'static str,
-    /// The help text.
-    pub help: &'static str,
-    /// The effect.
-    pub kind: FlagKind,
-    /// The switch that this one turns off; the last one on the command line wins.
-    pub opposite: Option<&'static str>,
-}
-
-/// One of two switches that turn each other off.
-#[derive(Clone, Copy, Debug)]
-pub struct Switch {
-    /// The switch's name, without the leading dashes.
-    pub name: &'static str,
-    /// The help text.
-    pub help: &'static str,
-    /// The effect.
-    pub kind: FlagKind,
 }
 
 /// The metadata of an integration.
@@ -124,6 +94,8 @@ pub struct IntegrationMeta {
     /// Whether a resource with this content, named by an element of that list, may cause further ad-hoc reads
     /// for the element.
     pub triggers_ad_hoc_reads: fn(&str) -> bool,
+    /// The dimension whose value decides in which slot a shard runs; without one, all dimensions decide.
+    pub slot_dimension: Option<String>,
 }
 
 /// How long a run waits for operations that are in progress in the target, such as rollouts.
@@ -226,6 +198,7 @@ impl IntegrationMeta {
             runs_first: false,
             independent_list: None,
             triggers_ad_hoc_reads: |_| true,
+            slot_dimension: None,
         }
     }
 
@@ -234,6 +207,38 @@ impl IntegrationMeta {
     pub fn query<Q: Operation>(mut self) -> Self {
         self.queries.push(DeclaredQuery::of::<Q>());
         self
+    }
+
+    /// Adds a query that is executed only if the GraphQL types of the data have all of its fields; see
+    /// [`Data::query_if_known`](crate::Data::query_if_known). Data of our own, which other schemas lack, is read
+    /// with such a query.
+    #[must_use]
+    pub fn query_if_known<Q: Operation>(mut self) -> Self {
+        self.queries.push(DeclaredQuery { presence: QueryPresence::IfKnown, ..DeclaredQuery::of::<Q>() });
+        self
+    }
+
+    /// Assigns shards to slots by the value of one dimension, so that all shards with that value run in the same
+    /// process.
+    ///
+    /// ```
+    /// use qontract_runtime::{IntegrationMeta, ShardKey};
+    ///
+    /// let meta = IntegrationMeta::new("deploy", "Deploys applications").slots_by("saas-file");
+    /// let key = ShardKey::new([("saas-file", "shop"), ("cluster", "c1"), ("namespace", "n1")]);
+    /// assert_eq!(meta.slot_value(&key), "shop");
+    /// ```
+    #[must_use]
+    pub fn slots_by(mut self, dimension: impl Into<String>) -> Self {
+        self.slot_dimension = Some(dimension.into());
+        self
+    }
+
+    /// The string that is hashed to choose the slot of a shard. A shard that lacks the dimension of the slots is
+    /// hashed by all of its dimensions.
+    pub fn slot_value(&self, key: &ShardKey) -> String {
+        let value = self.slot_dimension.as_deref().and_then(|dimension| key.get(dimension));
+        value.map_or_else(|| key.slot_value(), str::to_owned)
     }
 
     /// Adds a flag that selects shards by a dimension.
@@ -253,7 +258,43 @@ impl IntegrationMeta {
     /// Adds a flag of this kind.
     #[must_use]
     pub fn flag(mut self, name: &'static str, help: &'static str, kind: FlagKind) -> Self {
-        self.flags.push(Flag { name, help, kind, opposite: None });
+        self.flags.push(Flag::new(name, help, kind));
+        self
+    }
+
+    /// Adds a positional argument. Required arguments come first, then optional ones; one that can be repeated
+    /// is the last.
+    #[must_use]
+    pub fn argument(self, name: &'static str, help: &'static str, kind: ArgumentKind) -> Self {
+        self.flag(name, help, FlagKind::Argument(kind))
+    }
+
+    /// Adds a switch that prints the desired state of the selected shards instead of reconciling them; see
+    /// [`StagedIntegration::print`](crate::StagedIntegration::print).
+    #[must_use]
+    pub fn prints(self, flag: &'static str, help: &'static str) -> Self {
+        self.flag(flag, help, FlagKind::Print)
+    }
+
+    /// Gives the flag that was added last a short option: `-r` for `r`.
+    ///
+    /// # Panics
+    ///
+    /// If no flag was added before.
+    #[must_use]
+    pub fn short(mut self, short: char) -> Self {
+        self.flags.last_mut().expect("the flag is added first").short = Some(short);
+        self
+    }
+
+    /// Lets the flag that was added last take its value from an environment variable if it is not given.
+    ///
+    /// # Panics
+    ///
+    /// If no flag was added before.
+    #[must_use]
+    pub fn variable(mut self, variable: &'static str) -> Self {
+        self.flags.last_mut().expect("the flag is added first").variable = Some(variable);
         self
     }
 
@@ -262,7 +303,7 @@ impl IntegrationMeta {
     pub fn switches(mut self, one: Switch, other: Switch) -> Self {
         let flag = |switch: Switch, opposite: &'static str| {
             let Switch { name, help, kind } = switch;
-            Flag { name, help, kind, opposite: Some(opposite) }
+            Flag { opposite: Some(opposite), ..Flag::new(name, help, kind) }
         };
         self.flags.extend([flag(one, other.name), flag(other, one.name)]);
         self

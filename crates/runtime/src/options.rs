@@ -5,8 +5,8 @@ use std::fmt;
 
 use qontract_diagnostics::suggest::nearest;
 
+use crate::flag::{ArgumentKind, Flag, FlagKind};
 use crate::key::ShardKey;
-use crate::meta::{Flag, FlagKind};
 
 /// A value of a selecting flag that matches no shard, usually a typo.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct UnmatchedSelector {
     pub flag: &'static str,
     /// The value of the flag.
     pub value: String,
+    /// The environment variable that the value comes from, if it was not given.
+    pub variable: Option<String>,
     /// Whether the flag excludes shards. Excluding a shard that does not exist is harmless.
     pub excludes: bool,
     /// The most similar name, if any.
@@ -23,12 +25,30 @@ pub struct UnmatchedSelector {
 
 impl fmt::Display for UnmatchedSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`--{} {}` matches nothing in the data", self.flag, self.value)?;
+        write!(f, "`--{} {}`", self.flag, self.value)?;
+        if let Some(variable) = &self.variable {
+            write!(f, " from `${variable}`")?;
+        }
+        f.write_str(" matches nothing in the data")?;
         match &self.nearest {
             Some(nearest) => write!(f, "; did you mean `{nearest}`?"),
             None => Ok(()),
         }
     }
+}
+
+/// The value of an environment variable that a flag cannot have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`${variable}` sets `{flag}` to `{value}`; expected {expected}")]
+pub struct InvalidVariable {
+    /// The variable.
+    pub variable: String,
+    /// The flag, as on the command line.
+    pub flag: String,
+    /// The value.
+    pub value: String,
+    /// The values that it can have.
+    pub expected: &'static str,
 }
 
 /// Values of an integration's flags, by name.
@@ -49,22 +69,98 @@ impl fmt::Display for UnmatchedSelector {
 /// assert_eq!(unmatched[0].to_string(), expect);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options(BTreeMap<String, Vec<String>>);
+pub struct Options {
+    values: BTreeMap<String, Vec<String>>,
+    /// The environment variables that values come from, by flag.
+    variables: BTreeMap<String, String>,
+}
 
 impl Options {
     /// Adds a value of a flag.
     pub fn add(&mut self, flag: &str, value: impl Into<String>) {
-        self.0.entry(flag.to_owned()).or_default().push(value.into());
+        self.values.entry(flag.to_owned()).or_default().push(value.into());
+    }
+
+    /// Takes the values of flags that are not given from their environment variables; `lookup` returns the value of
+    /// one. An empty variable counts as unset. A switch whose opposite is given stays off.
+    ///
+    /// ```
+    /// use qontract_runtime::{IntegrationMeta, Options};
+    ///
+    /// let meta = IntegrationMeta::new("x", "").selects("env-name", "env").variable("ENV_NAME");
+    /// let mut options = Options::default();
+    /// options.fill_from_environment(&meta.flags, |_| Some("stage prod".to_owned())).unwrap();
+    /// assert_eq!(options.values("env-name"), ["stage", "prod"]);
+    /// assert_eq!(options.variable_of("env-name"), Some("ENV_NAME"));
+    /// ```
+    pub fn fill_from_environment(
+        &mut self,
+        flags: &[Flag],
+        lookup: impl Fn(&str) -> Option<String>,
+    ) -> Result<(), InvalidVariable> {
+        for flag in flags {
+            let Some(variable) = flag.variable else { continue };
+            if self.is_on(flag.name) || flag.opposite.is_some_and(|opposite| self.is_on(opposite)) {
+                continue;
+            }
+            let Some(value) = lookup(variable).filter(|value| !value.is_empty()) else { continue };
+            let invalid = |expected| InvalidVariable {
+                variable: variable.to_owned(),
+                flag: flag.spelling(),
+                value: value.clone(),
+                expected,
+            };
+            let values = if flag.kind.is_switch() {
+                match value.to_lowercase().as_str() {
+                    "true" | "1" => vec!["true".to_owned()],
+                    "false" | "0" => continue,
+                    _ => return Err(invalid("`true` or `false`")),
+                }
+            } else if flag.kind == FlagKind::Concurrency && !value.parse().is_ok_and(|number: u16| number > 0)
+            {
+                return Err(invalid("a number from 1 to 65535"));
+            } else if flag.kind.takes_several() {
+                value.split_whitespace().map(str::to_owned).collect()
+            } else {
+                vec![value.clone()]
+            };
+            if !values.is_empty() {
+                self.values.insert(flag.name.to_owned(), values);
+                self.variables.insert(flag.name.to_owned(), variable.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// The environment variable that the values of a flag come from, if they were not given.
+    pub fn variable_of(&self, flag: &str) -> Option<&str> {
+        self.variables.get(flag).map(String::as_str)
+    }
+
+    /// The flags whose values come from an environment variable, with the variable, sorted by flag.
+    pub fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.variables.iter().map(|(flag, variable)| (flag.as_str(), variable.as_str()))
+    }
+
+    /// The first required argument that is not given.
+    pub fn missing<'f>(&self, flags: &'f [Flag]) -> Option<&'f Flag> {
+        let is_required = |flag: &&Flag| flag.kind == FlagKind::Argument(ArgumentKind::Required);
+        flags.iter().filter(is_required).find(|flag| !self.is_on(flag.name))
+    }
+
+    /// Whether a switch requests to print the desired state.
+    pub fn prints(&self, flags: &[Flag]) -> bool {
+        flags.iter().any(|flag| flag.kind == FlagKind::Print && self.is_on(flag.name))
     }
 
     /// The values of a flag, in order.
     pub fn values(&self, flag: &str) -> &[String] {
-        self.0.get(flag).map_or(&[], Vec::as_slice)
+        self.values.get(flag).map_or(&[], Vec::as_slice)
     }
 
     /// Whether a switch is on.
     pub fn is_on(&self, flag: &str) -> bool {
-        self.0.contains_key(flag)
+        self.values.contains_key(flag)
     }
 
     /// The number of shards to process concurrently, if a flag sets it.
@@ -94,12 +190,12 @@ impl Options {
 
     /// Whether no flag was given.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.values.is_empty()
     }
 
     /// Flags and their values, sorted by flag.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[String])> {
-        self.0.iter().map(|(flag, values)| (flag.as_str(), values.as_slice()))
+        self.values.iter().map(|(flag, values)| (flag.as_str(), values.as_slice()))
     }
 
     /// Values of selecting flags that no key has.
@@ -110,7 +206,9 @@ impl Options {
                 FlagKind::Selects(dimension) => (dimension, false),
                 FlagKind::Excludes(dimension) => (dimension, true),
                 FlagKind::Value
+                | FlagKind::Argument(_)
                 | FlagKind::Switch
+                | FlagKind::Print
                 | FlagKind::Label { .. }
                 | FlagKind::Concurrency
                 | FlagKind::Ignored(_) => continue,
@@ -121,6 +219,7 @@ impl Options {
                 unmatched.push(UnmatchedSelector {
                     flag: flag.name,
                     value: value.clone(),
+                    variable: self.variable_of(flag.name).map(str::to_owned),
                     excludes,
                     nearest,
                 });
@@ -139,7 +238,9 @@ impl Options {
                 FlagKind::Selects(dimension) => values.is_empty() || named(dimension),
                 FlagKind::Excludes(dimension) => !named(dimension),
                 FlagKind::Value
+                | FlagKind::Argument(_)
                 | FlagKind::Switch
+                | FlagKind::Print
                 | FlagKind::Label { .. }
                 | FlagKind::Concurrency
                 | FlagKind::Ignored(_) => true,
@@ -151,8 +252,9 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::Options;
+    use crate::flag::{ArgumentKind, FlagKind, Switch};
     use crate::key::ShardKey;
-    use crate::meta::{FlagKind, IntegrationMeta, Switch};
+    use crate::meta::IntegrationMeta;
 
     fn check(given: &[(&str, &str)], expected: &[&str]) {
         let meta = IntegrationMeta::new("x", "")
@@ -230,6 +332,84 @@ mod tests {
         options.add("exclude-cluster", "q");
         let selectors = options.unmatched(&meta.flags, &keys.each_ref());
         assert_eq!(selectors.iter().map(|one| one.excludes).collect::<Vec<_>>(), [false, true]);
+    }
+
+    fn from_environment(
+        given: &[(&str, &str)],
+        variables: &[(&str, &str)],
+    ) -> Result<(IntegrationMeta, Options), String> {
+        let (meta, mut options) = with_switches(given);
+        let flags = meta.flags.iter().map(|flag| crate::flag::Flag {
+            variable: Some(match flag.name {
+                "internal" => "INTERNAL",
+                "external" => "EXTERNAL",
+                "thread-pool-size" => "THREADS",
+                _ => "OTHER",
+            }),
+            ..*flag
+        });
+        let flags: Vec<_> = flags.collect();
+        let lookup = |name: &str| {
+            variables.iter().find(|(other, _)| *other == name).map(|(_, value)| (*value).to_owned())
+        };
+        options.fill_from_environment(&flags, lookup).map_err(|error| error.to_string())?;
+        Ok((meta, options))
+    }
+
+    #[test]
+    fn a_flag_that_is_given_comes_before_its_variable() {
+        let threads = |given: &[(&str, &str)], variables: &[(&str, &str)]| {
+            let (meta, options) = from_environment(given, variables).unwrap();
+            let variable = options.variable_of("thread-pool-size").map(str::to_owned);
+            (options.concurrency(&meta.flags), variable)
+        };
+        assert_eq!(threads(&[], &[]), (None, None));
+        assert_eq!(threads(&[], &[("THREADS", "")]), (None, None));
+        assert_eq!(threads(&[], &[("THREADS", "3")]), (Some(3), Some("THREADS".to_owned())));
+        assert_eq!(threads(&[("thread-pool-size", "7")], &[("THREADS", "3")]), (Some(7), None));
+    }
+
+    #[test]
+    fn a_switch_that_is_given_turns_off_the_variable_of_its_opposite() {
+        let on = |given: &[(&str, &str)], variables: &[(&str, &str)]| {
+            let (_, options) = from_environment(given, variables).unwrap();
+            (options.is_on("internal"), options.is_on("external"))
+        };
+        assert_eq!(on(&[], &[("INTERNAL", "true")]), (true, false));
+        assert_eq!(on(&[], &[("INTERNAL", "0")]), (false, false));
+        assert_eq!(on(&[("external", "true")], &[("INTERNAL", "true")]), (false, true));
+    }
+
+    #[test]
+    fn an_invalid_variable_is_named() {
+        let error = |variables| from_environment(&[], variables).unwrap_err();
+        let expect = "`$THREADS` sets `--thread-pool-size` to `many`; expected a number from 1 to 65535";
+        assert_eq!(error(&[("THREADS", "many")]), expect);
+        let expect = "`$INTERNAL` sets `--internal` to `maybe`; expected `true` or `false`";
+        assert_eq!(error(&[("INTERNAL", "maybe")]), expect);
+    }
+
+    #[test]
+    fn a_value_of_a_variable_that_matches_nothing_is_reported_with_the_variable() {
+        let meta = IntegrationMeta::new("x", "").selects("cluster-name", "cluster").variable("CLUSTER");
+        let mut options = Options::default();
+        options.fill_from_environment(&meta.flags, |_| Some("stge".to_owned())).unwrap();
+        let keys = ["stage"].map(|name| ShardKey::new([("cluster", name)]));
+        let unmatched = options.unmatched(&meta.flags, &keys.each_ref());
+        let expect =
+            "`--cluster-name stge` from `$CLUSTER` matches nothing in the data; did you mean `stage`?";
+        assert_eq!(unmatched[0].to_string(), expect);
+    }
+
+    #[test]
+    fn a_required_argument_may_come_from_a_variable() {
+        let required = ArgumentKind::Required;
+        let meta = IntegrationMeta::new("x", "").argument("project", "", required).variable("PROJECT");
+        let mut options = Options::default();
+        assert_eq!(options.missing(&meta.flags).map(|flag| flag.spelling()).as_deref(), Some("PROJECT"));
+        options.fill_from_environment(&meta.flags, |_| Some("a b".to_owned())).unwrap();
+        assert_eq!(options.missing(&meta.flags), None);
+        assert_eq!(options.values("project"), ["a b"]);
     }
 
     #[test]

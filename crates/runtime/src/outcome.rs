@@ -1,7 +1,7 @@
 //! The outcome of a run: its decisions with their reasons, the planned, held and applied changes, and its end
 //! state.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use jiff::Timestamp;
@@ -335,6 +335,8 @@ pub struct ShardOutcome {
     pub consented: usize,
     /// The integration's own instructions for approving held changes of the last plan, if any.
     pub approval: Option<String>,
+    /// The printed desired state, in a run that prints it. It is output, and not part of a record.
+    pub printed: Option<String>,
 }
 
 impl ShardOutcome {
@@ -361,6 +363,7 @@ impl ShardOutcome {
             removed: 0,
             consented: 0,
             approval: None,
+            printed: None,
         }
     }
 }
@@ -384,6 +387,8 @@ pub struct RunOutcome {
     pub options: Options,
     /// The shard slot of its process.
     pub slot: Slot,
+    /// The only shards that it was restricted to.
+    pub only_shards: Option<BTreeSet<ShardKey>>,
     /// The decisions, in order.
     pub decisions: Vec<Decision>,
     /// The locations of the differences that affect the integration.
@@ -528,6 +533,7 @@ mod tests {
             base: None,
             options: Options::default(),
             slot: Slot::default(),
+            only_shards: None,
             decisions: Vec::new(),
             causes: Vec::new(),
             renamed: BTreeMap::new(),

@@ -25,8 +25,9 @@ use serde_json::{Value, json};
 use crate::contract::{ApplyResult, ReadContext, RehearsalResult, WriteContext};
 use crate::data::Data;
 use crate::fault::Fault;
+use crate::flag::FlagKind;
 use crate::key::ShardKey;
-use crate::meta::{DeclaredQuery, Flag, FlagKind, IntegrationMeta, Patience};
+use crate::meta::{DeclaredQuery, IntegrationMeta, Patience, QueryPresence};
 use crate::options::Options;
 use crate::plan::Plan;
 use crate::replay::Fingerprints;
@@ -34,10 +35,11 @@ use crate::source_location::SourceLocations;
 use crate::state::DeclaredState;
 use crate::trust::TargetAddress;
 use crate::type_erasure::{
-    AnyCurrentState, AnyDeclaredState, AnyDesiredState, DynIntegration, OpaqueValue, downcast, no_shard,
+    AnyCurrentState, AnyDeclaredState, AnyDesiredState, DynIntegration, OpaqueValue, PrintedShard, downcast,
+    no_shard,
 };
 use client::{ParsedResponse, ProgramClient, invalid_response};
-use flags::flag_name_error;
+use flags::program_flags;
 use phase::ProgramPhase;
 use response_memory::MemoryReservation;
 
@@ -45,7 +47,7 @@ pub(crate) use exchange::{CancelOnDrop, Cancellation};
 pub(crate) use program::is_secret_name;
 
 pub use declaration::{LocatedShard, ProgramDeclaration, ProgramShard, ShardFault};
-pub use flags::is_reserved;
+pub use flags::{is_reserved, is_reserved_short};
 pub use program::{Program, SANDBOX_VARIABLE, StderrLog};
 pub(crate) use wire::WireDimensions;
 pub use wire::{ResultPointer, ShownTexts};
@@ -77,10 +79,15 @@ impl ProcessIntegration {
             let text = format!("the program registered as `{name}` describes itself as `{}`", response.name);
             return Err(Fault::operator(text));
         }
-        for flag in &response.flags {
-            if let Some(why) = flag_name_error(&flag.name, &response.flags) {
-                return Err(Fault::operator(format!("the flag `{}` of `{name}` {why}", flag.name)));
-            }
+        let flags = program_flags(response.flags, &client.program().variables).map_err(|why| {
+            Fault::operator(format!("the program of `{name}` describes invalid flags: {why}"))
+        })?;
+        if response.form == wire::ProgramForm::Objects
+            && flags.iter().any(|flag| flag.kind == FlagKind::Print)
+        {
+            let text =
+                format!("`{name}` declares objects, which are printed without its help: remove `print`");
+            return Err(Fault::operator(text));
         }
         let mut meta = IntegrationMeta::new(response.name, response.about);
         meta.patience = response.patience.map_or(meta.patience, Patience::from);
@@ -88,19 +95,13 @@ impl ProcessIntegration {
         meta.queries = response
             .queries
             .into_iter()
-            .map(|query| DeclaredQuery { name: query.name, text: query.text })
-            .collect();
-        meta.flags = response
-            .flags
-            .into_iter()
-            .map(|flag| Flag {
-                // Leaked, because flags live as long as this process and each program is described only once.
-                name: flag.name.leak(),
-                help: flag.help.leak(),
-                kind: flag.dimension.map_or(FlagKind::Value, |name| FlagKind::Selects(name.leak())),
-                opposite: None,
+            .map(|query| {
+                let presence = if query.if_known { QueryPresence::IfKnown } else { QueryPresence::Required };
+                DeclaredQuery { name: query.name, text: query.text, presence }
             })
             .collect();
+        meta.flags = flags;
+        meta.slot_dimension = response.slots_by;
         let reads_base = response.base;
         let supports_sandbox = response.sandbox || response.form == wire::ProgramForm::Objects;
         Ok(Self { meta, supports_sandbox, reads_base, form: response.form, client: Arc::new(client) })
@@ -151,13 +152,52 @@ impl ProcessIntegration {
         let mut results = serde_json::Map::new();
         let mut places: BTreeMap<String, SourceLocations> = BTreeMap::new();
         for query in &self.meta.queries {
-            let result = data.query_tree(query)?;
+            let Some(result) = data.query_declared(query)? else {
+                results.insert(query.name.clone(), Value::Null);
+                continue;
+            };
             let value =
                 serde_json::to_value(&result.data).map_err(|error| Fault::internal(error.to_string()))?;
             results.insert(query.name.clone(), value);
             places.insert(query.name.clone(), result.places);
         }
         Ok(QueryResults { request: Value::Object(results), places })
+    }
+
+    /// The request for `plan` and `print`.
+    fn shard_request(
+        &self,
+        read: &ReadContext,
+        declared: &ProcessState,
+        key: &ShardKey,
+        state: &Value,
+    ) -> Result<ShardRequest, Fault> {
+        let shard = declared.shards.get(key).ok_or_else(|| no_shard(key))?;
+        let mut request = json!({
+            "key": WireDimensions::from(key),
+            "common": declared.common,
+            "target": shard.target.whole,
+            "state": state,
+            "now": read.now,
+            "commit": read.data.commit(),
+        });
+        let (trusted, refused): (Vec<ProgramAddress<'_>>, Vec<ProgramAddress<'_>>) =
+            shard.target.addresses().partition(|one| read.trust.trusts(&one.address));
+        let has_refused = !refused.is_empty();
+        if !shard.target.parts.is_empty() {
+            request["targets"] = trusted.into_iter().map(|one| one.target.clone()).collect();
+            request["refused"] = refused.iter().map(|one| Value::from(one.address.label())).collect();
+        }
+        if let Some(base) = &read.base {
+            request["base_commit"] = json!(base.commit());
+            if self.reads_base {
+                // A base that cannot be queried, for example because its types lack a field, is not passed.
+                request["base"] = self.query_results(base).map_or(Value::Null, |base| base.request);
+            }
+        }
+        // Secrets that are passed to the program may occur in its response.
+        self.client.program().secrets().for_each(|value| read.secrets.record(value));
+        Ok(ShardRequest { request, has_refused })
     }
 
     /// Whether the program supports a sandbox directory.
@@ -217,41 +257,38 @@ impl DynIntegration for ProcessIntegration {
                 DesiredInput::State => &shard.state,
                 DesiredInput::Nothing => &Value::Null,
             };
-            let mut request = json!({
-                "key": WireDimensions::from(key),
-                "common": declared.common,
-                "target": shard.target.whole,
-                "state": state,
-                "now": read.now,
-                "commit": read.data.commit(),
-            });
-            let (trusted, refused): (Vec<ProgramAddress<'_>>, Vec<ProgramAddress<'_>>) =
-                shard.target.addresses().partition(|one| read.trust.trusts(&one.address));
-            if !shard.target.parts.is_empty() {
-                request["targets"] = trusted.into_iter().map(|one| one.target.clone()).collect();
-                request["refused"] = refused.iter().map(|one| Value::from(one.address.label())).collect();
-            }
-            if let Some(base) = &read.base {
-                request["base_commit"] = json!(base.commit());
-                if self.reads_base {
-                    // A base that cannot be queried, for example because its types lack a field, is not passed.
-                    request["base"] = self.query_results(base).map_or(Value::Null, |base| base.request);
-                }
-            }
-            // Secrets that are passed to the program may occur in its response.
-            self.client.program().secrets().for_each(|value| read.secrets.record(value));
+            let ShardRequest { request, has_refused } = self.shard_request(read, declared, key, state)?;
             let ParsedResponse { value, reservation: held } =
                 self.client.request::<wire::PlanResponse>(ProgramPhase::Plan, request).await?;
             if let Some(problem) = value.problem() {
                 return Err(invalid_response(ProgramPhase::Plan, self.client.program(), problem));
             }
             let mut response = value.at(shard.places.get(""));
-            let (scopes, facts) = (response.take_scopes(!refused.is_empty()), response.take_facts());
+            let (scopes, facts) = (response.take_scopes(has_refused), response.take_facts());
             Ok(AnyCurrentState {
                 scopes,
                 facts,
                 inner: Box::new(PlanObservation { response, _reservation: held }),
             })
+        }
+        .boxed()
+    }
+
+    fn print<'a>(
+        &'a self,
+        read: &'a ReadContext,
+        declared: &'a dyn AnyDeclaredState,
+        key: &'a ShardKey,
+        _: &'a AnyDesiredState,
+    ) -> BoxFuture<'a, Result<PrintedShard, Fault>> {
+        async move {
+            let declared = downcast::<ProcessState>(declared.as_any());
+            let shard = declared.shards.get(key).ok_or_else(|| no_shard(key))?;
+            let ShardRequest { request, .. } = self.shard_request(read, declared, key, &shard.state)?;
+            let response =
+                self.client.request::<wire::PrintResponse>(ProgramPhase::Print, request).await?.value;
+            let faults = response.faults(shard.places.get(""));
+            Ok(PrintedShard { text: response.text, faults })
         }
         .boxed()
     }
@@ -303,6 +340,13 @@ impl DynIntegration for ProcessIntegration {
         }
         .boxed()
     }
+}
+
+/// The request for a phase of one shard.
+struct ShardRequest {
+    request: Value,
+    /// Whether one of the targets of the shard was refused.
+    has_refused: bool,
 }
 
 /// The results of a program's queries, as part of a request, and their source locations.

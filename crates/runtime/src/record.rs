@@ -58,6 +58,9 @@ pub struct RunRecord {
     pub options: BTreeMap<String, Vec<String>>,
     /// The shard slot of its process, as `0 of 1`.
     pub slot: String,
+    /// The only shards that it was restricted to; empty if it was not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only_shards: Vec<String>,
     /// The decisions, in order.
     pub decisions: Vec<LocatedText>,
     /// The changed lines of the data that caused the run, as `file:line`.
@@ -347,6 +350,7 @@ impl RunRecord {
             base: outcome.base.as_ref().map(bundle_record),
             options: options.collect(),
             slot: outcome.slot.to_string(),
+            only_shards: outcome.only_shards.iter().flatten().map(ToString::to_string).collect(),
             decisions: decisions.collect(),
             causes: deduplicated(outcome.causes.iter().map(line)),
             renamed: outcome

@@ -8,6 +8,7 @@ mod approvals;
 mod early_exit;
 mod planned_shard;
 mod preflight;
+mod printing;
 mod redaction;
 mod rehearsal;
 mod round;
@@ -21,12 +22,13 @@ pub use rehearsal::NOT_VALIDATED;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use qontract_access::{Permits, WriteBounds};
+use qontract_access::{Mode, Permits, WriteBounds};
 use tokio::time::Instant;
 
 use crate::data::{BundleReader, Data, QueryLog};
 use crate::deadline::with_deadline;
 use crate::fault::Fault;
+use crate::flag::Flag;
 use crate::function::FunctionContext;
 use crate::integration::{Integration, IntegrationForm};
 use crate::key::ShardKey;
@@ -75,7 +77,20 @@ use crate::run_request::RunRequest;
 /// ```
 #[expect(clippy::disallowed_methods, reason = "the runner creates the permits, once per run")]
 pub async fn run(integration: &Integration, request: &RunRequest) -> RunOutcome {
+    let printing;
+    let request = if request.options.prints(&integration.meta().flags) {
+        // Whatever its mode, a run that prints gets no write permit.
+        printing = RunRequest { mode: Mode::DryRun, ..request.clone() };
+        &printing
+    } else {
+        request
+    };
     let mut outcome = begin(integration, request);
+    if let Some(missing) = request.options.missing(&integration.meta().flags) {
+        outcome.faults.push(missing_argument(missing));
+        outcome.ended = RunEnd::Usage;
+        return outcome;
+    }
     let permits = qontract_access::mint_within(request.mode, request.write_bounds.clone());
     let data = match preflight::permitted_data(integration, request, &mut outcome) {
         Ok(data) => data,
@@ -94,6 +109,26 @@ pub async fn run(integration: &Integration, request: &RunRequest) -> RunOutcome 
     selection::report_schemas(integration, request, &mut outcome);
     outcome.conclude(request.shutdown.interruption());
     outcome
+}
+
+/// The fault of a run without a required argument.
+fn missing_argument(argument: &Flag) -> Fault {
+    let variable = argument.variable.map(|name| format!(" and `${name}` is not set")).unwrap_or_default();
+    Fault::operator(format!("the argument `{}` is missing{variable}", argument.spelling()))
+}
+
+/// The decisions that follow from the request alone: its bounds, and its inputs from the environment.
+fn request_decisions(request: &RunRequest) -> Vec<Decision> {
+    let bounds = request.write_bounds.iter().map(|bounds| bounds_decision(bounds));
+    let variables = request.options.variables().map(|(flag, variable)| Decision {
+        text: format!("`{flag}` comes from `${variable}`"),
+        places: Vec::new(),
+    });
+    let only = request.only_shards.iter().map(|only| {
+        let keys: Vec<String> = only.iter().map(|key| format!("`{key}`")).collect();
+        Decision { text: format!("only these shards run: {}", keys.join(", ")), places: Vec::new() }
+    });
+    bounds.chain(variables).chain(only).collect()
 }
 
 /// The decision that records the bounds of a run.
@@ -115,7 +150,8 @@ fn begin(integration: &Integration, request: &RunRequest) -> RunOutcome {
         base: request.base.as_deref().map(pinned),
         options: request.options.clone(),
         slot: request.slot,
-        decisions: request.write_bounds.iter().map(|bounds| bounds_decision(bounds)).collect(),
+        only_shards: request.only_shards.clone(),
+        decisions: request_decisions(request),
         causes: Vec::new(),
         renamed: BTreeMap::new(),
         shards: BTreeMap::new(),
@@ -154,8 +190,17 @@ async fn execute(
                 permits,
                 reservations: Reservations::new(&guard, request, permits),
             };
+            if request.options.prints(&integration.meta().flags) {
+                rounds.print_shards(work, outcome).await;
+                return Ok(());
+            }
             rounds.run_rounds(work, outcome).await;
             approvals::report_unplanned_holds(&guard, request, permits, outcome).await;
+        }
+        IntegrationForm::Function(_) | IntegrationForm::Foreign(_)
+            if request.options.prints(&integration.meta().flags) =>
+        {
+            return Err(Fault::internal("only an integration with shards prints its desired state"));
         }
         IntegrationForm::Function(_) if !request.slot.contains(&ShardKey::default().slot_value()) => {
             let text = "it runs in another slot: the integration is not sharded".to_owned();

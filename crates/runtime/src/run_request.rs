@@ -1,5 +1,6 @@
 //! The input of a run.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +11,10 @@ use tokio::sync::watch;
 
 use crate::audit::{Audit, NoAudit};
 use crate::data::BundleReader;
+use crate::flag::Flag;
 use crate::guard::{Budgets, Date, Ledger, MemoryLedger, ProtectedKinds};
-use crate::meta::{Flag, IntegrationLimits};
+use crate::key::ShardKey;
+use crate::meta::IntegrationLimits;
 use crate::options::Options;
 use crate::reconcile_loop::ShutdownSignal;
 use crate::replay::InputRecorder;
@@ -73,6 +76,9 @@ pub struct RunRequest {
     pub options: Options,
     /// The shard slot of this process.
     pub slot: Slot,
+    /// The only shards to run, besides what flags and slot select. The other shards are not observed, and nothing
+    /// follows from such a run about them. A key that the data does not declare is an error.
+    pub only_shards: Option<BTreeSet<ShardKey>>,
     /// Whether to run only shards that the change affects.
     pub only_affected: bool,
     /// Whether to run the integration even if the change does not affect it.
@@ -164,6 +170,7 @@ impl RunRequest {
             base: None,
             options: Options::default(),
             slot: Slot::default(),
+            only_shards: None,
             only_affected: true,
             include_unaffected: false,
             strict_selectors: false,
@@ -188,6 +195,12 @@ impl RunRequest {
     /// that a step of the system clock does not affect a run.
     pub(crate) fn time_after(&self, elapsed: Duration) -> Timestamp {
         self.now.checked_add(elapsed).unwrap_or(self.now)
+    }
+
+    /// Whether the run is not restricted to other shards.
+    pub(crate) fn selects(&self, key: &ShardKey) -> bool {
+        let Some(only) = &self.only_shards else { return true };
+        only.contains(key) || only.iter().any(|one| one.has_same_parts(key))
     }
 
     /// Whether this is a dry run of a proposed change, in which addresses and secrets that only head names

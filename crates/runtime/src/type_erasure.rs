@@ -80,6 +80,15 @@ pub struct AnyCurrentState {
     pub(crate) inner: OpaqueValue,
 }
 
+/// The printed desired state of a shard.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PrintedShard {
+    /// The text; `None` if the integration prints nothing for the shard.
+    pub text: Option<String>,
+    /// Faults, besides those of the unresolved objects of the desired state.
+    pub faults: Vec<Fault>,
+}
+
 /// The declared state of an integration.
 pub trait AnyDeclaredState: Send + Sync {
     /// The keys of its shards, in order.
@@ -260,6 +269,14 @@ pub trait DynIntegration: Send + Sync {
     fn replay_plan(&self, _: &serde_json::Value) -> Option<Plan<OpaqueValue>> {
         None
     }
+    /// See [`StagedIntegration::print`]. A program prints what it resolves itself.
+    fn print<'a>(
+        &'a self,
+        read: &'a ReadContext,
+        declared: &'a dyn AnyDeclaredState,
+        key: &'a ShardKey,
+        desired: &'a AnyDesiredState,
+    ) -> BoxFuture<'a, Result<PrintedShard, Fault>>;
     /// See [`StagedIntegration::approval_text`].
     fn approval_text(&self, _: &[&Change], _: Date) -> Option<String> {
         None
@@ -385,6 +402,17 @@ impl<I: StagedIntegration> DynIntegration for StagedAdapter<I> {
     fn replay_plan(&self, inputs: &serde_json::Value) -> Option<Plan<OpaqueValue>> {
         let PlanInputs { desired, current } = self.0.restore_inputs(inputs)?;
         Some(self.0.plan(&desired, &current).map(|action| Box::new(action) as OpaqueValue))
+    }
+
+    fn print<'a>(
+        &'a self,
+        _: &'a ReadContext,
+        _: &'a dyn AnyDeclaredState,
+        key: &'a ShardKey,
+        desired: &'a AnyDesiredState,
+    ) -> BoxFuture<'a, Result<PrintedShard, Fault>> {
+        let text = self.0.print(key, downcast::<Vec<DesiredItem<I::Desired>>>(&*desired.inner));
+        std::future::ready(Ok(PrintedShard { text, faults: Vec::new() })).boxed()
     }
 
     fn approval_text(&self, held: &[&Change], today: Date) -> Option<String> {

@@ -130,7 +130,7 @@ fn record(outcome: &RunOutcome) -> RunRecord {
     let file = |place: &SourceLocation| place.path.to_string();
     RunRecord::new(
         outcome,
-        RunTiming { began: jiff::Timestamp::UNIX_EPOCH, milliseconds: 0 },
+        RunTiming { began: Timestamp::UNIX_EPOCH, milliseconds: 0 },
         LineResolvers::uniform(&file),
     )
 }

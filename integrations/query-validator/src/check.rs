@@ -85,7 +85,9 @@ fn check_query(data: &Data, text: Option<String>) -> Result<QueryResult, Fault> 
             reads = schemas;
             None
         }
-        Err(DataError::Refused { why, .. }) => Some(format!("the query cannot be executed: {why}")),
+        Err(DataError::Refused { why, .. } | DataError::UnknownFields { why, .. }) => {
+            Some(format!("the query cannot be executed: {why}"))
+        }
         Err(other @ (DataError::Unreachable { .. } | DataError::Undeclared { .. })) => {
             return Err(other.into());
         }

@@ -18,7 +18,9 @@ use qontract_client_server::{
 };
 use qontract_config::GraphqlTable;
 use qontract_graphql::{Engine, Node};
-use qontract_runtime::{BundleReader, DataError, QueryRequest, SourceLocations, UntypedAnswer};
+use qontract_runtime::{
+    BundleReader, DataError, QueryRequest, SourceLocations, UntypedAnswer, unknown_fields,
+};
 use tokio::runtime::Handle;
 
 use crate::exit::UsageError;
@@ -178,7 +180,14 @@ impl RemoteBundle {
         // Integrations are synchronous, and query data from within the asynchronous runner.
         let answer =
             tokio::task::block_in_place(|| self.runtime.block_on(call)).map_err(|error| match error {
-                ServerError::GraphqlErrors(_) => refused_query(&request, error.to_string()),
+                ServerError::GraphqlErrors(ref errors) => {
+                    let messages: Vec<&str> = errors.iter().map(|error| error.message.as_str()).collect();
+                    let (query, why) = (query_name(&request), error.to_string());
+                    match unknown_fields(&messages) {
+                        Some(fields) => DataError::UnknownFields { query, fields, why },
+                        None => DataError::Refused { query, why },
+                    }
+                }
                 other => DataError::Unreachable { why: format!("{:#}", anyhow::Error::new(other)) },
             })?;
         let answer = Arc::new(answer);
@@ -233,8 +242,11 @@ impl BundleReader for RemoteBundle {
 }
 
 fn refused_query(request: &QueryRequest<'_>, why: String) -> DataError {
-    let query = request.operation.map_or_else(|| "without a name".to_owned(), |name| format!("`{name}`"));
-    DataError::Refused { query, why }
+    DataError::Refused { query: query_name(request), why }
+}
+
+fn query_name(request: &QueryRequest<'_>) -> String {
+    request.operation.map_or_else(|| "without a name".to_owned(), |name| format!("`{name}`"))
 }
 
 fn json(variables: &Map) -> Result<serde_json::Value, String> {

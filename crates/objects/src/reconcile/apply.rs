@@ -55,11 +55,8 @@ impl ObjectPut {
     /// The object with our ownership annotations, which include the time of writing.
     fn draft(&self, now: jiff::Timestamp) -> ObjectDraft {
         let now = now.strftime("%Y-%m-%dT%H:%M:%S").to_string();
-        let mut body = to_write(&self.item.desired, self.live.as_ref(), &self.item.managed_scope.owner, &now);
+        let mut body = marked_body(&self.item, self.live.as_ref(), self.address.namespace.as_deref(), &now);
         let metadata = &mut body["metadata"];
-        if let Some(namespace) = &self.address.namespace {
-            metadata["namespace"] = namespace.as_str().into();
-        }
         if self.item.sensitivity.is_sensitive() {
             metadata["annotations"][SENSITIVE] = "true".into();
         }
@@ -77,6 +74,20 @@ impl ObjectPut {
             is_sensitive: self.item.sensitivity.is_sensitive(),
         }
     }
+}
+
+/// The body of an object with our marks, which include the time of writing, and with its namespace.
+pub fn marked_body(
+    item: &DesiredObject,
+    live: Option<&LiveBody>,
+    namespace: Option<&str>,
+    now: &str,
+) -> serde_json::Value {
+    let mut body = to_write(&item.desired, live, &item.managed_scope.owner, now);
+    if let Some(namespace) = namespace {
+        body["metadata"]["namespace"] = namespace.into();
+    }
+    body
 }
 
 impl ObjectReconciler {

@@ -11,8 +11,8 @@ use qontract_daemon::targets::Targets;
 use qontract_diagnostics::sanitize;
 use qontract_graphql::QueryLimits;
 use qontract_runtime::{
-    AdHocReads, Data, DataError, FlagKind, Integration, IntegrationMeta, Options, QueryPolicy, allow_list,
-    definition,
+    AdHocReads, ArgumentKind, Data, DataError, FlagKind, Integration, IntegrationMeta, Options, QueryPolicy,
+    allow_list, definition,
 };
 use serde_json::{Value, json};
 
@@ -71,19 +71,38 @@ fn object(meta: &IntegrationMeta, form: &str) -> Value {
         .flags
         .iter()
         .map(|flag| {
-            let selects = match flag.kind {
-                FlagKind::Selects(dimension) => Some(dimension),
-                _ => None,
+            let (selects, argument) = match flag.kind {
+                FlagKind::Selects(dimension) => (Some(dimension), None),
+                FlagKind::Argument(kind) => (None, Some(argument_word(kind))),
+                _ => (None, None),
             };
-            json!({"name": flag.name, "help": flag.help, "selects": selects})
+            json!({
+                "name": flag.name,
+                "help": flag.help,
+                "selects": selects,
+                "argument": argument,
+                "short": flag.short,
+                "variable": flag.variable,
+                "prints": flag.kind == FlagKind::Print,
+            })
         })
         .collect();
     json!({
         "name": meta.name,
         "description": meta.description,
         "form": form,
+        "slots_by": meta.slot_dimension,
         "flags": flags,
     })
+}
+
+/// How often a positional argument is given, as in the description of a program.
+fn argument_word(kind: ArgumentKind) -> &'static str {
+    match kind {
+        ArgumentKind::Required => "required",
+        ArgumentKind::Optional => "optional",
+        ArgumentKind::Repeated => "repeated",
+    }
 }
 
 /// Prints the schemas for the integration's datafile: schemas that its queries can read according to the
@@ -106,7 +125,7 @@ fn schemas(arguments: IntegrationSchemasArgs, config: &Config, printer: &Printer
     }
     let listing = match definition::of(&*queryable.data.source, &name) {
         // The file to complete may be the one that cannot be read, for example because its list is empty.
-        Err(error @ DataError::Refused { .. }) => {
+        Err(error @ (DataError::Refused { .. } | DataError::UnknownFields { .. })) => {
             printer.note(&format!("note: not compared with the data: {}", sanitize(&error.to_string())));
             None
         }
@@ -131,7 +150,7 @@ fn read(integration: &Integration, queryable: &QueryableData) -> anyhow::Result<
     let meta = integration.meta();
     let data = Data::new(Arc::clone(&queryable.data.source), QueryPolicy::of(meta));
     for query in &meta.queries {
-        data.query_tree(query)?;
+        data.query_declared(query)?;
     }
     // Declaring may run further queries. A run reports errors of declaring.
     let _ = integration.declare(&data, &Options::default());

@@ -12,13 +12,14 @@ use qontract_cli::plan_output;
 use qontract_cli::printer::Printer;
 use qontract_cli::progress::Progress;
 use qontract_cli::{
-    CliFlavor, LogLevel, PlanFormat, ReconcileArgs, RunFormat, RunOptions, SelectedIntegration,
+    CliFlavor, LogLevel, PlanFormat, ReconcileArgs, RunFormat, RunOptions, RunPurpose, SelectedIntegration,
 };
 use qontract_config::{Config, LocatedConfig};
 use qontract_daemon::announcement::Announcement;
 use qontract_daemon::audit::WarningObserver;
 use qontract_daemon::discovery;
 use qontract_daemon::exit::{Exit, UsageError};
+use qontract_daemon::failed_shards::failed_shards;
 use qontract_daemon::input::{InputCheck, InputResolver};
 use qontract_daemon::journal;
 use qontract_daemon::pinned_data::{PinnedData, ServerConnection};
@@ -33,10 +34,11 @@ use qontract_daemon::run_text;
 use qontract_daemon::signals;
 use qontract_daemon::targets::{SandboxLocation, Targets};
 use qontract_daemon::watcher;
+use qontract_diagnostics::pluralize;
 use qontract_report::FileName;
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::reconcile_loop::{Schedule, ShutdownSignal};
-use qontract_runtime::{Bodies, Options, RunEnd, RunOutcome, RunRecord};
+use qontract_runtime::{Bodies, Options, RunEnd, RunOutcome, RunRecord, ShardKey};
 use qontract_telemetry::activity::Activities;
 
 use crate::BUILD;
@@ -60,12 +62,18 @@ pub fn run(
         // The peer has one exit code for all errors.
         CliFlavor::QontractReconcile => anyhow::anyhow!("{error:#}"),
     })?;
-    let mode = if options.dry_run { Mode::DryRun } else { Mode::Real };
+    let prints = selected.purpose == RunPurpose::Print;
+    if prints && (options.wait.is_some() || options.output != RunFormat::Text) {
+        let text = "a run that prints the desired state cannot be combined with `--wait` or `--output`";
+        return Err(UsageError(text.to_owned()).into());
+    }
+    let mode = if options.dry_run || prints { Mode::DryRun } else { Mode::Real };
     let log = Arc::new(options.log.stderr_log());
     let repo = data_repo(&options, &config);
     let sandbox = SandboxLocation { folder: options.sandbox.as_deref(), repo: repo.as_deref() };
     let targets = Targets::new(&config, sandbox, mode)?.with_log(&log);
     let integration = REGISTRY.integration(&selected.name, &config, &targets)?;
+    let flags = RunSettings::with_variables(selected.options, &integration)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     let runs = Arc::new(RunStore::new(options.runs.clone())?);
@@ -87,10 +95,11 @@ pub fn run(
             integration: &integration,
             mode,
         };
-        announcement.print(&selected.options, &head, options.log.level().into(), printer);
+        announcement.print(&flags, &head, options.log.level().into(), printer);
     }
     let observer = Arc::new(WarningObserver::new(Arc::new(Printer::default())));
-    let settings = context.settings(selected.options, mode)?;
+    let settings =
+        RunSettings { only_shards: context.only_shards(&selected.name)?, ..context.settings(flags, mode)? };
     let (integration, settings) = (&integration, &settings);
     let mut started = RunSetup { integration, settings, head: &head, runs: &runs, observer }.start()?;
     started.request.base = base.as_ref().map(|base| Arc::clone(&base.source));
@@ -107,6 +116,14 @@ pub fn run(
         printer.note(run_text::activities(&activities.finished()).trim_end());
     }
     let mut record = started.record(&outcome, &head, base.as_ref());
+    if prints {
+        std::mem::forget(runtime);
+        context.print(&outcome, &record, &|file| head.display(file))?;
+        return Ok(match outcome.ended {
+            RunEnd::Usage => Exit::Usage,
+            ended => Exit::of_run(ended, outcome.interruption),
+        });
+    }
     record.warnings.extend(started.store_inputs());
     let storage = context.report(&outcome, &record, &|file| head.display(file))?;
     // The process ends now: does not wait for blocked threads, handles signals, and lets the release of a
@@ -171,6 +188,13 @@ pub fn run_in_loop(
     located: LocatedConfig,
     loop_options: &LoopOptions,
 ) -> anyhow::Result<Exit> {
+    if integration.purpose == RunPurpose::Print {
+        return Err(UsageError("a loop cannot print the desired state".to_owned()).into());
+    }
+    if !options.shard.is_empty() || options.failed_of.is_some() {
+        let text = "`--shard` and `--failed-of` cannot be combined with a loop, which always runs all shards";
+        return Err(UsageError(text.to_owned()).into());
+    }
     let config = options.configuration(located)?;
     let repo = data_repo(options, &config);
     let input = LoopInput {
@@ -263,6 +287,40 @@ impl RunContext<'_> {
             await_rollouts: options.wait,
             ..RunSettings::new(mode, config.guards.budgets(), Arc::clone(ledger))
         })
+    }
+
+    /// The only shards to run: those that the command line names, or those that failed in an earlier run.
+    fn only_shards(&self, integration: &str) -> anyhow::Result<Option<BTreeSet<ShardKey>>> {
+        let Self { options, runs, printer, .. } = self;
+        let Some(word) = &options.failed_of else {
+            let named: BTreeSet<ShardKey> = options.shard.iter().cloned().collect();
+            return Ok((!named.is_empty()).then_some(named));
+        };
+        // The last run of the integration, not of any.
+        let record = runs.resolve(if word == "last" { integration } else { word })?;
+        if record.integration != integration {
+            let text =
+                format!("`{}` is a run of `{}`, not of `{integration}`", record.run, record.integration);
+            return Err(UsageError(text).into());
+        }
+        let failed = failed_shards(&record)?;
+        let (count, run) = (pluralize(failed.len(), "shard"), &record.run);
+        printer.note(&format!("note: running {count} that failed in {run}"));
+        Ok(Some(failed))
+    }
+
+    /// Prints the desired states. The run has no record: it has neither a plan nor an effect.
+    fn print(&self, outcome: &RunOutcome, record: &RunRecord, file_name: FileName<'_>) -> anyhow::Result<()> {
+        let Self { options, printer, .. } = self;
+        if let Some(file) = &options.dump_schemas {
+            write_schemas(outcome, file)?;
+        }
+        let messages = run_text::printing_messages(record, options.log.level().into(), file_name);
+        if !messages.is_empty() {
+            printer.note(messages.trim_end());
+        }
+        let printed: String = outcome.shards.values().filter_map(|shard| shard.printed.as_deref()).collect();
+        printer.text(&printed)
     }
 
     /// Stores the record of the run, and prints the result.

@@ -2,12 +2,33 @@
 
 use qontract_cli::printer::Printer;
 use qontract_cli::{ShardsAction, ShardsArgs};
-use qontract_daemon::exit::Exit;
-use qontract_runtime::slot;
+use qontract_config::Config;
+use qontract_daemon::exit::{Exit, UsageError};
+use qontract_daemon::targets::Targets;
+use qontract_runtime::{ShardKey, slot};
+
+use crate::integrations::REGISTRY;
 
 pub fn run(arguments: ShardsArgs, printer: &Printer) -> anyhow::Result<Exit> {
     match arguments.action {
-        ShardsAction::Of(of) => printer.text(&format!("{}\n", slot::slot_of(&of.value, of.shards)))?,
+        ShardsAction::Of(of) => {
+            let value = match &of.integration {
+                Some(name) => {
+                    let config = Config::find_and_note(of.config.as_deref(), printer)?;
+                    slot_value(name, &of.value, &config)?
+                }
+                None => of.value,
+            };
+            printer.text(&format!("{}\n", slot::slot_of(&value, of.shards)))?;
+        }
     }
     Ok(Exit::Ok)
+}
+
+/// The string that an integration hashes for a shard. A program describes itself, which is all that it does.
+fn slot_value(name: &str, key: &str, config: &Config) -> anyhow::Result<String> {
+    let key: ShardKey =
+        key.parse().map_err(|error: qontract_runtime::InvalidShardKey| UsageError(error.to_string()))?;
+    let integration = REGISTRY.integration(name, config, &Targets::none())?;
+    Ok(integration.meta().slot_value(&key))
 }

@@ -18,7 +18,9 @@ use qontract_daemon::targets::Targets;
 use qontract_graphql::Engine;
 use qontract_runtime::affected::{AffectedVerdict, BundlePair, affected};
 use qontract_runtime::guard::ProtectedKinds;
-use qontract_runtime::{BundleReader, Data, Integration, LoadedBundle, Options, RunEnd, RunRequest, run};
+use qontract_runtime::{
+    BundleReader, Data, Integration, LoadedBundle, Options, RunEnd, RunRequest, flags_error, run,
+};
 use qontract_testkit::{Scratch, SeededRng, chaos_count, example};
 use registry::{ALL, REGISTRY};
 use serde_json::Value;
@@ -32,6 +34,13 @@ fn example_bundle() -> Vec<u8> {
 fn loaded(bytes: &[u8], pool: &Pool) -> Option<Arc<dyn BundleReader>> {
     let bundle = load(bytes, pool).ok()?;
     Some(Arc::new(LoadedBundle::new(Arc::new(Engine::new(Arc::new(bundle)).ok()?))))
+}
+
+#[test]
+fn the_flags_of_every_integration_can_be_on_one_command_line() {
+    for meta in REGISTRY.metas() {
+        assert_eq!(flags_error(&meta.flags), None, "{}", meta.name);
+    }
 }
 
 /// The namespaces of a bundle: cluster and name.

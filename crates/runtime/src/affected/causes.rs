@@ -65,7 +65,7 @@ impl Cause {
 pub fn footprint(sides: &EnginePair<'_>, meta: &IntegrationMeta) -> Option<Vec<Cause>> {
     let EnginePair { base, head, diff } = sides;
     let mut footprints = Vec::new();
-    for query in &meta.queries {
+    for query in sides.known_queries(meta)? {
         footprints.push(query_footprint(base, query)?);
         footprints.push(query_footprint(head, query)?);
     }

@@ -10,7 +10,7 @@ use qontract_graphql::{ElementSelection, Engine};
 use super::BundlePair;
 use crate::data::Data;
 use crate::integration::Integration;
-use crate::meta::{AdHocReads, IndependentList, IntegrationMeta};
+use crate::meta::{AdHocReads, DeclaredQuery, IndependentList, IntegrationMeta};
 use crate::options::Options;
 use crate::state::Comparison;
 
@@ -34,12 +34,28 @@ impl<'p> EnginePair<'p> {
     fn engines(&self) -> [&'p Engine; 2] {
         [self.base, self.head]
     }
+
+    /// The queries that both bundles know. `None` if only one of them knows a query that is executed only if it is
+    /// known: its result differs as a whole.
+    pub fn known_queries<'m>(&self, meta: &'m IntegrationMeta) -> Option<Vec<&'m DeclaredQuery>> {
+        let mut known = Vec::new();
+        for query in &meta.queries {
+            match self.engines().map(|engine| query.is_known_to(engine)) {
+                [true, true] => known.push(query),
+                [false, false] => {}
+                [true, false] | [false, true] => return None,
+            }
+        }
+        Some(known)
+    }
 }
 
 /// The list elements that a change can affect.
 pub struct PartialComparison<'p> {
     sides: &'p EnginePair<'p>,
     meta: &'p IntegrationMeta,
+    /// The queries that both bundles know.
+    queries: Vec<&'p DeclaredQuery>,
     /// Elements whose part of a query result differs.
     differing: ElementSelection,
     /// Elements of the independent list whose ad-hoc reads may differ.
@@ -49,9 +65,10 @@ pub struct PartialComparison<'p> {
 impl<'p> PartialComparison<'p> {
     /// Finds the elements that the change can affect; `None` if the change can also affect anything else.
     pub fn find(meta: &'p IntegrationMeta, sides: &'p EnginePair<'p>) -> Option<Self> {
-        let mut parts =
-            Self { sides, meta, differing: ElementSelection::new(), ad_hoc_readers: BTreeSet::new() };
-        for query in &meta.queries {
+        let queries = sides.known_queries(meta)?;
+        let (differing, ad_hoc_readers) = (ElementSelection::new(), BTreeSet::new());
+        let mut parts = Self { sides, meta, queries, differing, ad_hoc_readers };
+        for query in parts.queries.clone() {
             let differing = sides.base.differing_elements(sides.head, &sides.diff, query.operation())?;
             merge(&mut parts.differing, differing);
         }
@@ -90,7 +107,7 @@ impl<'p> PartialComparison<'p> {
     /// The elements of all lists whose query results are read from these datafiles.
     fn elements_read_from(&self, engine: &Engine, paths: &BTreeSet<Box<str>>) -> Option<ElementSelection> {
         let mut reached = ElementSelection::new();
-        for query in &self.meta.queries {
+        for query in &self.queries {
             merge(&mut reached, engine.affected_elements(query.operation(), paths)?);
         }
         Some(reached)
@@ -129,7 +146,7 @@ impl<'p> PartialComparison<'p> {
 
     /// Whether, in this data, elements of joined lists reach elements of the list only through references.
     fn lists_are_separate(&self, list: &str) -> bool {
-        let mut queries = self.meta.queries.iter();
+        let mut queries = self.queries.iter();
         queries.all(|query| {
             self.sides.engines().iter().all(|engine| engine.are_standalone(query.operation(), list))
         })
@@ -145,7 +162,7 @@ impl<'p> PartialComparison<'p> {
         let mut only: ElementSelection = nothing.collect();
         merge(&mut only, self.differing.clone());
         for engine in self.sides.engines() {
-            for query in &self.meta.queries {
+            for query in &self.queries {
                 let datafiles = engine.datafiles_read(query.operation(), &only)?;
                 affected.extend(engine.elements(query.operation(), list, datafiles));
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use qontract_graphql::{Engine, Request, TypedError};
 
 use super::query_name::{abbreviate, quoted};
-use super::{BundleReader, DataError, QueryRequest, UntypedAnswer};
+use super::{BundleReader, DataError, QueryRequest, UntypedAnswer, unknown_fields};
 use crate::source_location::SourceLocations;
 
 /// A bundle that is loaded in this process.
@@ -76,7 +76,12 @@ fn refused(query: QueryRequest<'_>, error: TypedError) -> DataError {
     let query = quoted(query.operation.unwrap_or(&abbreviate(query.text)));
     let why = match error {
         TypedError::Failed(failures) => {
-            failures.iter().map(|failure| failure.message.as_str()).collect::<Vec<_>>().join("; ")
+            let messages: Vec<&str> = failures.iter().map(|failure| failure.message.as_str()).collect();
+            let why = messages.join("; ");
+            if let Some(fields) = unknown_fields(&messages) {
+                return DataError::UnknownFields { query, fields, why };
+            }
+            why
         }
         form @ TypedError::Mismatch(_) => form.to_string(),
     };

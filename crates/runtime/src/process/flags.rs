@@ -1,9 +1,13 @@
-//! The names of the flags of programs.
+//! The flags of programs.
 
+use std::collections::BTreeSet;
+
+use super::program::is_secret_name;
 use super::wire::WireFlag;
+use crate::flag::{Flag, FlagKind, flags_error};
 
 /// Flag names that are reserved for the runner.
-const RESERVED_FLAGS: [&str; 35] = [
+const RESERVED_FLAGS: [&str; 37] = [
     "all-shards",
     "base",
     "check-only-affected-shards",
@@ -15,6 +19,7 @@ const RESERVED_FLAGS: [&str; 35] = [
     "dump-schemas",
     "early-exit-compare-sha",
     "every",
+    "failed-of",
     "full",
     "gql-sha-url",
     "gql-url-print",
@@ -32,6 +37,7 @@ const RESERVED_FLAGS: [&str; 35] = [
     "repo",
     "runs",
     "sandbox",
+    "shard",
     "shard-id",
     "shards",
     "trust-head",
@@ -46,8 +52,60 @@ pub fn is_reserved(name: &str) -> bool {
     RESERVED_FLAGS.contains(&name)
 }
 
+/// Short options that are reserved for the runner.
+const RESERVED_SHORTS: [char; 5] = ['V', 'h', 'o', 'q', 'v'];
+
+/// Whether a short option is reserved for the runner.
+pub fn is_reserved_short(short: char) -> bool {
+    RESERVED_SHORTS.contains(&short)
+}
+
+/// The flags of a program, from its description; fails if one of them is invalid. `environment` are the variables
+/// that its registration passes to it.
+///
+/// **Invariant:** a flag takes its value only from a variable that the operator passes to the program anyway, and
+/// never from one that may hold a secret: a program does not choose what it sees of the environment.
+pub(super) fn program_flags(
+    wires: Vec<WireFlag>,
+    environment: &BTreeSet<String>,
+) -> Result<Vec<Flag>, String> {
+    for flag in &wires {
+        if let Some(why) = flag_name_error(&flag.name, &wires) {
+            return Err(format!("the flag `{}` {why}", flag.name));
+        }
+        let Some(variable) = &flag.variable else { continue };
+        if is_secret_name(variable) || !environment.contains(variable) {
+            return Err(format!(
+                "the flag `{}` takes its value from `{variable}`, which is not in its `environment`",
+                flag.name
+            ));
+        }
+    }
+    let flags = wires.into_iter().map(flag).collect::<Result<Vec<Flag>, String>>()?;
+    flags_error(&flags).map_or(Ok(flags), Err)
+}
+
+/// A flag of a program. Its strings are leaked, because flags live as long as this process and each program is
+/// described only once.
+fn flag(wire: WireFlag) -> Result<Flag, String> {
+    let WireFlag { name, help, dimension, short, variable, argument, print } = wire;
+    let kind = match (dimension, argument, print) {
+        (None, None, false) => FlagKind::Value,
+        (Some(dimension), None, false) => FlagKind::Selects(dimension.leak()),
+        (None, Some(argument), false) => FlagKind::Argument(argument.into()),
+        (None, None, true) => FlagKind::Print,
+        _ => {
+            return Err(format!(
+                "the flag `{name}` has more than one of `dimension`, `argument` and `print`"
+            ));
+        }
+    };
+    let variable = variable.map(|variable| &*variable.leak());
+    Ok(Flag { short, variable, ..Flag::new(name.leak(), help.leak(), kind) })
+}
+
 /// The reason why a flag name is invalid, if it is.
-pub(super) fn flag_name_error(name: &str, others: &[WireFlag]) -> Option<&'static str> {
+fn flag_name_error(name: &str, others: &[WireFlag]) -> Option<&'static str> {
     let fine = |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '-';
     let begins = name.starts_with(|one: char| one.is_ascii_lowercase());
     if !begins || !name.chars().all(fine) {

@@ -13,6 +13,8 @@ pub enum ProgramPhase {
     Declare,
     /// It reads the target, and plans a shard.
     Plan,
+    /// It prints the desired state of a shard.
+    Print,
     /// It applies a step.
     Apply,
 }
@@ -24,6 +26,7 @@ impl ProgramPhase {
             Self::Describe => "describe",
             Self::Declare => "declare",
             Self::Plan => "plan",
+            Self::Print => "print",
             Self::Apply => "apply",
         }
     }
@@ -33,7 +36,7 @@ impl ProgramPhase {
     pub fn access(self) -> Option<Access> {
         match self {
             Self::Describe | Self::Declare => None,
-            Self::Plan => Some(Access::Read),
+            Self::Plan | Self::Print => Some(Access::Read),
             Self::Apply => Some(Access::Write),
         }
     }

@@ -1,6 +1,6 @@
 //! The executable of an integration: its command, its environment and its secrets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,6 +37,8 @@ pub struct Program {
     pub command: Vec<String>,
     /// The environment variables.
     pub environment: BTreeMap<String, String>,
+    /// The names of the environment variables that may be passed to it, also of those that are not set.
+    pub variables: BTreeSet<String>,
     /// Secret variables that are set only for `plan` and `apply`.
     pub secret_environment: BTreeMap<String, String>,
     /// Secret variables that are set only for `apply`.
@@ -59,6 +61,7 @@ impl Default for Program {
             integration: String::new(),
             command: Vec::new(),
             environment: BTreeMap::new(),
+            variables: BTreeSet::new(),
             secret_environment: BTreeMap::new(),
             write_environment: BTreeMap::new(),
             deadline: Duration::from_mins(1),
@@ -90,7 +93,7 @@ impl Program {
         let redactor = Redactor::with_min_bytes(self.secrets(), MIN_SECRET_BYTES);
         match phase {
             ProgramPhase::Apply => redactor,
-            ProgramPhase::Describe | ProgramPhase::Declare | ProgramPhase::Plan => {
+            ProgramPhase::Describe | ProgramPhase::Declare | ProgramPhase::Plan | ProgramPhase::Print => {
                 redactor.except([request.to_string().as_str()])
             }
         }

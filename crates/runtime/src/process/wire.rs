@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::declaration::{LocatedShard, ProgramDeclaration, ProgramShard, ShardFault};
 use super::{ProcessState, ProgramTarget};
 use crate::fault::Fault;
+use crate::flag::ArgumentKind;
 use crate::key::{Scope, ShardKey};
 use crate::meta::Patience;
 use crate::plan::{Change, ChangeKind, Degradation, ObjectKey, Plan, PlanStage, Step, StepGroup, Wait};
@@ -77,6 +78,8 @@ pub struct DescribeResponse {
     /// Whether it plans and applies its own steps, or only declares objects.
     #[serde(default)]
     pub form: ProgramForm,
+    /// The dimension whose value decides in which slot a shard runs.
+    pub slots_by: Option<String>,
 }
 
 /// The requests that a program responds to.
@@ -113,6 +116,9 @@ pub struct WireQuery {
     pub name: String,
     /// The GraphQL document.
     pub text: String,
+    /// Whether it is executed only if the GraphQL types have all of its fields.
+    #[serde(default)]
+    pub if_known: bool,
 }
 
 /// A flag.
@@ -126,6 +132,37 @@ pub struct WireFlag {
     pub help: String,
     /// The dimension by which it selects shards.
     pub dimension: Option<String>,
+    /// The short option, without the dash.
+    pub short: Option<char>,
+    /// The environment variable that it takes its value from if it is not given.
+    pub variable: Option<String>,
+    /// Whether it is a positional argument, and of which kind.
+    pub argument: Option<WireArgument>,
+    /// Whether it is a switch that prints the desired state.
+    #[serde(default)]
+    pub print: bool,
+}
+
+/// How often a positional argument is given.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WireArgument {
+    /// Once.
+    Required,
+    /// At most once.
+    Optional,
+    /// Any number of times.
+    Repeated,
+}
+
+impl From<WireArgument> for ArgumentKind {
+    fn from(wire: WireArgument) -> Self {
+        match wire {
+            WireArgument::Required => Self::Required,
+            WireArgument::Optional => Self::Optional,
+            WireArgument::Repeated => Self::Repeated,
+        }
+    }
 }
 
 /// A location in a query result, which the runner maps to a location in the data.
@@ -466,6 +503,31 @@ impl PlanResponse {
             refused: BTreeSet::new(),
             approval: self.approval.clone(),
         }
+    }
+}
+
+/// The response to `print`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrintResponse {
+    /// The desired state as text.
+    pub text: Option<String>,
+    /// Objects whose desired state could not be determined.
+    #[serde(default)]
+    wants: Vec<WireWant>,
+    /// Errors of the shard.
+    #[serde(default)]
+    faults: Vec<WireFault>,
+}
+
+impl PrintResponse {
+    /// The faults, with those of unresolved objects, at the source location of the shard.
+    pub fn faults(&self, place: Option<&SourceLocation>) -> Vec<Fault> {
+        let unresolved = self.wants.iter().filter_map(|want| {
+            let text = format!("{}; {} is not printed", want.unresolved.as_ref()?, want.thing.object_key());
+            Some(Fault::remote(text).at(place.cloned()))
+        });
+        self.faults.iter().map(|fault| fault.fault(place.cloned())).chain(unresolved).collect()
     }
 }
 

@@ -113,6 +113,7 @@ pub fn report_approvals(
     }
     let is_complete = request.slot == Slot::default()
         && request.options.is_empty()
+        && request.only_shards.is_none()
         && request.base.is_none()
         && !request.shutdown.is_requested()
         && outcome.all_faults().next().is_none();

@@ -71,7 +71,9 @@ pub fn compare_states(
             let differing = comparison.iter().flat_map(|comparison| &comparison.shards);
             // Shards that flags and slot do not select are not part of the run.
             let is_selected = |key: &ShardKey| {
-                request.options.select(flags, key) && request.slot.contains(&key.slot_value())
+                request.options.select(flags, key)
+                    && request.slot.contains(&integration.meta().slot_value(key))
+                    && request.selects(key)
             };
             for (key, differences) in differing.filter(|(key, _)| is_selected(key)) {
                 for (text, place) in difference_texts(key, differences) {

@@ -52,6 +52,11 @@ impl ShardRedactor {
         &self.0
     }
 
+    /// Whether a text of several lines contains a secret, in one line or across lines.
+    pub fn finds_in_lines(&self, text: &str) -> bool {
+        self.0.finds(text) || self.0.lines(text) != text
+    }
+
     /// Redacts one field of a report.
     pub fn text(&self, text: String) -> String {
         if !self.0.finds(&text) {

@@ -20,7 +20,7 @@ use super::planned_shard::{PlannedShard, record_plan};
 use super::redaction::ShardRedactor;
 use super::rehearsal;
 use super::selection::ShardSelection;
-use super::unresolved::Unresolved;
+use super::unresolved::{UNCHANGED, Unresolved};
 use super::waiting::{NextPass, WaitBudget};
 use crate::contract::{ReadContext, WriteContext};
 use crate::data::Data;
@@ -64,14 +64,14 @@ pub struct RoundRunner<'r> {
 /// A shard that still takes part in the rounds.
 pub(super) struct ActiveShard<'w> {
     pub(super) key: ShardKey,
-    declared: &'w dyn AnyDeclaredState,
+    pub(super) declared: &'w dyn AnyDeclaredState,
     desired: Option<AnyDesiredState>,
     /// The first plan of the run.
     first_plan: Option<Arc<PlanOutline>>,
     /// Whether the shard exists only in base: nothing is desired.
-    is_orphan: bool,
-    secrets: ShardSecrets,
-    trust: AddressTrust,
+    pub(super) is_orphan: bool,
+    pub(super) secrets: ShardSecrets,
+    pub(super) trust: AddressTrust,
     /// Number of rounds so far.
     pub(super) rounds: u32,
     /// The kind of its next pass.
@@ -145,7 +145,11 @@ impl RoundRunner<'_> {
     }
 
     /// The shards of the run, before their first round.
-    fn activate<'w>(&self, work: &'w ShardSelection, outcome: &mut RunOutcome) -> Vec<ActiveShard<'w>> {
+    pub(super) fn activate<'w>(
+        &self,
+        work: &'w ShardSelection,
+        outcome: &mut RunOutcome,
+    ) -> Vec<ActiveShard<'w>> {
         let ShardSelection { head, base, keys, orphans, trust } = work;
         let mut live = Vec::new();
         let active = |key: &ShardKey, declared, is_orphan, secrets| ActiveShard {
@@ -182,13 +186,9 @@ impl RoundRunner<'_> {
         ShardSecrets::only(base.map(|base| self.integration.secret_lookups(base, key)).unwrap_or_default())
     }
 
-    /// Runs one pass over the shards, and returns the outcome of each.
-    async fn run_pass(
-        &self,
-        live: &mut [ActiveShard<'_>],
-        outcome: &mut RunOutcome,
-    ) -> BTreeMap<ShardKey, PassOutcome> {
-        let read = &ReadContext {
+    /// The context of the reads of a pass, without the secrets and addresses of a shard.
+    pub(super) fn read_context(&self) -> ReadContext {
+        ReadContext {
             permit: self.permits.read.clone(),
             data: self.data.clone(),
             base: self.base.cloned(),
@@ -196,7 +196,16 @@ impl RoundRunner<'_> {
             now: self.request.time_after(self.started.elapsed()),
             secrets: ShardSecrets::default(),
             trust: AddressTrust::default(),
-        };
+        }
+    }
+
+    /// Runs one pass over the shards, and returns the outcome of each.
+    async fn run_pass(
+        &self,
+        live: &mut [ActiveShard<'_>],
+        outcome: &mut RunOutcome,
+    ) -> BTreeMap<ShardKey, PassOutcome> {
+        let read = &self.read_context();
         let mut ready = self.plan_shards(read, live, outcome).await;
         self.record_inputs(&mut ready);
         if self.request.shutdown.is_requested() {
@@ -436,8 +445,9 @@ impl RoundRunner<'_> {
             }
         }
         block_unattributed(&mut facts, &current);
-        faults.extend(unresolved.into_faults());
-        let not_planned = unapproved.into_faults().map(|fault| format!("not planned: {}", fault.text));
+        faults.extend(unresolved.into_faults(UNCHANGED));
+        let not_planned =
+            unapproved.into_faults(UNCHANGED).map(|fault| format!("not planned: {}", fault.text));
         let not_planned = not_planned.chain(unread).collect();
         let mut plan = self.integration.plan(&desired, &current);
         let recorder = self.request.inputs.as_ref().filter(|_| shard.first_plan.is_none());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use qontract_access::Mode;
 use qontract_diagnostics::pluralize;
+use qontract_diagnostics::suggest::nearest;
 
 use crate::affected::BundlePair;
 use crate::allow_list;
@@ -57,14 +58,17 @@ pub fn select_shards(
         (None, _) => Some(ComparedStates::default()),
     };
     let is_unaffected = compared.is_none();
-    if is_unaffected && (!request.strict_selectors || request.options.is_empty()) {
+    let has_selectors = request.strict_selectors && !request.options.is_empty();
+    if is_unaffected && !has_selectors && request.only_shards.is_none() {
         return Ok(None);
     }
     let mut compared = compared.unwrap_or_default();
     if compared.head.is_none() {
         compared.head = integration.declare(data, &request.options)?;
     }
-    if check_selectors(integration, request, &compared, outcome) == SelectorCheck::Unmatched || is_unaffected
+    if check_only_shards(integration, request, &compared, outcome) == SelectorCheck::Unmatched
+        || check_selectors(integration, request, &compared, outcome) == SelectorCheck::Unmatched
+        || is_unaffected
     {
         return Ok(None);
     }
@@ -96,6 +100,44 @@ fn check_selectors(
     outcome.faults.extend(errors.iter().map(|one| Fault::operator(one.to_string())));
     outcome.ended = RunEnd::Usage;
     SelectorCheck::Unmatched
+}
+
+/// Reports keys to which the run is restricted and that no shard has, and warns about shards that flags or slot leave
+/// out.
+fn check_only_shards(
+    integration: &Integration,
+    request: &RunRequest,
+    compared: &ComparedStates,
+    outcome: &mut RunOutcome,
+) -> SelectorCheck {
+    let Some(only) = &request.only_shards else { return SelectorCheck::Matched };
+    let declared = compared.head.as_deref().filter(|_| integration.is_sharded());
+    let whole = ShardKey::default();
+    let mut keys: Vec<&ShardKey> = declared.map_or_else(|| vec![&whole], AnyDeclaredState::keys);
+    keys.extend(compared.gone.iter().chain(declared.iter().flat_map(|declared| declared.faults().keys())));
+    let mut check = SelectorCheck::Matched;
+    for one in only {
+        let Some(key) = keys.iter().find(|key| key.has_same_parts(one)) else {
+            let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
+            let nearest = nearest(&one.to_string(), names.iter().map(String::as_str)).map(str::to_owned);
+            let hint = match nearest {
+                _ if declared.is_none() => "; the integration has no shards".to_owned(),
+                Some(nearest) => format!("; did you mean `{nearest}`?"),
+                None => String::new(),
+            };
+            outcome.faults.push(Fault::operator(format!("no shard `{one}` in the data{hint}")));
+            outcome.ended = RunEnd::Usage;
+            check = SelectorCheck::Unmatched;
+            continue;
+        };
+        let states = [compared.head.as_deref(), compared.base.as_deref()];
+        let is_selected = declared.is_none()
+            || states.into_iter().flatten().any(|state| matches_selectors(integration, request, state, key));
+        if !is_selected {
+            outcome.warnings.push(format!("the flags or the slot do not select the shard `{key}`"));
+        }
+    }
+    check
 }
 
 /// Selecting flags that match no shard, not even an invalid one or one that exists only in base.
@@ -223,7 +265,8 @@ fn matches_selectors(
     let (options, flags) = (&request.options, &integration.meta().flags);
     options.select(flags, key)
         && options.select_labelled(flags, |label| declared.has_label(label, key))
-        && request.slot.contains(&key.slot_value())
+        && request.slot.contains(&integration.meta().slot_value(key))
+        && request.selects(key)
 }
 
 /// Reports schemas that were read without being on the allow-list, and schemas on it that no query reads.

@@ -5,6 +5,12 @@ use crate::fault::Fault;
 use crate::plan::ObjectKey;
 use crate::source_location::SourceLocation;
 
+/// The consequence for an unresolved object in a plan.
+pub const UNCHANGED: &str = "left unchanged";
+
+/// The consequence for an unresolved object in a run that prints.
+pub const NOT_PRINTED: &str = "not printed";
+
 /// Unresolved objects, in the order in which they were found.
 #[derive(Default)]
 pub struct Unresolved<'a>(Vec<UnresolvedObject<'a>>);
@@ -30,9 +36,9 @@ impl<'a> Unresolved<'a> {
         }
     }
 
-    /// The faults, each with the name of the object that is left unchanged.
-    pub fn into_faults(self) -> impl Iterator<Item = Fault> {
-        self.0.into_iter().map(|UnresolvedObject { objects, place, fault }| {
+    /// The faults, each with the name of the object and its consequence.
+    pub fn into_faults(self, consequence: &str) -> impl Iterator<Item = Fault> {
+        self.0.into_iter().map(move |UnresolvedObject { objects, place, fault }| {
             let what = match objects.as_slice() {
                 [object] => object.to_string(),
                 several => {
@@ -41,7 +47,7 @@ impl<'a> Unresolved<'a> {
                 }
             };
             let mut fault = fault.clone();
-            fault.text = format!("{}; {what} is left unchanged", fault.text);
+            fault.text = format!("{}; {what} is {consequence}", fault.text);
             // A location is reported once.
             let place = place.filter(|place| !fault.places.contains(place)).cloned();
             fault.at(place)
@@ -51,7 +57,7 @@ impl<'a> Unresolved<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::Unresolved;
+    use super::{UNCHANGED, Unresolved};
     use crate::fault::Fault;
     use crate::key::Scope;
     use crate::plan::ObjectKey;
@@ -73,7 +79,7 @@ mod tests {
             unresolved.add(object, Some(place), &fault);
         }
         let faults: Vec<(String, Vec<SourceLocation>)> =
-            unresolved.into_faults().map(|fault| (fault.text, fault.places)).collect();
+            unresolved.into_faults(UNCHANGED).map(|fault| (fault.text, fault.places)).collect();
         let both = "it is broken; `x` (a Service or a Secret) is left unchanged";
         let alone = "it is broken; Secret `y` (kind=Secret) is left unchanged";
         assert_eq!(

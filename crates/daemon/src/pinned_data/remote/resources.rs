@@ -67,7 +67,7 @@ impl RemoteBundle {
         }
         match self.fetch_all(paths) {
             // A list above the server's limits.
-            Err(DataError::Refused { .. }) => self.fetch_each(paths),
+            Err(DataError::Refused { .. } | DataError::UnknownFields { .. }) => self.fetch_each(paths),
             answer => answer,
         }
     }

@@ -2,8 +2,8 @@
 //! unsafe characters are escaped.
 
 use super::{
-    ApplyResponse, DeclareResponse, DeclareShardsResponse, DescribeResponse, PlanResponse, WireDimensions,
-    WireFault, WireObject,
+    ApplyResponse, DeclareResponse, DeclareShardsResponse, DescribeResponse, PlanResponse, PrintResponse,
+    WireDimensions, WireFault, WireObject,
 };
 
 /// Maximum total size of the displayed strings of a response, in printed bytes.
@@ -108,6 +108,17 @@ impl ShownTexts for PlanResponse {
 impl<S: ShownTexts> ShownTexts for DeclareShardsResponse<S> {
     fn for_each_text<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
         self.shards.iter().for_each(|shard| shard.for_each_text(see));
+        self.faults.iter().for_each(|fault| fault.for_each_text(see));
+    }
+}
+
+impl ShownTexts for PrintResponse {
+    /// Its text is output, not part of a report.
+    fn for_each_text<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
+        for want in &self.wants {
+            want.thing.for_each_text(see);
+            want.unresolved.iter().for_each(|why| see(why));
+        }
         self.faults.iter().for_each(|fault| fault.for_each_text(see));
     }
 }
