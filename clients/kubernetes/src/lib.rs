@@ -182,7 +182,6 @@ impl Rehearsal {
     pub(crate) fn of(attempt: Result<(), KubernetesError>) -> Result<Self, KubernetesError> {
         match attempt {
             Ok(()) => Ok(Self::Accepted),
-            Err(error @ KubernetesError::Invalid { .. }) => Ok(Self::Rejected(error.full_message())),
             Err(KubernetesError::NamespaceMissing { what, .. }) => {
                 Ok(Self::Undetermined(format!("{what} does not exist yet")))
             }
@@ -190,7 +189,9 @@ impl Rehearsal {
             Err(KubernetesError::Unserved { kind, instead, .. }) if instead.is_empty() => {
                 Ok(Self::Undetermined(format!("{kind} does not exist yet")))
             }
-            Err(error @ KubernetesError::Unserved { .. }) => Ok(Self::Rejected(error.full_message())),
+            Err(error @ (KubernetesError::Invalid { .. } | KubernetesError::Unserved { .. })) => {
+                Ok(Self::Rejected(error.full_message()))
+            }
             Err(error) => Err(error),
         }
     }

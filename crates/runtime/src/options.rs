@@ -252,7 +252,7 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::Options;
-    use crate::flag::{ArgumentKind, FlagKind, Switch};
+    use crate::flag::{ArgumentKind, Flag, FlagKind, Switch};
     use crate::key::ShardKey;
     use crate::meta::IntegrationMeta;
 
@@ -406,7 +406,7 @@ mod tests {
         let required = ArgumentKind::Required;
         let meta = IntegrationMeta::new("x", "").argument("project", "", required).variable("PROJECT");
         let mut options = Options::default();
-        assert_eq!(options.missing(&meta.flags).map(|flag| flag.spelling()).as_deref(), Some("PROJECT"));
+        assert_eq!(options.missing(&meta.flags).map(Flag::spelling).as_deref(), Some("PROJECT"));
         options.fill_from_environment(&meta.flags, |_| Some("a b".to_owned())).unwrap();
         assert_eq!(options.missing(&meta.flags), None);
         assert_eq!(options.values("project"), ["a b"]);

@@ -583,10 +583,10 @@ mod tests {
     #[test]
     fn a_time_is_a_timestamp_or_the_seconds_of_an_earlier_version() {
         #[derive(Deserialize)]
-        struct Stored(#[serde(deserialize_with = "seconds_or_timestamp")] Timestamp);
+        struct StoredField(#[serde(deserialize_with = "seconds_or_timestamp")] Timestamp);
         let check = |text: &str, expect: Option<i64>| {
-            let stored = serde_json::from_str::<Stored>(text).ok();
-            assert_eq!(stored.map(|Stored(at)| at.as_second()), expect, "{text}");
+            let stored = serde_json::from_str::<StoredField>(text).ok();
+            assert_eq!(stored.map(|StoredField(at)| at.as_second()), expect, "{text}");
         };
         check("1800000000", Some(1_800_000_000));
         check("\"2027-01-15T08:00:00Z\"", Some(1_800_000_000));
