@@ -295,8 +295,8 @@ fn data_source(
     let folder = Arc::new(WatchedRepo::new(root, Layout::default()));
     let shown = Arc::clone(log);
     let show = move |text: &str| shown.write(&LogLine::of_lines(Level::Error, text));
-    let (log, metrics) = (Arc::clone(log), Some(Arc::clone(metrics)));
-    folder.report_to(DataReporter { log, metrics, activity: DataUse::Reconcile });
+    let (log, gauges) = (Arc::clone(log), metrics.data_validity());
+    folder.report_to(DataReporter { log, gauges, activity: DataUse::Reconcile });
     let polled = folder.poll(&show)?;
     let watched = Arc::clone(&folder);
     // Nothing to do for a new bundle: it starts a run, which is logged.
