@@ -10,6 +10,7 @@ mod planned_shard;
 mod preflight;
 mod redaction;
 mod rehearsal;
+mod renamed_target;
 mod round;
 mod selection;
 mod unresolved;
