@@ -77,17 +77,15 @@ pub fn run(
     let opened = context.open_data(runtime.handle());
     drop(progress);
     let (head, base) = opened?;
-    if flavor == CliFlavor::Qontract {
-        let announcement = Announcement {
-            data: options.data.as_deref(),
-            sandbox: options.sandbox.as_deref(),
-            slot: slot(&options),
-            config: &config,
-            integration: &integration,
-            mode,
-        };
-        announcement.print(&selected.options, &head, options.log.level().into(), printer);
-    }
+    let announcement = Announcement {
+        data: options.data.as_deref(),
+        sandbox: options.sandbox.as_deref(),
+        slot: slot(&options),
+        config: &config,
+        integration: &integration,
+        mode,
+    };
+    announcement.print(&selected.options, &head, options.log.level().into(), printer);
     let observer = Arc::new(WarningObserver::new(Arc::new(Printer::default())));
     let settings = context.settings(selected.options, mode)?;
     let (integration, settings) = (&integration, &settings);
