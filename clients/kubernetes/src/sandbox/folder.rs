@@ -108,10 +108,14 @@ impl ClusterDir {
         let folder = file.parent().unwrap_or(&self.path);
         self.create_dir(folder)?;
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        // A temporary file that stays behind is harmless: its name begins with a dot.
+        // A temporary file that a killed process leaves behind is harmless: its name begins with a dot.
         let temporary = folder.join(format!(".{name}.{}", std::process::id()));
-        write_private(&temporary, text).map_err(|error| file_error("write", &temporary, error))?;
-        fs::rename(&temporary, file).map_err(|error| file_error("write", file, error))
+        let written = write_private(&temporary, text).and_then(|()| fs::rename(&temporary, file));
+        written.map_err(|error| {
+            // On a full disk, it would take up space and stay forever.
+            let _ = fs::remove_file(&temporary);
+            file_error("write", file, error)
+        })
     }
 
     /// Creates a directory, and restricts it and its parents to the owner; an existing root keeps its mode.
