@@ -5,6 +5,7 @@
 //! process that has left its group is killed with the last group that may have started it
 //! ([`adopt_orphans`]), unless this process is killed first.
 
+mod interpreter;
 mod orphans;
 mod pipe;
 mod proc;
@@ -53,7 +54,9 @@ impl ProcessGroup {
     /// Starts a program as the first process of a new group. Fails with [`io::ErrorKind::Interrupted`] during
     /// a shutdown ([`stop`]).
     pub fn start_for(command: &mut Command, settings: GroupSettings) -> io::Result<Self> {
-        Ok(Self { child: CHILDREN.start(command, settings)?, status: None, grace: settings.grace })
+        let child =
+            CHILDREN.start(command, settings).map_err(|error| interpreter::explain(command, error))?;
+        Ok(Self { child, status: None, grace: settings.grace })
     }
 
     /// Takes stdin, stdout and stderr: those that are pipes and have not been taken yet.

@@ -68,6 +68,13 @@ impl Announcement<'_> {
         sanitize(&format!("{} · data {data}{commit}{targets}", self.mode.as_str())).into_owned()
     }
 
+    /// The data and the targets, without clusters: the data is on a server, which is not contacted.
+    pub fn line_without_data(&self, server: &str) -> String {
+        let parts = [self.mode.as_str().to_owned(), format!("data {server}")];
+        let targets = self.program().into_iter().chain(self.sandbox_target());
+        sanitize(&parts.into_iter().chain(targets).collect::<Vec<_>>().join(" · ")).into_owned()
+    }
+
     fn sandbox(&self) -> Option<&Path> {
         self.config.sandbox_folder(self.sandbox)
     }
@@ -75,15 +82,19 @@ impl Announcement<'_> {
     /// The targets of the run: the sandbox, the program of a process integration, or the clusters of the
     /// selected shards.
     fn targets(&self, flags: &Options, head: &PinnedData) -> String {
-        let name = &self.integration.meta().name;
-        let program = self.config.integrations.get(name).and_then(|program| program.command.first());
-        let program = program.map(|program| format!("program {program}"));
-        let place = match self.sandbox() {
-            Some(folder) => Some(format!("sandbox {}", folder.display())),
-            None if clusters::permissions_of(name).is_some() => Some(self.clusters(flags, head)),
-            None => None,
-        };
-        program.into_iter().chain(place).collect::<Vec<_>>().join(" · ")
+        let has_clusters = clusters::permissions_of(&self.integration.meta().name).is_some();
+        let place = self.sandbox_target().or_else(|| has_clusters.then(|| self.clusters(flags, head)));
+        self.program().into_iter().chain(place).collect::<Vec<_>>().join(" · ")
+    }
+
+    /// The program of a process integration.
+    fn program(&self) -> Option<String> {
+        let program = self.config.integrations.get(&self.integration.meta().name)?;
+        program.command.first().map(|program| format!("program {program}"))
+    }
+
+    fn sandbox_target(&self) -> Option<String> {
+        self.sandbox().map(|folder| format!("sandbox {}", folder.display()))
     }
 
     fn clusters(&self, flags: &Options, head: &PinnedData) -> String {

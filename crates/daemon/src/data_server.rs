@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use jiff::Timestamp;
 use qontract_server::{
-    AccessLog, BundleEvent, BundleObserver, BundleRegistry, BundleSource, BundleStore, Bundles, HostPolicy,
-    ReleaseHook, Server, Settings, Token,
+    AccessLog, BundleEvent, BundleObserver, BundleRegistry, BundleSource, BundleStore, Bundles,
+    DegradationProbe, HostPolicy, ReleaseHook, Server, Settings, Token,
 };
 use qontract_telemetry::log::{Level, Log, LogLine};
 use qontract_telemetry::server_metrics::ServerMetrics;
@@ -22,7 +23,7 @@ use tokio::net::TcpListener;
 use crate::data_validity::{DataReporter, DataUse};
 use crate::exit::{Exit, UsageError};
 use crate::signals;
-use crate::source::{PollResult, WatchedRepo};
+use crate::source::{DataSource as _, PollResult, WatchedRepo};
 
 /// Maximum number of bundles that are loaded because a request named their sha.
 const MAX_FETCHED: usize = 8;
@@ -107,6 +108,7 @@ pub async fn serve(plan: ServeOptions) -> anyhow::Result<Exit> {
         max_connections: file_limit::connections(settings.max_connections, &log),
         hosts: host_policy(listen, settings.token.is_some(), allow_host),
         access_log: Some(access_log(Arc::clone(&log))),
+        degradation: followed.clone().map(degradation_probe),
         on_release: Some(release_hook(BLOCKING_KEEP_ALIVE)),
         ..settings
     };
@@ -132,7 +134,7 @@ pub async fn serve(plan: ServeOptions) -> anyhow::Result<Exit> {
     let address = listener.local_addr()?;
     log.write(&LogLine::new(Level::Info, format!("Running at http://{address}/graphql")));
     if let Some(folder) = followed {
-        watch_repo(folder, &bundles, &log);
+        watch_repo(folder, &bundles, &metrics, &log);
     }
     let new_id = || RandomState::new().build_hasher().finish();
     let server = Server::new(settings, bundles, metrics, new_id);
@@ -202,20 +204,39 @@ fn event_logger(log: Arc<Log>, metrics: Arc<ServerMetrics>, is_started: Arc<Atom
     })
 }
 
+/// Describes invalid data of a watched repo to health checks, without naming its files: they need no token.
+fn degradation_probe(folder: Arc<WatchedRepo>) -> DegradationProbe {
+    Arc::new(move || {
+        let invalid = folder.invalid()?;
+        Some(invalid.public_summary(Timestamp::now(), DataUse::Serve))
+    })
+}
+
 /// Watches a data repo and serves each new bundle.
-fn watch_repo(folder: Arc<WatchedRepo>, bundles: &Arc<Bundles>, log: &Arc<Log>) {
+fn watch_repo(
+    folder: Arc<WatchedRepo>,
+    bundles: &Arc<Bundles>,
+    metrics: &Arc<ServerMetrics>,
+    log: &Arc<Log>,
+) {
     let (bundles, log, runtime) = (Arc::clone(bundles), Arc::clone(log), tokio::runtime::Handle::current());
+    let metrics = Arc::clone(metrics);
     std::thread::spawn(move || {
         let show = {
             let log = Arc::clone(&log);
             move |text: &str| log.write(&LogLine::of_lines(Level::Error, text))
         };
-        folder.report_to(DataReporter { log, metrics: None, activity: DataUse::Serve });
-        folder.watch(&show, |result| {
-            if result == PollResult::New {
-                // The bundle observer logs failures.
+        folder.report_to(DataReporter { log, gauges: metrics.data_validity(), activity: DataUse::Serve });
+        folder.watch(&show, |result| match result {
+            PollResult::New => {
+                // The bundle observer logs and counts failures.
                 let _ = runtime.block_on(bundles.load(bundle_sources::current_bundle(Arc::clone(&folder))));
             }
+            PollResult::Invalid => metrics.count_failed_load(),
+            PollResult::Unchanged
+            | PollResult::StillInvalid
+            | PollResult::ValidAgain
+            | PollResult::Unsettled => {}
         });
     });
 }

@@ -1,7 +1,8 @@
 //! Tracks invalid data: the time since when it is invalid, its errors, and the next log line about it.
 //!
-//! Loops continue with the last valid bundle, so targets no longer follow the data. **Invariant:** invalid
-//! data is logged at least once an hour, and shown by the `up` table, by a metric and by the health listener
+//! Loops and servers continue with the last valid bundle, so targets no longer follow the data.
+//! **Invariant:** invalid data is logged at least once an hour, and shown by the `up` table, by metrics, by the
+//! health listener and by `/healthz` of a server that watches a data repo
 //! (`invalid_data_is_reported_when_it_changes_and_then_hourly`).
 
 use std::sync::Arc;
@@ -10,8 +11,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use qontract_diagnostics::human;
 use qontract_diagnostics::{Report, Severity, Sources, pluralize, position, sanitize};
+use qontract_telemetry::data_validity::DataValidityGauges;
 use qontract_telemetry::log::{Level, Log, LogLine};
-use qontract_telemetry::metrics::Metrics;
 use serde::Serialize;
 
 pub use qontract_report::DataUse;
@@ -84,6 +85,12 @@ impl InvalidData {
     pub fn title(&self, now: Timestamp) -> String {
         let (since, errors) = (clock_time(self.since, now), pluralize(self.errors.count, "error"));
         format!("data invalid since {since} ({errors})")
+    }
+
+    /// The title and the bundle that is used, without file names: what `/healthz` of a data server shows to
+    /// clients without a token.
+    pub fn public_summary(&self, now: Timestamp, activity: DataUse) -> String {
+        format!("{}; {}", self.title(now), activity.describe(self.bundle.as_deref()))
     }
 
     /// The title, the first error and the bundle that is used, in one line.
@@ -160,8 +167,8 @@ fn elapsed(from: Timestamp, to: Timestamp) -> Duration {
 pub struct DataReporter {
     /// The log.
     pub log: Arc<Log>,
-    /// The metrics, if there are any.
-    pub metrics: Option<Arc<Metrics>>,
+    /// The gauges of invalid data.
+    pub gauges: DataValidityGauges,
     /// The use of the last valid bundle while the data is invalid.
     pub activity: DataUse,
 }
@@ -175,9 +182,7 @@ impl DataReporter {
         bundle: Option<&str>,
         now: Timestamp,
     ) {
-        if let Some(metrics) = &self.metrics {
-            metrics.set_data_invalid(invalid.map(|invalid| invalid.since.as_second()));
-        }
+        self.gauges.set(invalid.map(|invalid| invalid.since.as_second()));
         if let Some(line) = line(change, invalid, self.activity, bundle, now) {
             self.log.write(&line);
         }
@@ -337,6 +342,10 @@ mod tests {
         assert_eq!(
             invalid.summary(at(60), DataUse::Serve),
             "data invalid since 08:00 UTC (2 errors), the first at data/a.yml:3:5; serving bundle ecc2860"
+        );
+        assert_eq!(
+            invalid.public_summary(at(60), DataUse::Serve),
+            "data invalid since 08:00 UTC (2 errors); serving bundle ecc2860"
         );
     }
 

@@ -286,7 +286,9 @@ impl<'a> FaultGroup<'a> {
             Some(_) => *cause == fault.cause,
             None => *text == fault.text,
         };
-        is_same_cause && (details, hint, places) == (&fault.details, &fault.hint, &fault.places)
+        // Changes with the same cause are declared in different places.
+        let is_same_place = cause.is_some() || *places == fault.places;
+        is_same_cause && is_same_place && (details, hint) == (&fault.details, &fault.hint)
     }
 
     fn add(&mut self, key: &'a String, fault: &LocatedText) {
@@ -300,8 +302,14 @@ impl<'a> FaultGroup<'a> {
     fn report(self) -> ReportedFault {
         let LocatedText { text, details, hint, cause, whose: _, places } = self.fault;
         let message = match cause {
-            Some(cause) if self.scopes > 1 => format!("cannot read {} scopes: {cause}", self.scopes),
-            _ => text.clone(),
+            // The message of a scope ends with the cause.
+            Some(cause) if self.scopes > 1 && text.ends_with(cause.as_str()) => {
+                format!("cannot read {} scopes: {cause}", self.scopes)
+            }
+            Some(cause) if self.scopes > 1 => {
+                format!("{} changes failed: {cause}; the first: {text}", self.scopes)
+            }
+            Some(_) | None => text.clone(),
         };
         ReportedFault {
             shards: self.shards.into_iter().cloned().collect(),
@@ -435,5 +443,12 @@ mod tests {
         );
         let same = json!({"text": "broken"});
         check(json!({"n=a": shard(std::slice::from_ref(&same)), "n=b": shard(&[same])}), &[("broken", 2)]);
+        let full = |name: &str| {
+            json!({"text": format!("create {name}: cannot write `{name}.yaml`: disk full"),
+                "cause": "cannot use the sandbox: disk full", "places": [format!("data/{name}.yml")]})
+        };
+        check(json!({"n=a": shard(&[full("a")])}), &[("create a: cannot write `a.yaml`: disk full", 1)]);
+        let message = "2 changes failed: cannot use the sandbox: disk full; the first: create a: cannot write `a.yaml`: disk full";
+        check(json!({"n=a": shard(&[full("a")]), "n=b": shard(&[full("b")])}), &[(message, 2)]);
     }
 }

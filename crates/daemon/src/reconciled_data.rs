@@ -26,6 +26,7 @@ use qontract_bundle::{Layout, Pool, Sha256, store};
 use qontract_files::atomic::{self, Durability};
 use qontract_files::private_files;
 use qontract_runtime::RunEnd;
+use qontract_runtime::slot::Slot;
 use serde::{Deserialize, Serialize};
 
 use crate::input::Input;
@@ -53,10 +54,44 @@ struct LatestData {
     is_restored: bool,
 }
 
+/// Maximum number of slots whose older data is looked up when the number of slots changed.
+const MAX_LOOKED_UP_SLOTS: u32 = 64;
+
+/// The name of the pointer of one loop.
+struct PointerName {
+    integration: String,
+    slot: Slot,
+    /// The flags of the loop.
+    flags: String,
+}
+
+impl PointerName {
+    fn new(integration: &str, settings: &RunSettings) -> Self {
+        let flags = settings.options.iter().flat_map(|(flag, values)| {
+            std::iter::once(flag).chain(values.iter().map(String::as_str)).chain(["\0"])
+        });
+        let flags = flags.collect::<Vec<_>>().join("\0");
+        Self { integration: integration.to_owned(), slot: settings.slot, flags }
+    }
+
+    /// The file name for the loop in this slot.
+    fn of_slot(&self, slot: Slot) -> String {
+        let digest = Sha256::of(format!("{slot:?}\0{}", self.flags).as_bytes()).to_string();
+        format!("{}.{}.json", self.integration, &digest[..12])
+    }
+
+    /// The file names for the slots of all other numbers of slots.
+    fn of_other_counts(&self) -> impl Iterator<Item = (Slot, String)> {
+        let counts = (1..=MAX_LOOKED_UP_SLOTS).filter(|count| *count != self.slot.count());
+        let slots = counts.flat_map(|count| (0..count).filter_map(move |index| Slot::new(index, count).ok()));
+        slots.map(|slot| (slot, self.of_slot(slot)))
+    }
+}
+
 /// The location of the pointer of one loop.
 struct PointerFile {
     folder: PathBuf,
-    name: String,
+    name: PointerName,
     /// The data source of the loop.
     data: String,
 }
@@ -72,12 +107,7 @@ impl ReconciledData {
     /// The data of a loop whose pointer is in `journal`, the directory of the journal. `data` identifies the
     /// data source.
     pub fn stored(journal: &Path, data: String, integration: &str, settings: &RunSettings) -> Self {
-        let flags = settings.options.iter().flat_map(|(flag, values)| {
-            std::iter::once(flag).chain(values.iter().map(String::as_str)).chain(["\0"])
-        });
-        let loop_key = format!("{:?}\0{}", settings.slot, flags.collect::<Vec<_>>().join("\0"));
-        let digest = Sha256::of(loop_key.as_bytes()).to_string();
-        let name = format!("{integration}.{}.json", &digest[..12]);
+        let name = PointerName::new(integration, settings);
         let folder = journal.join("reconciled");
         Self { latest: Arc::default(), store: Some(Arc::new(PointerFile { folder, name, data })) }
     }
@@ -118,7 +148,7 @@ impl PointerFile {
 
     /// The data that the pointer names; none if it names `head`, which is not compared with itself.
     fn restore(&self, head: &PinnedData) -> anyhow::Result<Option<Arc<PinnedData>>> {
-        let file = self.folder.join(&self.name);
+        let file = self.folder.join(self.name.of_slot(self.name.slot));
         let unreadable = || {
             format!(
                 "cannot read `{}`, the data of the last run: shards that were removed from the data since then are \
@@ -127,7 +157,9 @@ impl PointerFile {
             )
         };
         let text = match fs::read(&file) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return self.check_other_slots(head).map(|()| None);
+            }
             text => text.with_context(unreadable)?,
         };
         let pointer: Pointer = serde_json::from_slice(&text).with_context(unreadable)?;
@@ -145,11 +177,29 @@ impl PointerFile {
         Ok(Some(Arc::new(PinnedData::with_engine(input, Arc::new(engine), &Layout::default()))))
     }
 
+    /// Fails if there is older data of another number of slots: shards that were removed from the data since then
+    /// belong to no process. Slots of the same number belong to other processes.
+    fn check_other_slots(&self, head: &PinnedData) -> anyhow::Result<()> {
+        for (slot, name) in self.name.of_other_counts() {
+            let Ok(text) = fs::read(self.folder.join(name)) else { continue };
+            let Ok(Pointer { version: VERSION, data, sha }) = serde_json::from_slice(&text) else { continue };
+            let bundle = self.bundles().join(format!("{sha}.json"));
+            if data == self.data && sha != head.source.sha() && bundle.exists() {
+                anyhow::bail!(
+                    "the number of slots changed, and the older data of slot {slot} is not compared: shards that were \
+                     removed from the data since then are not cleaned up; run once without slots, with `--base {}`",
+                    bundle.display()
+                );
+            }
+        }
+        Ok(())
+    }
+
     /// Stores a copy of the data, and then the pointer to it. A bundle on a server is not copied: its shards
     /// are remembered only by this process.
     fn store(&self, data: &PinnedData) -> anyhow::Result<()> {
         let Some(bundle) = data.bundle() else { return Ok(()) };
-        let (bundles, pointer) = (self.bundles(), self.folder.join(&self.name));
+        let (bundles, pointer) = (self.bundles(), self.folder.join(self.name.of_slot(self.name.slot)));
         let storing = || format!("cannot store `{}`", pointer.display());
         private_files::create_folder(&self.folder, &bundles).with_context(storing)?;
         // Another process must not remove the bundle before the pointer names it.

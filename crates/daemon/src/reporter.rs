@@ -1,12 +1,14 @@
 //! Reports loop events as log lines, loop metrics and status.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use qontract_access::Mode;
-use qontract_diagnostics::human;
+use qontract_diagnostics::{human, pluralize};
 use qontract_report::Location;
 use qontract_runtime::reconcile_loop::{LoopEvent, LoopObserver, Stall};
 use qontract_runtime::{ChangeKind, RunEnd, RunRecord, RunState, StepResult, record};
@@ -16,6 +18,7 @@ use qontract_telemetry::metrics::{Metrics, ProcessLabels};
 use tokio::time::Instant;
 
 use crate::audit::WriteObserver;
+use crate::clusters;
 use crate::debug_log;
 use crate::held_changes::{self, HeldChange, HeldReporter};
 use crate::plan_report;
@@ -135,6 +138,8 @@ pub struct LastRun {
     pub id: Option<String>,
     /// The state.
     pub state: RunState,
+    /// Whether it may have changed targets.
+    pub mode: Mode,
 }
 
 /// The result of a shard.
@@ -187,6 +192,8 @@ pub struct LoopReporter {
     repeats: Mutex<RepeatFilter>,
     failed_writes: Mutex<RepeatFilter>,
     run_level: Level,
+    /// Whether the clusters of the next run are logged.
+    is_naming_clusters: AtomicBool,
 }
 
 impl LoopReporter {
@@ -196,13 +203,29 @@ impl LoopReporter {
         let (status, held_reporter) = (Mutex::default(), Mutex::default());
         let (repeats, failed_writes) = (Mutex::default(), Mutex::default());
         let run_level = Level::Info;
-        Self { process, log, metrics, status, held_reporter, repeats, failed_writes, run_level }
+        let is_naming_clusters = AtomicBool::new(false);
+        Self {
+            process,
+            log,
+            metrics,
+            status,
+            held_reporter,
+            repeats,
+            failed_writes,
+            run_level,
+            is_naming_clusters,
+        }
     }
 
     /// Logs the line of each run at this level: `DEBUG` if a table shows the same.
     #[must_use]
     pub fn with_run_level(self, run_level: Level) -> Self {
         Self { run_level, ..self }
+    }
+
+    /// Logs the clusters of the next run, whose data is on a server: no line before the run names them.
+    pub fn name_clusters(&self) {
+        self.is_naming_clusters.store(true, Ordering::Relaxed);
     }
 
     /// The current status.
@@ -289,7 +312,8 @@ impl LoopReporter {
             .with_detail("took_ms", u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
         if let Some(run) = &status.run {
             let ChangeCounts { planned, failed, held } = status.changes;
-            line = line.with("changes", planned - failed).with("held", held);
+            line =
+                line.with("changes", planned - failed).with("held", held).with("mode", mode_word(run.mode));
             if failed > 0 {
                 line = line.with("failed", failed);
             }
@@ -444,6 +468,9 @@ impl RunObserver for LoopReporter {
                 return self.log_new(vec![self.line(Level::Error, text)], None);
             }
         };
+        if !record.shards.is_empty() && self.is_naming_clusters.swap(false, Ordering::Relaxed) {
+            self.log(Level::Info, clusters_line(record));
+        }
         let shards: Vec<ShardRow> = record.shards.iter().map(|(key, shard)| shard_row(key, shard)).collect();
         let changes = shards.iter().map(|row| row.changes).sum();
         let held = held_changes::held_changes(record);
@@ -455,7 +482,7 @@ impl RunObserver for LoopReporter {
             status.error = errors.first().map(|error| error.message.clone());
             status.errors = errors.len();
             let id = (storage == RecordStorage::Stored).then(|| record.run.clone());
-            status.run = Some(LastRun { id, state: record.state() });
+            status.run = Some(LastRun { id, state: record.state(), mode: record.mode });
         });
         self.measure(record);
         // Writes were logged as they happened; the changes of a dry run are logged here.
@@ -494,6 +521,26 @@ impl RunObserver for LoopReporter {
         });
         self.log_new(warnings.chain(errors).chain(not_done).collect(), Some(&record.run));
     }
+}
+
+/// The mode of a run, as one word of a log line.
+fn mode_word(mode: Mode) -> &'static str {
+    match mode {
+        Mode::DryRun => "dry-run",
+        Mode::Real => "real",
+    }
+}
+
+/// The mode of a run, its number of shards, and their clusters.
+fn clusters_line(record: &RunRecord) -> String {
+    let keys = record.shards.keys().flat_map(|key| key.split(", "));
+    let names: BTreeSet<String> =
+        keys.filter_map(|part| part.strip_prefix("cluster=")).map(str::to_owned).collect();
+    let shards = pluralize(record.shards.len(), "shard");
+    let names: Vec<String> = names.into_iter().collect();
+    let clusters =
+        if names.is_empty() { String::new() } else { format!(" · {}", clusters::format_list(&names)) };
+    format!("{} · {shards}{clusters}", record.mode.as_str())
 }
 
 /// The provenance of an error: the first location with a line, else the first location.

@@ -144,7 +144,7 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     // until the process ends.
     let (feed, polled) = data_source(input, runtime.handle(), &options.log, &metrics)?;
     let _ = health_feed.set(Arc::clone(&feed));
-    announce(input, &integration, &*feed, &options.log);
+    announce(input, &integration, &*feed, &reporter, &options.log);
     if options.once && matches!(polled, PollResult::Invalid | PollResult::StillInvalid) {
         return Ok(Exit::Failure);
     }
@@ -202,14 +202,27 @@ fn reporting(
     Ok((Arc::new(LoopReporter::new(own, Arc::clone(log), Arc::clone(metrics))), pusher))
 }
 
-/// Logs the data and the targets. Only for local data: an unresponsive server must not delay the loop.
-fn announce(input: &LoopInput<'_>, integration: &Integration, feed: &dyn DataSource, log: &Log) {
+/// Logs the mode, the data and the targets. A server is not queried, because an unresponsive one must not delay
+/// the loop: the clusters are logged after the first run.
+fn announce(
+    input: &LoopInput<'_>,
+    integration: &Integration,
+    feed: &dyn DataSource,
+    reporter: &LoopReporter,
+    log: &Log,
+) {
     let LoopInput { config, mode, slot, .. } = *input;
     let (data, sandbox) = (input.data.spec.as_deref(), input.sandbox.folder);
-    let is_local = config.server(data).is_none() && feed.bundle_in_use().is_some();
-    if let Some(head) = is_local.then(|| feed.current().ok()).flatten() {
-        let announcement = Announcement { data, sandbox, slot, config, integration, mode };
-        log.write(&LogLine::new(Level::Info, announcement.line(input.options, &head)));
+    let announcement = Announcement { data, sandbox, slot, config, integration, mode };
+    let line = if let Some(server) = config.server(data) {
+        reporter.name_clusters();
+        Some(announcement.line_without_data(&server.server))
+    } else {
+        let head = feed.bundle_in_use().and_then(|_| feed.current().ok());
+        head.map(|head| announcement.line(input.options, &head))
+    };
+    if let Some(line) = line {
+        log.write(&LogLine::new(Level::Info, line));
     }
 }
 
@@ -301,8 +314,8 @@ fn data_source(
     let folder = Arc::new(WatchedRepo::new(root, Layout::default()));
     let shown = Arc::clone(log);
     let show = move |text: &str| shown.write(&LogLine::of_lines(Level::Error, text));
-    let (log, metrics) = (Arc::clone(log), Some(Arc::clone(metrics)));
-    folder.report_to(DataReporter { log, metrics, activity: DataUse::Reconcile });
+    let (log, gauges) = (Arc::clone(log), metrics.data_validity());
+    folder.report_to(DataReporter { log, gauges, activity: DataUse::Reconcile });
     let polled = folder.poll(&show)?;
     let watched = Arc::clone(&folder);
     // Nothing to do for a new bundle: it starts a run, which is logged.

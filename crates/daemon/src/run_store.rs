@@ -99,13 +99,22 @@ pub struct RunPage {
     pub has_more: bool,
 }
 
+/// Runs that are newer than the last one that held changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NewerRuns {
+    /// Number of runs that held nothing.
+    pub without_held: usize,
+    /// Number of runs that ended as held, because their data no longer declares what an earlier run held.
+    pub unplanned: usize,
+}
+
 /// The run whose held removals an approval covers.
 #[derive(Debug)]
 pub struct HeldRun {
     /// The record.
     pub record: RunRecord,
-    /// Number of newer runs that held nothing, if the run was selected by its integration.
-    pub newer: Option<usize>,
+    /// The newer runs, if the run was selected by its integration.
+    pub newer: Option<NewerRuns>,
 }
 
 /// The directory of run records.
@@ -274,17 +283,22 @@ impl RunStore {
     pub fn resolve_held(&self, word: &str) -> anyhow::Result<HeldRun> {
         // Neither `last` nor an id is the name of an integration.
         let names = self.record_files(Some(word))?;
-        let (mut newer, mut without_approval) = (0, None);
+        let (mut newer, mut without_approval) = (NewerRuns::default(), None);
         for file in names.iter().rev() {
             // An unreadable record does not hide the others.
             let Ok(record) = read::<RunRecord>(file) else { continue };
             if record.approval.is_some() {
                 return Ok(HeldRun { record, newer: Some(newer) });
             }
+            let is_unplanned = record.unplanned_holds > 0;
             if without_approval.is_none() && has_held(&record) {
                 without_approval = Some(HeldRun { record, newer: Some(newer) });
             }
-            newer += 1;
+            if is_unplanned {
+                newer.unplanned += 1;
+            } else {
+                newer.without_held += 1;
+            }
         }
         without_approval.map_or_else(|| Ok(HeldRun { record: self.resolve(word)?, newer: None }), Ok)
     }

@@ -15,8 +15,8 @@ use qontract_runtime::guard::Date;
 use qontract_runtime::replay::{Fingerprints, PlanInputs};
 use qontract_runtime::{
     ApplyResult, CALLER_DIMENSION, CurrentState, Data, DeclaredShardView, DeclaredStateOf, DesiredItem,
-    Fault, IntegrationMeta, Options, Patience, Plan, ReadContext, RehearsalResult, SecretLookup, ShardKey,
-    StagedIntegration, WriteContext,
+    Fault, IntegrationMeta, Observed, Options, Patience, Plan, ReadContext, RehearsalResult, SecretLookup,
+    ShardKey, StagedIntegration, WriteContext,
 };
 use serde::Serialize;
 
@@ -289,6 +289,16 @@ impl<I: ObjectIntegration> StagedIntegration for ManagedObjects<I> {
     ) -> Result<CurrentState<LiveObject>, Fault> {
         let scope = self.managed_scope(read, shard).await?;
         Ok(self.reconciler.observe(read, &scope, wanted).await)
+    }
+
+    fn incarnations(&self, current: &CurrentState<LiveObject>) -> BTreeSet<String> {
+        let objects = current.values().filter_map(|observed| match observed {
+            Observed::Known(objects) => Some(objects),
+            Observed::Unknown(_) => None,
+        });
+        // A shard also reads objects that it does not manage, such as workloads to restart.
+        let managed = objects.flatten().filter(|object| object.is_managed());
+        managed.filter_map(|object| object.version.uid.clone()).collect()
     }
 
     fn plan(

@@ -346,6 +346,13 @@ pub trait StagedIntegration: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// The [incarnations](crate::Change::incarnation) of the observed objects that the shard manages, if the
+    /// integration sets those of the objects that it removes. Pure. A shard that exists only in base does not
+    /// remove an object that a shard of head manages: the target has two names.
+    fn incarnations(&self, _: &CurrentState<Self::Current>) -> BTreeSet<String> {
+        BTreeSet::new()
+    }
+
     /// How to approve the changes that guards hold, if it is not a datafile of removal approvals. By default, a
     /// report has such a datafile. The changes contain no secret.
     fn approval_text(&self, _held: &[&Change], _today: Date) -> Option<String> {

@@ -48,7 +48,8 @@ pub struct Fault {
     /// A hint on how to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// The cause, without the scope that could not be read: faults of several scopes have the same cause.
+    /// The cause, without the scope that could not be read or the change that failed: faults of several scopes
+    /// or changes have the same cause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Box<str>>,
     /// The source locations, as far as they are known.
@@ -131,6 +132,13 @@ impl Fault {
     #[must_use]
     pub fn while_doing(mut self, what: &str) -> Self {
         self.text = format!("{what}: {}", self.text);
+        self
+    }
+
+    /// Sets the cause: faults of several changes have the same one, although their messages differ.
+    #[must_use]
+    pub fn caused_by(mut self, cause: impl Into<String>) -> Self {
+        self.cause = Some(cause.into().into());
         self
     }
 

@@ -127,7 +127,8 @@ impl RemovalGuard {
             let context = ClearanceContext { whole: &whole, facts: shard.facts(), ledger: ledger.ok() };
             let clearance = |change: &Change| self.clearance(context, change);
             JudgedShard::new(shard, clearance, |changes| {
-                self.judge_step(&whole, changes, ledger).or_else(|| postponement(shard.facts(), changes))
+                let refusal = self.judge_step(&whole, shard.facts(), changes, ledger);
+                refusal.or_else(|| postponement(shard.facts(), changes))
             })
         };
         let mut judged: Vec<JudgedShard<'p, S>> = shards.iter().map(by_itself).collect();
@@ -170,6 +171,7 @@ impl RemovalGuard {
     fn judge_step(
         &self,
         whole: &CombinedFacts<'_>,
+        facts: &ShardFacts,
         changes: &[JudgedChange<'_>],
         ledger: Result<&LedgerState, &LedgerError>,
     ) -> Option<Refusal> {
@@ -187,6 +189,10 @@ impl RemovalGuard {
                 && whole.declared.contains(&change.object.without_caller())
             {
                 return Some(Refusal::Blocked("another caller declares it".to_owned()));
+            }
+            // No approval releases it.
+            if let Some(why) = change.incarnation.as_ref().and_then(|one| facts.kept.get(one)) {
+                return Some(Refusal::Blocked(why.clone()));
             }
             if is_whole && !whole.counts.contains_key(scope) {
                 return Some(Refusal::Blocked(format!("`{scope}` was not read")));
@@ -436,8 +442,7 @@ impl<'a> CombinedFacts<'a> {
     fn of<S: PlannedSteps>(shards: &'a [S]) -> Self {
         let mut whole = Self::default();
         for facts in shards.iter().map(PlannedSteps::facts) {
-            let ShardFacts { deletes, blocked, counts, declared, approved: _, consent, plans: _, refused: _ } =
-                facts;
+            let ShardFacts { deletes, blocked, counts, declared, consent, .. } = facts;
             for scope in counts.keys().chain(blocked.keys()) {
                 whole.consents.entry(scope).or_default().push(consent);
             }

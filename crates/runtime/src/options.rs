@@ -339,7 +339,7 @@ mod tests {
         variables: &[(&str, &str)],
     ) -> Result<(IntegrationMeta, Options), String> {
         let (meta, mut options) = with_switches(given);
-        let flags = meta.flags.iter().map(|flag| crate::flag::Flag {
+        let flags = meta.flags.iter().map(|flag| Flag {
             variable: Some(match flag.name {
                 "internal" => "INTERNAL",
                 "external" => "EXTERNAL",

@@ -13,7 +13,7 @@ mod program;
 mod response_memory;
 mod wire;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
@@ -268,6 +268,8 @@ impl DynIntegration for ProcessIntegration {
             Ok(AnyCurrentState {
                 scopes,
                 facts,
+                // A program does not report incarnations.
+                incarnations: BTreeSet::new(),
                 inner: Box::new(PlanObservation { response, _reservation: held }),
             })
         }

@@ -148,7 +148,8 @@ pub struct LocatedText {
     /// A hint on how to fix it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// For faults of scopes that could not be read: the cause, without the scope.
+    /// For faults of scopes that could not be read, and of changes that failed: the cause, if others have the
+    /// same one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     /// For faults: the party that has to act.

@@ -11,6 +11,7 @@ mod preflight;
 mod printing;
 mod redaction;
 mod rehearsal;
+mod renamed_target;
 mod round;
 mod selection;
 mod unresolved;

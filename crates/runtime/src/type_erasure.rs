@@ -77,6 +77,8 @@ pub struct AnyCurrentState {
     pub scopes: BTreeMap<Scope, Result<usize, Fault>>,
     /// Facts about desired state that `observe` adds.
     pub facts: Vec<DesiredFact>,
+    /// See [`StagedIntegration::incarnations`].
+    pub incarnations: BTreeSet<String>,
     pub(crate) inner: OpaqueValue,
 }
 
@@ -373,7 +375,8 @@ impl<I: StagedIntegration> DynIntegration for StagedAdapter<I> {
                     kind: DesiredKind::Approved,
                 })
                 .collect();
-            Ok(AnyCurrentState { scopes, facts, inner: Box::new(current) })
+            let incarnations = self.0.incarnations(&current);
+            Ok(AnyCurrentState { scopes, facts, incarnations, inner: Box::new(current) })
         }
         .boxed()
     }

@@ -7,6 +7,7 @@ mod support {
 }
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -194,7 +195,17 @@ async fn an_exit_code_is_a_failure_with_the_end_of_the_output() {
     assert!(fault(&outcome).text.contains("was killed"));
     let mut fixture = Fixture::new("");
     fixture.command.command = vec!["/no/such/command".to_owned()];
-    assert!(fault(&fixture.run().await).text.contains("cannot be started"));
+    assert!(fault(&fixture.run().await).text.contains("cannot be started: No such file"));
+    let script = fixture.scratch.write("job", "#!/no/such/python3 -u\nprint()\n");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    fixture.command.command = vec![script.display().to_string()];
+    let text = fault(&fixture.run().await).text.clone();
+    assert!(
+        text.ends_with(
+            "cannot be started: the interpreter `/no/such/python3`, which its `#!` line names, does not exist"
+        ),
+        "{text}"
+    );
 }
 
 #[tokio::test]

@@ -33,5 +33,5 @@ pub use bundles::{BundleEvent, BundleObserver, Bundles, LoadFailure};
 pub use listener::{Page, Pages, serve_pages};
 pub use registry::BundleRegistry;
 pub use server::Server;
-pub use settings::{AccessLog, AccessLogEntry, ReleaseHook, Settings};
+pub use settings::{AccessLog, AccessLogEntry, DegradationProbe, ReleaseHook, Settings};
 pub use token::Token;

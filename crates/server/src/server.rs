@@ -167,7 +167,7 @@ fn early_answer(shared: &ServerState, admission: Admission, route: &Route, parts
     }
     // Routes that reveal nothing about the data need no token.
     match route {
-        Route::Health if is_read => return Some(Reply::empty(StatusCode::OK)),
+        Route::Health if is_read => return Some(health(shared)),
         _ if admission == Admission::HealthOnly => {
             return Some(Reply::retry_later("All connections are busy."));
         }
@@ -183,6 +183,15 @@ fn early_answer(shared: &ServerState, admission: Admission, route: &Route, parts
     let token = shared.settings.token.as_ref()?;
     let is_known = parts.headers.get(AUTHORIZATION).is_some_and(|shown| token.matches(shown.as_bytes()));
     (!is_known).then(Reply::unauthorized)
+}
+
+/// The reply to a health check: empty, or the reason why the server is degraded. It is always 200, because a
+/// restart would not help.
+fn health(shared: &ServerState) -> Reply {
+    match shared.settings.degradation.as_ref().and_then(|degradation| degradation()) {
+        Some(reason) => Reply::text(StatusCode::OK, format!("degraded: {reason}\n")),
+        None => Reply::empty(StatusCode::OK),
+    }
 }
 
 /// Dispatches a complete request.

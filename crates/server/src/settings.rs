@@ -41,12 +41,17 @@ pub struct Settings {
     pub hosts: HostPolicy,
     /// Receives an entry for every request after its response is computed.
     pub access_log: Option<AccessLog>,
+    /// The reason why the server is degraded, which `/healthz` shows; called for each health check.
+    pub degradation: Option<DegradationProbe>,
     /// Called when a large response is freed, because it was sent or its client disconnected.
     pub on_release: Option<ReleaseHook>,
 }
 
 /// A hook that runs after memory was freed.
 pub type ReleaseHook = Arc<dyn Fn() + Send + Sync>;
+
+/// Returns the reason why a server is degraded; `None` if it is not. Any client can read it.
+pub type DegradationProbe = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// Receives access-log entries.
 pub type AccessLog = Arc<dyn Fn(&AccessLogEntry<'_>) + Send + Sync>;
@@ -83,6 +88,7 @@ impl Default for Settings {
             shutdown_timeout: Duration::from_secs(10),
             hosts: HostPolicy::Any,
             access_log: None,
+            degradation: None,
             on_release: None,
         }
     }

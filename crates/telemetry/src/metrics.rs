@@ -12,6 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use crate::data_validity::DataValidityGauges;
 use crate::measure::Measurement;
 
 /// Metric labels of a process that runs an integration.
@@ -116,8 +117,7 @@ pub struct Metrics {
     last_labels: Mutex<BTreeMap<String, Vec<ObjectLabels>>>,
     delays: Family<WriteLabels, Histogram, fn() -> Histogram>,
     redactions: Family<IntegrationLabel, Counter>,
-    data_invalid: Gauge,
-    data_invalid_since: Gauge,
+    data_validity: DataValidityGauges,
 }
 
 impl Default for Metrics {
@@ -140,8 +140,7 @@ impl Default for Metrics {
             last_labels: Mutex::default(),
             delays: Family::new_with_constructor(delay_histogram as fn() -> Histogram),
             redactions: Family::default(),
-            data_invalid: Gauge::default(),
-            data_invalid_since: Gauge::default(),
+            data_validity: DataValidityGauges::default(),
             registry: Registry::default(),
         };
         all.register("build_info", "Version and commit of this binary", metrics.build.clone());
@@ -184,16 +183,7 @@ impl Default for Metrics {
             "Report fields that contained a secret and were redacted",
             metrics.redactions.clone(),
         );
-        registry.register(
-            "data_invalid",
-            "1 while the data is invalid and the last valid bundle is used, else 0",
-            metrics.data_invalid.clone(),
-        );
-        registry.register(
-            "data_invalid_since_timestamp_seconds",
-            "When the data became invalid, in seconds since 1970; 0 while it is valid",
-            metrics.data_invalid_since.clone(),
-        );
+        metrics.data_validity.register(registry);
         Self { registry: all, ..metrics }
     }
 }
@@ -228,10 +218,9 @@ impl Metrics {
         self.degraded.get_or_create(process).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// Sets the time at which the data became invalid, in seconds since 1970; `None` if it is valid.
-    pub fn set_data_invalid(&self, since: Option<i64>) {
-        self.data_invalid.set(i64::from(since.is_some()));
-        self.data_invalid_since.set(since.unwrap_or_default());
+    /// The gauges of invalid data.
+    pub fn data_validity(&self) -> DataValidityGauges {
+        self.data_validity.clone()
     }
 
     /// Counts a run that begins.
@@ -383,12 +372,12 @@ mod tests {
             "qontract_reconcile_data_invalid_since_timestamp_seconds 0",
         ];
         check(valid);
-        metrics.set_data_invalid(Some(1_800_000_000));
+        metrics.data_validity().set(Some(1_800_000_000));
         check([
             "qontract_reconcile_data_invalid 1",
             "qontract_reconcile_data_invalid_since_timestamp_seconds 1800000000",
         ]);
-        metrics.set_data_invalid(None);
+        metrics.data_validity().set(None);
         check(valid);
     }
 

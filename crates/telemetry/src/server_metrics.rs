@@ -11,6 +11,8 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::data_validity::DataValidityGauges;
+
 /// Labels of a request. Each label has a fixed set of values, regardless of what clients send.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RequestLabels {
@@ -51,6 +53,7 @@ pub struct ServerMetrics {
     connections: Gauge,
     answer_bytes: Gauge,
     answers: Family<OutcomeLabel, Counter>,
+    data_validity: DataValidityGauges,
     /// Held while metrics are encoded, because the gauges are set immediately before.
     printing: Mutex<()>,
 }
@@ -81,6 +84,8 @@ impl Default for ServerMetrics {
         let answer_bytes = gauge(own, "remembered_answer_bytes", "Size of the response cache");
         let remembered = Family::default();
         own.register("answers", "Responses, by whether they came from the cache", Family::clone(&remembered));
+        let data_validity = DataValidityGauges::default();
+        data_validity.register(own);
         own.register_collector(Box::new(ProcessUsage));
         Self {
             registry,
@@ -94,6 +99,7 @@ impl Default for ServerMetrics {
             connections,
             answer_bytes,
             answers: remembered,
+            data_validity,
             printing: Mutex::default(),
         }
     }
@@ -127,6 +133,11 @@ impl ServerMetrics {
     /// Counts a loaded bundle.
     pub fn count_load(&self) {
         self.reloads.inc();
+    }
+
+    /// The gauges of invalid data.
+    pub fn data_validity(&self) -> DataValidityGauges {
+        self.data_validity.clone()
     }
 
     /// Counts a bundle that could not be loaded.

@@ -98,12 +98,12 @@ async fn each_run_is_logged_in_one_line_with_its_id_if_it_has_a_record() {
     run(&reporter, Some(&record(RunEnd::Ok, 2, 0)), RunEnd::Ok);
     assert_eq!(
         lines.take(),
-        "[INFO] run ended: ok changes=2 held=0 integration=a next_in=10m00s run=r1 took=34ms\n"
+        "[INFO] run ended: ok changes=2 held=0 integration=a mode=real next_in=10m00s run=r1 took=34ms\n"
     );
     run(&reporter, Some(&record(RunEnd::Ok, 0, 0)), RunEnd::Ok);
     assert_eq!(
         lines.take(),
-        "[INFO] run ended: ok changes=0 held=0 integration=a next_in=10m00s took=34ms\n"
+        "[INFO] run ended: ok changes=0 held=0 integration=a mode=real next_in=10m00s took=34ms\n"
     );
     // A run that stalled or panicked has no record, and its line contains nothing of the previous run.
     run(&reporter, None, RunEnd::Transient);
@@ -163,8 +163,7 @@ async fn a_failed_change_is_logged_when_it_is_new_and_is_not_counted_as_made() {
         reporter.observe(LoopEvent::Sleeping(Duration::from_mins(10)));
         lines.take()
     };
-    let ended =
-        "[INFO] run ended: failed changes=1 failed=1 held=0 integration=a next_in=10m00s run=r1 took=34ms\n";
+    let ended = "[INFO] run ended: failed changes=1 failed=1 held=0 integration=a mode=real next_in=10m00s run=r1 took=34ms\n";
     assert_eq!(run_with(1), format!("[WARNING] failed without effect: ~ change x run=r1\n{ended}"));
     assert_eq!(run_with(2), ended);
     tokio::time::advance(Duration::from_hours(1)).await;

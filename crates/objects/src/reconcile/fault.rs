@@ -7,6 +7,10 @@ use qontract_runtime::Fault;
 pub fn cluster_fault(error: &KubernetesError) -> Fault {
     let text = error.full_message();
     match error {
+        // A full disk fails every write.
+        KubernetesError::File { source, .. } => {
+            Fault::remote(text).caused_by(format!("cannot use the sandbox: {source}"))
+        }
         _ if error.is_transient() => Fault::remote(text),
         KubernetesError::Conflict { .. } => {
             Fault::operator(text).hint("remove these fields from the data, or from the other manager")

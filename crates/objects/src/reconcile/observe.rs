@@ -59,6 +59,14 @@ struct ListKey {
 }
 
 impl LiveObject {
+    /// Whether the object is one of those that its scope manages, and not one of another owner.
+    pub fn is_managed(&self) -> bool {
+        let owner = &self.managed_scope.owner;
+        self.live.mark().map_or(self.managed_scope.adopts_unmarked, |mark| {
+            mark.integration == owner.integration() && mark.caller.as_deref() == owner.caller()
+        })
+    }
+
     fn new(managed_scope: &Arc<ManagedScope>, object: Object) -> Self {
         let Object { address, version, field_ownership, managed_fields, body } = object;
         Self {

@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use qontract_cli::ApproveArgs;
 use qontract_cli::printer::Printer;
 use qontract_daemon::exit::{Exit, UsageError};
-use qontract_daemon::run_store::{HeldRun, RunStore};
+use qontract_daemon::run_store::{HeldRun, NewerRuns, RunStore};
 use qontract_diagnostics::pluralize;
 use qontract_runtime::guard::{Approval, ApprovalFile, Date, ObjectRef};
 use qontract_runtime::record::ChangeRecord;
@@ -70,13 +70,16 @@ pub fn run(arguments: ApproveArgs, printer: &Printer) -> anyhow::Result<Exit> {
 }
 
 /// The note about the run that an integration name selected.
-fn found_run_note(record: &RunRecord, newer: usize) -> String {
+fn found_run_note(record: &RunRecord, newer: NewerRuns) -> String {
     let RunRecord { run, began, mode, .. } = record;
     let text = format!("using run {run} ({mode} of {began}), the last run that held changes");
-    match newer {
-        0 => text,
-        _ => format!("{text}; {} held nothing", pluralize(newer, "newer run")),
-    }
+    let runs = [
+        (newer.without_held, "held nothing"),
+        (newer.unplanned, "ended as held, because the data no longer declares what is held"),
+    ];
+    let runs = runs.iter().filter(|(count, _)| *count > 0);
+    let notes = runs.map(|(count, what)| format!("{} {what}", pluralize(*count, "newer run")));
+    std::iter::once(text).chain(notes).collect::<Vec<_>>().join("; ")
 }
 
 /// The approval of the removals that a run held. If it held nothing, the error names the last run of `store`

@@ -86,17 +86,15 @@ pub fn run(
     let opened = context.open_data(runtime.handle());
     drop(progress);
     let (head, base) = opened?;
-    if flavor == CliFlavor::Qontract {
-        let announcement = Announcement {
-            data: options.data.as_deref(),
-            sandbox: options.sandbox.as_deref(),
-            slot: slot(&options),
-            config: &config,
-            integration: &integration,
-            mode,
-        };
-        announcement.print(&flags, &head, options.log.level().into(), printer);
-    }
+    let announcement = Announcement {
+        data: options.data.as_deref(),
+        sandbox: options.sandbox.as_deref(),
+        slot: slot(&options),
+        config: &config,
+        integration: &integration,
+        mode,
+    };
+    announcement.print(&flags, &head, options.log.level().into(), printer);
     let observer = Arc::new(WarningObserver::new(Arc::new(Printer::default())));
     let settings =
         RunSettings { only_shards: context.only_shards(&selected.name)?, ..context.settings(flags, mode)? };

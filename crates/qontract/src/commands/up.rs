@@ -234,8 +234,8 @@ async fn serve_health(
 
 /// Watches the data repo, in its own thread.
 fn watch(feed: &Arc<WatchedRepo>, supervisor: &Supervisor, screen: &Arc<Screen>) {
-    let (log, metrics) = (Arc::clone(&supervisor.log), Some(Arc::clone(&supervisor.metrics)));
-    feed.report_to(DataReporter { log, metrics, activity: DataUse::Reconcile });
+    let (log, gauges) = (Arc::clone(&supervisor.log), supervisor.metrics.data_validity());
+    feed.report_to(DataReporter { log, gauges, activity: DataUse::Reconcile });
     let (feed, log, screen) = (Arc::clone(feed), Arc::clone(&supervisor.log), Arc::clone(screen));
     std::thread::spawn(move || {
         // A closed terminal does not stop the watcher.

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::support::command::qontract;
 use crate::support::running::{Running, get};
 use crate::support::terminal::Terminal;
-use qontract_testkit::{Scratch, example};
+use qontract_testkit::{Scratch, eventually, example};
 
 const NAMESPACE: &str = "repo/data/services/catalog/namespaces/catalog-stage.yml";
 const OTHER: &str = "repo/data/services/checkout/namespaces/checkout-stage.yml";
@@ -105,6 +105,36 @@ fn a_loop_that_starts_with_invalid_data_is_not_ready_and_reports_it() {
     let answer = get(&address, "/readyz");
     assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("no valid bundle yet"), "{answer}");
     assert_eq!(metric(&address, "qontract_reconcile_data_invalid"), 1);
+}
+
+#[test]
+fn a_watching_server_with_invalid_data_shows_it_in_metrics_and_health() {
+    let scratch = stage();
+    let words = ["serve", "repo", "--watch", "--listen", "127.0.0.1:0"];
+    let mut server = Running::of(&mut command(&scratch, &words));
+    let address = address(&server.until("Running at http://"));
+    let gauges = || {
+        let since = metric(&address, "qontract_server_data_invalid_since_timestamp_seconds");
+        (metric(&address, "qontract_server_data_invalid"), since > 1_700_000_000)
+    };
+    let failed = || metric(&address, "qontract_server_failed_reloads_total");
+    assert_eq!((gauges(), failed()), ((0, false), 0));
+    let text = scratch.read(NAMESPACE);
+    scratch.write(NAMESPACE, "name: [");
+    server.until("; still serving bundle ");
+    assert_eq!(gauges(), (1, true));
+    // The counter follows the log line.
+    eventually("the failure is counted", || (failed() == 1).then_some(()));
+    // The process is alive: a restarted one could not use the data either. The body names no file, because a
+    // health check needs no token.
+    let answer = get(&address, "/healthz");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(answer.contains("\r\n\r\ndegraded: data invalid since "), "{answer}");
+    assert!(answer.contains(" UTC (1 error); serving bundle ") && !answer.contains(".yml"), "{answer}");
+    scratch.write(NAMESPACE, text);
+    server.until("data is valid again after ");
+    assert_eq!((gauges(), failed()), ((0, false), 1));
+    assert!(get(&address, "/healthz").ends_with("\r\n\r\n"), "a healthy server sends no body");
 }
 
 #[test]

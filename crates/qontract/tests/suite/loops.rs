@@ -59,6 +59,26 @@ fn idle_loops_release_memory_immediately() {
 }
 
 #[test]
+fn a_loop_on_a_server_logs_its_mode_at_once_and_its_clusters_after_the_first_run() {
+    let scratch = stage();
+    let mut server = Running::of(qontract(&scratch).args(["serve", "repo", "--listen", "127.0.0.1:0"]));
+    let line = server.until("Running at http://");
+    let (_, address) = line.trim_end().split_once("http://").unwrap();
+    let data = format!("http://{address}");
+    for (flag, mode, word) in [(Some("--dry-run"), "dry run", "dry-run"), (None, "real run", "real")] {
+        let mut command = qontract(&scratch);
+        command.args(["reconcile", "openshift-limitranges", "--every", "1h", "--data", &data]);
+        command.args(["--config", "config.toml", "--runs", "runs"]).args(flag);
+        let mut running = Running::of(&mut command);
+        running.until(&format!("{mode} · data {data} · sandbox sandbox"));
+        let line = running.until(&format!("{mode} · "));
+        assert!(line.contains(" shards · clusters cliffs-stage, "), "{line}");
+        let line = running.until("run ended: ");
+        assert!(line.contains(&format!(" mode={word} ")), "{line}");
+    }
+}
+
+#[test]
 fn a_loop_runs_at_once_wakes_with_new_data_serves_health_and_shuts_down() {
     let scratch = stage();
     let mut running = start(&scratch);

@@ -292,6 +292,81 @@ fn a_removed_shard_whose_clean_up_failed_is_cleaned_up_after_a_restart() {
 }
 
 #[test]
+fn a_cluster_whose_name_and_address_change_keeps_its_objects() {
+    let scratch = reconciled(&["openshift-limitranges"]);
+    let file = "repo/data/clusters/cliffs-stage.yml";
+    let text = std::fs::read_to_string(scratch.path().join(file)).unwrap();
+    let mut first = start_loop(&scratch, "openshift-limitranges", &[]);
+    first.until("run ended: ok");
+    first.signal(Signal::TERM);
+    first.wait();
+    let renamed = text.replace("name: cliffs-stage\n", "name: cliffs-stg\n");
+    let renamed = renamed.replace("serverUrl: https://", "serverUrl: https://other.");
+    assert!(renamed.contains("cliffs-stg\n") && renamed.contains("//other."), "{renamed}");
+    scratch.write(file, &renamed);
+    // The same files under both names are one target.
+    let clusters = scratch.path().join("sandbox/clusters");
+    link_files(&clusters.join("cliffs-stage"), &clusters.join("cliffs-stg"));
+    let before = objects(&scratch, "LimitRange");
+    assert!(before.iter().any(|object| object.contains("/cliffs-stg/")), "{before:?}");
+
+    let mut second = start_loop(&scratch, "openshift-limitranges", &[]);
+    let kept = second.until("not done: - remove LimitRange");
+    assert!(kept.contains("kept: the shard `cluster=cliffs-stg, namespace="), "{kept}");
+    assert!(kept.contains("observes the same object (the target was renamed)"), "{kept}");
+    let line = second.until("run ended: ok");
+    assert!(line.contains("changes=0"), "{line}");
+    assert_eq!(objects(&scratch, "LimitRange"), before);
+    second.signal(Signal::TERM);
+    second.wait();
+    // The older data is settled: nothing is left to do or to keep.
+    let mut third = start_loop(&scratch, "openshift-limitranges", &[]);
+    let lines = third.collect_until("run ended");
+    assert!(lines.contains("run ended: ok changes=0") && !lines.contains("not done"), "{lines}");
+    assert_eq!(objects(&scratch, "LimitRange"), before);
+}
+
+/// Links the files of a directory into another one.
+fn link_files(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            link_files(&entry.path(), &target);
+        } else {
+            std::fs::hard_link(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn another_number_of_slots_is_a_warning_if_the_older_data_is_not_compared() {
+    let scratch = operator_fixture();
+    let slot = |id: &str, count: &str| {
+        let mut running =
+            start_loop(&scratch, "openshift-namespaces", &["--shards", count, "--shard-id", id]);
+        let lines = running.collect_until("run ended");
+        running.signal(Signal::TERM);
+        running.wait();
+        lines
+    };
+    for id in ["0", "1", "2"] {
+        slot(id, "3");
+    }
+    // The same data: nothing is lost.
+    assert!(!slot("0", "2").contains("number of slots"));
+    remove_namespace(&scratch);
+    let lines = slot("1", "2");
+    assert!(lines.contains("WARNING") && lines.contains("the number of slots changed"), "{lines}");
+    let (_, bundle) = lines.split_once("`--base ").unwrap();
+    let bundle = bundle.split('`').next().unwrap();
+    assert!(!slot("1", "2").contains("number of slots"), "it is reported once");
+    let (code, text) = reconcile(&scratch, "openshift-namespaces", &["--base", bundle, "--dry-run"]);
+    assert!(code == 1 && text.contains("remove Namespace"), "{text}");
+}
+
+#[test]
 fn a_renamed_cluster_keeps_its_objects() {
     let scratch = reconciled(&["openshift-limitranges", "openshift-network-policies"]);
     let file = "repo/data/clusters/cliffs-stage.yml";

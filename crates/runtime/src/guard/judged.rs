@@ -31,6 +31,8 @@ pub struct ShardFacts {
     pub plans: ShardPlans,
     /// Desired objects that cannot be written. No object that one of them may replace is removed.
     pub refused: BTreeSet<ObjectKey>,
+    /// Objects that the shard does not remove, by incarnation, with the reason.
+    pub kept: BTreeMap<String, String>,
 }
 
 /// The plans of a shard to which an approval can be bound: that of this round and, for removals that both

@@ -8,6 +8,7 @@ use qontract_access::Mode;
 use qontract_diagnostics::pluralize;
 
 use super::redaction::ShardRedactor;
+use super::renamed_target::ObservedObjects;
 use crate::fault::Fault;
 use crate::guard::{Clearance, JudgedChange, JudgedShard, PlannedSteps, ShardFacts};
 use crate::key::ShardKey;
@@ -29,6 +30,8 @@ pub struct PlannedShard {
     pub planned_at: Timestamp,
     /// The facts that guards need.
     pub facts: ShardFacts,
+    /// The objects that it observed.
+    pub observed: ObservedObjects,
     /// Faults of single objects and scopes.
     pub faults: Vec<Fault>,
     /// Objects that are not planned because one of their inputs is not approved yet.

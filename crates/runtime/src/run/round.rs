@@ -19,6 +19,7 @@ use super::apply::{self, ApplyContext, ApplyOutcome};
 use super::planned_shard::{PlannedShard, record_plan};
 use super::redaction::ShardRedactor;
 use super::rehearsal;
+use super::renamed_target::{ObservedObjects, TargetComparison};
 use super::selection::ShardSelection;
 use super::unresolved::{UNCHANGED, Unresolved};
 use super::waiting::{NextPass, WaitBudget};
@@ -105,9 +106,10 @@ impl RoundRunner<'_> {
     pub async fn run_rounds(&self, work: ShardSelection, outcome: &mut RunOutcome) {
         let mut live = self.activate(&work, outcome);
         let mut waiting: Vec<ActiveShard<'_>> = Vec::new();
+        let mut comparison = TargetComparison::new(&work);
         let mut patience = WaitBudget::new(self.patience(), self.request);
         loop {
-            let passes = self.run_pass(&mut live, outcome).await;
+            let passes = self.run_pass(&mut live, &mut comparison, outcome).await;
             // The end state of the run reports the interruption.
             if self.request.shutdown.is_requested() {
                 return;
@@ -203,6 +205,7 @@ impl RoundRunner<'_> {
     async fn run_pass(
         &self,
         live: &mut [ActiveShard<'_>],
+        comparison: &mut TargetComparison,
         outcome: &mut RunOutcome,
     ) -> BTreeMap<ShardKey, PassOutcome> {
         let read = &self.read_context();
@@ -212,6 +215,7 @@ impl RoundRunner<'_> {
             // Do not reserve removals that will not be applied.
             return BTreeMap::new();
         }
+        comparison.mark_kept(&mut ready);
         let judged = self.reservations.judge_and_reserve(&ready).await;
         for shard in &judged {
             let planned = shard.shard();
@@ -465,12 +469,15 @@ impl RoundRunner<'_> {
         }
         let key = key.clone();
         let (outline, planned_at) = (Arc::default(), read.now);
+        let is_complete = current.scopes.values().all(Result::is_ok);
+        let observed = ObservedObjects { incarnations: current.incarnations, is_complete };
         Ok(PlannedShard {
             key,
             plan,
             outline,
             planned_at,
             facts,
+            observed,
             faults,
             not_planned,
             redactor,

@@ -47,6 +47,16 @@ impl Running {
         }
     }
 
+    /// Reads until a line contains a string, and returns all lines up to it.
+    pub fn collect_until(&mut self, text: &str) -> String {
+        let lines = self.lines.as_mut().expect("the output is not drained");
+        let mut printed = String::new();
+        while !printed.lines().last().is_some_and(|line| line.contains(text)) {
+            assert_ne!(lines.read_line(&mut printed).unwrap(), 0, "no line contains `{text}`: {printed}");
+        }
+        printed
+    }
+
     /// Reads until a line contains a string, and parses the line as JSON.
     pub fn json(&mut self, text: &str) -> serde_json::Value {
         serde_json::from_str(&self.until(text)).unwrap()

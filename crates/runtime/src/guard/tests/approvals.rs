@@ -53,6 +53,18 @@ fn run(guard: &RemovalGuard, run: &str, proposals: &[Proposal], before: &LedgerS
 }
 
 #[test]
+fn no_approval_releases_an_object_that_is_kept() {
+    let refusal = |incarnation: &str| {
+        let mut proposals = removing(Some(incarnation), ShardPlans::default());
+        proposals[0].facts.kept = [("uid-1".to_owned(), "kept: it has another name".to_owned())].into();
+        let judged = guard_with(&[PLAIN]).judge(&proposals, Ok(&LedgerState::default())).remove(0);
+        refusals(&judged).remove(0)
+    };
+    assert_eq!(refusal("uid-1"), Some(Refusal::Blocked("kept: it has another name".to_owned())));
+    assert_eq!(refusal("uid-2"), None);
+}
+
+#[test]
 fn an_approval_that_is_bound_to_a_plan_approves_only_this_plan() {
     let check = |given: ApprovalCase, plans: ShardPlans, expect: Clearance| {
         let proposals = removing(None, plans);

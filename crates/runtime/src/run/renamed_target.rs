@@ -1,0 +1,109 @@
+//! Compares the removals of shards that exist only in base with what the shards of head observe.
+//!
+//! If the data renames a target, such as a cluster, and changes its address at the same time, the old shard and
+//! the new one read the same objects under two names. An object has the same incarnation (such as a uid) under
+//! both, so its removal from the old shard would remove it from the new one.
+//!
+//! **Invariant:** an object that a shard of head observes is not removed by a shard that exists only in base
+//! (`an_object_that_a_current_shard_observes_is_kept`). While a new shard was not observed completely, removals
+//! from the shards that it may rename are postponed; its fault ends the run as failed, so the next run compares
+//! again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::planned_shard::PlannedShard;
+use super::selection::ShardSelection;
+use crate::key::ShardKey;
+use crate::plan::ChangeKind;
+
+/// The objects that a shard observed in one pass.
+#[derive(Debug, Default)]
+pub struct ObservedObjects {
+    /// Their incarnations.
+    pub incarnations: BTreeSet<String>,
+    /// Whether every scope was read.
+    pub is_complete: bool,
+}
+
+/// What the shards of head have observed in the passes of a run, compared with removals from shards that exist
+/// only in base.
+#[derive(Debug, Default)]
+pub struct TargetComparison {
+    /// Shards that exist only in base. Without any, nothing is compared.
+    orphans: BTreeSet<ShardKey>,
+    /// Shards that exist only in head and were not observed completely so far.
+    unobserved: BTreeSet<ShardKey>,
+    /// Incarnation ↦ the shard of head that observed it.
+    observed: BTreeMap<String, ShardKey>,
+}
+
+impl TargetComparison {
+    /// The comparison before the first pass.
+    pub fn new(work: &ShardSelection) -> Self {
+        let ShardSelection { base, keys, orphans, .. } = work;
+        let Some(base) = base.as_ref().filter(|_| !orphans.is_empty()) else { return Self::default() };
+        let known: BTreeSet<&ShardKey> = base.keys().into_iter().collect();
+        let unobserved = keys.iter().filter(|key| !known.contains(key)).cloned().collect();
+        Self { orphans: orphans.iter().cloned().collect(), unobserved, observed: BTreeMap::new() }
+    }
+
+    /// Records what the shards of a pass observed, and marks the removals that must not be made.
+    pub fn mark_kept(&mut self, planned: &mut [PlannedShard]) {
+        if self.orphans.is_empty() {
+            return;
+        }
+        for shard in planned.iter().filter(|shard| !self.orphans.contains(&shard.key)) {
+            let ObservedObjects { incarnations, is_complete } = &shard.observed;
+            self.observed.extend(incarnations.iter().map(|one| (one.clone(), shard.key.clone())));
+            if *is_complete {
+                self.unobserved.remove(&shard.key);
+            }
+        }
+        for shard in planned.iter_mut().filter(|shard| self.orphans.contains(&shard.key)) {
+            let changes =
+                shard.plan.groups.iter().flat_map(|group| &group.steps).flat_map(|step| &step.changes);
+            let removals = changes.filter(|change| change.kind == ChangeKind::Remove);
+            let kept = removals.filter_map(|change| {
+                let incarnation = change.incarnation.as_ref()?;
+                Some((incarnation.clone(), self.reason_to_keep(&shard.key, incarnation)?))
+            });
+            shard.facts.kept = kept.collect();
+        }
+    }
+
+    /// The reason why a shard that exists only in base does not remove an object.
+    fn reason_to_keep(&self, orphan: &ShardKey, incarnation: &str) -> Option<String> {
+        if let Some(shard) = self.observed.get(incarnation) {
+            return Some(format!(
+                "kept: the shard `{shard}` observes the same object (the target was renamed)"
+            ));
+        }
+        let shard = self.unobserved.iter().find(|shard| may_rename(orphan, shard))?;
+        Some(format!(
+            "postponed: the new shard `{shard}` could not be read; it may be the same target, renamed"
+        ))
+    }
+}
+
+/// Whether a change of the data may rename one shard to the other: they differ in one dimension only.
+fn may_rename(old: &ShardKey, new: &ShardKey) -> bool {
+    old.parts().count() == new.parts().count()
+        && old.parts().zip(new.parts()).filter(|(old, new)| old != new).count() == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rename_changes_one_dimension() {
+        let check = |old: &[(&str, &str)], new: &[(&str, &str)], expect: bool| {
+            let [old, new] = [old, new].map(|parts| ShardKey::new(parts.iter().copied()));
+            assert_eq!(may_rename(&old, &new), expect, "{old} {new}");
+        };
+        check(&[("cluster", "a")], &[("cluster", "b")], true);
+        check(&[("cluster", "a"), ("namespace", "n")], &[("cluster", "b"), ("namespace", "n")], true);
+        check(&[("cluster", "a"), ("namespace", "n")], &[("cluster", "b"), ("namespace", "m")], false);
+        check(&[("cluster", "a"), ("namespace", "n")], &[("cluster", "b")], false);
+    }
+}
