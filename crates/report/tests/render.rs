@@ -239,10 +239,10 @@ fn long_diffs_are_folded_with_counts() {
 fn a_plan_as_markdown() {
     let expect = r#"### Plan: 1 to add, 1 to change, 1 field removed, 1 held, 1 error
 
-| integration | add | change | replace | remove | fields removed | held | not done | not planned | errors |
-|---|---|---|---|---|---|---|---|---|---|
-| `openshift-namespaces` | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 1 |
-| `openshift-resources` | 1 | 1 | 0 | 0 | 1 | 1 | 0 | 0 | 0 |
+| integration | add | change | replace | remove | fields removed | held | not done | not planned | no longer managed | errors |
+|---|---|---|---|---|---|---|---|---|---|---|
+| `openshift-namespaces` | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 1 |
+| `openshift-resources` | 1 | 1 | 0 | 0 | 1 | 1 | 0 | 0 | 0 | 0 |
 
 **error** in `openshift-namespaces`: ``cluster `c2` cannot be reached``, `data/c2.yml`
 - `no connection`

@@ -12,6 +12,7 @@ mod redaction;
 mod rehearsal;
 mod round;
 mod selection;
+mod unplanned;
 mod unresolved;
 mod waiting;
 
@@ -118,6 +119,7 @@ fn begin(integration: &Integration, request: &RunRequest) -> RunOutcome {
         causes: Vec::new(),
         renamed: BTreeMap::new(),
         shards: BTreeMap::new(),
+        released: Vec::new(),
         faults: Vec::new(),
         warnings: Vec::new(),
         query_log: QueryLog::default(),

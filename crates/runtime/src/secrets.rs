@@ -58,6 +58,8 @@ impl fmt::Display for SecretLookup {
 pub struct ShardSecrets {
     /// The secrets that may be read; all by default.
     allowed: Option<Arc<BTreeSet<SecretLookup>>>,
+    /// The secrets that base names for other shards. They only change the message of a refusal.
+    elsewhere: Arc<BTreeSet<SecretLookup>>,
     /// The values that were read.
     values: Arc<Mutex<BTreeSet<Box<str>>>>,
 }
@@ -65,7 +67,13 @@ pub struct ShardSecrets {
 impl ShardSecrets {
     /// Allows only these secrets.
     pub fn only(allowed: BTreeSet<SecretLookup>) -> Self {
-        Self { allowed: Some(Arc::new(allowed)), values: Arc::default() }
+        Self { allowed: Some(Arc::new(allowed)), elsewhere: Arc::default(), values: Arc::default() }
+    }
+
+    /// Adds the secrets that base names for any shard, for the message of a refusal. None of them is allowed.
+    #[must_use]
+    pub fn with_elsewhere(self, elsewhere: Arc<BTreeSet<SecretLookup>>) -> Self {
+        Self { elsewhere, ..self }
     }
 
     /// Fails unless the secret may be read: its address, or the address of all of its fields, must be
@@ -76,7 +84,12 @@ impl ShardSecrets {
         if allowed.contains(lookup) || allowed.contains(&whole) {
             return Ok(());
         }
-        Err(Fault::guard(format!("{lookup} is new in this change and is not read before it is merged")))
+        let what = if self.elsewhere.contains(lookup) || self.elsewhere.contains(&whole) {
+            "new for this shard (base names it only for other shards)"
+        } else {
+            "new in this change"
+        };
+        Err(Fault::guard(format!("{lookup} is {what} and is not read before it is merged")))
     }
 
     /// Records a value that was read, so that it is redacted from the reports of the shard.

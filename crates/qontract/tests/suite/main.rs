@@ -28,6 +28,7 @@ mod hostile_server;
 mod hostile_trees;
 mod invalid_data;
 mod loops;
+mod not_planned;
 mod operations;
 mod operators;
 mod orphans;

@@ -5,7 +5,7 @@
 //! observation: it observes and plans as a round does, and applies the steps that have become possible, but it
 //! does not count as a round and does not resolve the desired state again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -34,11 +34,12 @@ use crate::plan::{PlanOutline, set_result};
 use crate::reservation::Reservations;
 use crate::round_cache::RoundCache;
 use crate::run_request::{RunLimits, RunRequest};
-use crate::secrets::ShardSecrets;
+use crate::secrets::{SecretLookup, ShardSecrets};
 use crate::trust::AddressTrust;
 use crate::type_erasure::{
     AnyCurrentState, AnyDeclaredState, AnyDesiredState, DesiredFact, DesiredKind, DynIntegration,
 };
+use crate::unplanned::{AFTER_MERGE, UnplannedItem};
 
 /// Runs the rounds over all shards of one run.
 pub struct RoundRunner<'r> {
@@ -158,10 +159,11 @@ impl RoundRunner<'_> {
             rounds: 0,
             pass: Pass::Round,
         };
+        let elsewhere = self.all_secrets(base.as_deref());
         for key in keys {
             let Some(declared) = head.as_deref() else { continue };
             outcome.shards.insert(key.clone(), ShardOutcome::new(ShardState::Ran));
-            let secrets = self.allowed_secrets(base.as_deref(), key);
+            let secrets = self.allowed_secrets(base.as_deref(), key).with_elsewhere(Arc::clone(&elsewhere));
             live.push(active(key, declared, false, secrets));
         }
         for key in orphans {
@@ -179,6 +181,13 @@ impl RoundRunner<'_> {
         }
         // If base cannot be read, it names no secrets, so no secret may be read.
         ShardSecrets::only(base.map(|base| self.integration.secret_lookups(base, key)).unwrap_or_default())
+    }
+
+    /// The secrets that base names for any shard, in a dry run with a base.
+    fn all_secrets(&self, base: Option<&dyn AnyDeclaredState>) -> Arc<BTreeSet<SecretLookup>> {
+        let Some(base) = base.filter(|_| self.request.distrusts_head()) else { return Arc::default() };
+        let keys = base.keys().into_iter();
+        Arc::new(keys.flat_map(|key| self.integration.secret_lookups(base, key)).collect())
     }
 
     /// Runs one pass over the shards, and returns the outcome of each.
@@ -377,7 +386,8 @@ impl RoundRunner<'_> {
                 // A scope behind an address that waits for an approval is not planned, which is not a failure.
                 Err(fault) if fault.whose == Responsible::Guard => {
                     facts.blocked.insert(scope.clone(), format!("`{scope}` was not read"));
-                    unread.push(format!("not planned: `{scope}`: {}", fault.text));
+                    let text = format!("`{scope}`: {}; {AFTER_MERGE}", fault.text);
+                    unread.push(UnplannedItem { places: fault.places.clone(), ..UnplannedItem::new(text) });
                 }
                 Err(fault) => {
                     facts.blocked.insert(scope.clone(), format!("`{scope}` could not be read"));
@@ -410,8 +420,7 @@ impl RoundRunner<'_> {
         }
         block_unattributed(&mut facts, &current);
         faults.extend(unresolved.into_faults());
-        let not_planned = unapproved.into_faults().map(|fault| format!("not planned: {}", fault.text));
-        let not_planned = not_planned.chain(unread).collect();
+        let unplanned = unapproved.into_unplanned().chain(unread).collect();
         let mut plan = self.integration.plan(&desired, &current);
         faults.append(&mut plan.faults);
         facts.refused = std::mem::take(&mut plan.refused);
@@ -430,18 +439,7 @@ impl RoundRunner<'_> {
         }
         let key = key.clone();
         let (outline, planned_at) = (Arc::default(), read.now);
-        Ok(PlannedShard {
-            key,
-            plan,
-            outline,
-            planned_at,
-            facts,
-            faults,
-            not_planned,
-            redactor,
-            mode,
-            bodies,
-        })
+        Ok(PlannedShard { key, plan, outline, planned_at, facts, faults, unplanned, redactor, mode, bodies })
     }
 
     /// Rehearses the steps that are not held.
