@@ -49,6 +49,8 @@ fn integration(
         totals: Totals::of(&changes, &errors),
         causes: vec![Location::parse("data/n1.yml:9")],
         changes,
+        unplanned: Vec::new(),
+        released: Vec::new(),
         waits: Vec::new(),
         rollouts: Vec::new(),
         degraded: Vec::new(),

@@ -325,3 +325,16 @@ fn a_secret_that_base_names_for_other_shards_only_is_called_that() {
     let message = unplanned[0]["message"].as_str().unwrap();
     assert!(message.contains("is new for this shard (base names it only for other shards)"), "{message}");
 }
+
+#[test]
+fn a_new_approval_is_a_cause_of_the_plan() {
+    let scratch = applied_example();
+    edit(&scratch, STAGE, "limitRanges: {$ref: /platform/limitranges/default.yml}\n", "");
+    scratch.commit_all("the object is no longer declared");
+    let approval = "data/approvals/limits.yml";
+    let text_of_approval = "---\n$schema: /app-interface/removal-approval-1.yml\nlabels: {}\nname: limits\ndescription: not needed\nintegration: openshift-limitranges\nexpiration: '2099-01-31'\nremovals:\n- target: cluster=cliffs-stage, namespace=catalog-stage, kind=LimitRange\n  kind: LimitRange\n  name: default\n";
+    scratch.write(approval, text_of_approval);
+    let words = [&["plan", "HEAD", ".", "-i", "openshift-limitranges", "--all"], &HERE[..]].concat();
+    let shown = text(&qontract(scratch.path(), &words));
+    assert!(shown.contains(&format!("because of {approval}")), "{shown}");
+}
