@@ -84,7 +84,7 @@ pub fn run(arguments: &PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
     if sandbox_folder::is_missing(sandbox.as_deref(), &config) {
         report.notes.push(sandbox_folder::MISSING.to_owned());
     }
-    planner.add_undefined(&create, &mut report)?;
+    planner.add_undefined(create, &mut report)?;
     let planned = PlannedIntegrations::create(names, create, &arguments.integration, &mut report)?;
     let unready = planned.unready();
     let integrations = planned.integrations;
