@@ -25,7 +25,7 @@ pub(crate) use findings::unreadable;
 pub use layout::Layout;
 pub(crate) use names::has_hidden_part;
 pub use repo_stamp::RepoStamp;
-pub use revision::{GitError, Revision, head_stamp, merge_base};
+pub use revision::{GitError, Revision, head_stamp, merge_base, missing_commits};
 
 /// Maximum size of one file of a data repo, in bytes.
 pub const MAX_FILE_BYTES: u64 = 8 << 20;

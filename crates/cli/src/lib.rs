@@ -72,7 +72,8 @@ pub enum Command {
     /// not used.
     ///
     /// Exit code: 0 success, with or without changes; 1 failed, or a removal needs approval; 2 usage error.
-    /// With --detailed-exitcode: 0 no changes, 1 failed or held, 2 changes, 64 usage error.
+    /// With --detailed-exitcode: 0 nothing to report, 1 failed or held, 2 changes or something that was not
+    /// planned or is no longer managed, 64 usage error.
     Plan(PlanArgs),
     /// Build a bundle from a data repo; a bundle is identified by the SHA-256 of its bytes
     #[command(after_long_help = examples(&[
@@ -121,8 +122,8 @@ pub enum Command {
     ///
     /// Exit code: 0 success, 1 failed or a removal needs approval, 2 usage error, 4 the data does not define
     /// the integration, 5 it reads a schema that it is not allowed to read, 75 only transient failures, or an
-    /// operation in the target is still in progress. With --dry-run --detailed-exitcode: 0 no changes,
-    /// 2 changes, 64 usage error.
+    /// operation in the target is still in progress. With --dry-run --detailed-exitcode: 0 nothing to
+    /// report, 2 changes or something that was not planned or is no longer managed, 64 usage error.
     #[command(after_long_help = examples(&[
         ("qontract reconcile openshift-namespaces --sandbox ./sandbox --dry-run", "show what would change"),
         ("qontract reconcile openshift-namespaces --config config.toml --cluster-name cliffs-stage", "reconcile one cluster"),

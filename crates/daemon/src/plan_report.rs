@@ -3,17 +3,20 @@
 use std::collections::BTreeMap;
 
 use qontract_access::Mode;
-use qontract_diagnostics::StyledText;
+use qontract_diagnostics::{StyledText, pluralize};
 use qontract_report::FileName;
 use qontract_report::text::{self, PlanDetail};
 use qontract_report::{
-    ChangeAction, DisabledShards, FieldAction, IntegrationReport, Location, PlanReport, ReportStatus,
-    ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo, RunMode, Totals,
-    UnaffectedIntegration, UncheckedIntegration,
+    ChangeAction, DeclaredField, DisabledShards, FieldAction, IntegrationReport, Location, PlanReport,
+    ReleasedEntry, ReportStatus, ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo,
+    RunMode, Totals, UnaffectedIntegration, UnplannedEntry,
 };
-use qontract_runtime::record::{BundleRecord, ChangeRecord, LocatedText, RecordedState};
+use qontract_runtime::record::{
+    BundleRecord, ChangeRecord, LocatedText, RecordedState, ReleasedRecord, UnplannedRecord,
+};
 use qontract_runtime::{
-    ChangeKind, DiffEntry, FieldChange, NOT_VALIDATED, RunEnd, RunRecord, SkipKind, StepResult,
+    ChangeKind, DeclaredCount, DiffEntry, FieldChange, FieldDiff, NOT_VALIDATED, RunEnd, RunRecord, SkipKind,
+    StepResult,
 };
 
 use crate::exit::Exit;
@@ -64,15 +67,6 @@ pub fn add(report: &mut PlanReport, record: &RunRecord) {
         report.add_unaffected(UnaffectedIntegration { integration: record.integration.clone(), reason });
         return;
     }
-    if record.ended == RunEnd::NotKnown {
-        report.unchecked.push(UncheckedIntegration {
-            integration: record.integration.clone(),
-            reason: format!(
-                "plan not known: the command ended with exit code 0; `qontract runs show {}` shows its output",
-                record.run
-            ),
-        });
-    }
     report.add(integration(record));
 }
 
@@ -80,6 +74,7 @@ pub fn add(report: &mut PlanReport, record: &RunRecord) {
 pub fn integration(record: &RunRecord) -> IntegrationReport {
     let mut changes = Vec::new();
     let (mut waits, mut rollouts, mut degraded) = (Vec::new(), Vec::new(), Vec::new());
+    let mut unplanned = Vec::new();
     let mut notes = Vec::new();
     let mut disabled = Vec::new();
     for (key, shard) in &record.shards {
@@ -99,9 +94,12 @@ pub fn integration(record: &RunRecord) -> IntegrationReport {
         }));
         match (&shard.why, shard.reason) {
             (Some(why), Some(SkipKind::Disabled)) => add_disabled(&mut disabled, key, why),
+            // It is listed as not planned.
+            (Some(_), Some(SkipKind::UntrustedTarget)) if !shard.unplanned.is_empty() => {}
             (Some(why), _) => notes.push(format!("`{key}` is skipped: {why}")),
             (None, _) => {}
         }
+        unplanned.extend(shard.unplanned.iter().map(|item| unplanned_entry(key, item)));
         if shard.state == RecordedState::Orphaned {
             notes.push(orphan_note(key, record));
         }
@@ -116,6 +114,9 @@ pub fn integration(record: &RunRecord) -> IntegrationReport {
     notes.extend(record.warnings.iter().map(|warning| format!("warning: {warning}")));
     let mut totals = Totals::of(&changes, &errors);
     totals.not_planned = record.shards.values().map(|shard| shard.not_planned).sum();
+    let released: Vec<ReleasedEntry> = record.released.iter().map(released_entry).collect();
+    let stays = released.iter().filter(|entry| !entry.removed_with_target);
+    totals.released = stays.map(|entry| entry.objects.unwrap_or(1)).sum();
     if record.mode != Mode::DryRun {
         totals.applied = Some(record.shards.values().map(|shard| shard.applied).sum());
     }
@@ -127,6 +128,8 @@ pub fn integration(record: &RunRecord) -> IntegrationReport {
         totals,
         causes: record.causes.iter().map(|cause| cause_location(record, cause)).collect(),
         changes,
+        unplanned,
+        released,
         waits,
         rollouts,
         degraded,
@@ -151,6 +154,31 @@ fn fold_unvalidated(notes: &mut Vec<String>) {
     notes.retain(|note| !note.starts_with(NOT_VALIDATED));
 }
 
+/// The report of an integration that only the base defines, with the objects that the base declares, if they can
+/// be counted.
+pub fn undefined(name: &str, declared: Option<DeclaredCount>, at: Location) -> IntegrationReport {
+    let what = match declared {
+        Some(DeclaredCount { shards, objects: Some(objects) }) => {
+            format!("{} in {}", pluralize(objects, "declared object"), pluralize(shards, "shard"))
+        }
+        Some(DeclaredCount { shards, objects: None }) => {
+            format!("the objects of {}", pluralize(shards, "shard"))
+        }
+        None => "the objects that it manages".to_owned(),
+    };
+    let objects = declared.and_then(|declared| declared.objects);
+    let released = ReleasedEntry {
+        shard: None,
+        message: format!("`{name}` is no longer defined: it stops running, and {what} stay in the target"),
+        objects,
+        removed_with_target: false,
+        locations: vec![at],
+    };
+    let totals = Totals { released: objects.unwrap_or(1), ..Totals::default() };
+    let status = if totals.has_news() { ReportStatus::Changes } else { ReportStatus::Unchanged };
+    IntegrationReport { status, totals, released: vec![released], ..without_run(name) }
+}
+
 /// The report of an integration that could not be started.
 pub fn unstarted(name: &str, error: &anyhow::Error) -> IntegrationReport {
     let message = format!("cannot start: {error:#}");
@@ -161,18 +189,26 @@ pub fn unstarted(name: &str, error: &anyhow::Error) -> IntegrationReport {
         hint: None,
         locations: Vec::new(),
     }];
+    let (status, totals) = (ReportStatus::Failed, Totals::of(&[], &errors));
+    IntegrationReport { status, totals, errors, ..without_run(name) }
+}
+
+/// The report of an integration that did not run.
+fn without_run(name: &str) -> IntegrationReport {
     IntegrationReport {
         integration: name.to_owned(),
         run: None,
         plan_digest: None,
-        status: ReportStatus::Failed,
-        totals: Totals::of(&[], &errors),
+        status: ReportStatus::Unchanged,
+        totals: Totals::default(),
         causes: Vec::new(),
         changes: Vec::new(),
+        unplanned: Vec::new(),
+        released: Vec::new(),
         waits: Vec::new(),
         rollouts: Vec::new(),
         degraded: Vec::new(),
-        errors,
+        errors: Vec::new(),
         notes: Vec::new(),
         disabled: Vec::new(),
         approval: None,
@@ -183,7 +219,7 @@ fn status(record: &RunRecord, totals: &Totals) -> ReportStatus {
     match record.ended {
         RunEnd::Waiting => return ReportStatus::Waiting,
         RunEnd::NotKnown => return ReportStatus::NotKnown,
-        RunEnd::Degraded if record.mode == Mode::Real || totals.changes() == 0 => {
+        RunEnd::Degraded if record.mode == Mode::Real || !totals.has_news() => {
             return ReportStatus::Degraded;
         }
         RunEnd::Degraded
@@ -203,16 +239,13 @@ fn status(record: &RunRecord, totals: &Totals) -> ReportStatus {
         ReportStatus::Failed
     } else if failed {
         ReportStatus::Held
-    } else if totals.changes() > 0 {
+    } else if totals.not_planned > 0 {
+        ReportStatus::NotKnown
+    } else if totals.has_news() {
         ReportStatus::Changes
     } else {
         ReportStatus::Unchanged
     }
-}
-
-/// Whether the changes of an integration are not known.
-fn has_unknown(report: &PlanReport) -> bool {
-    report.integrations.iter().any(|one| one.status == ReportStatus::NotKnown)
 }
 
 /// The exit code of a dry run with this report.
@@ -220,11 +253,7 @@ pub fn exit(report: &PlanReport) -> Exit {
     match report.status {
         ReportStatus::Changes | ReportStatus::NotKnown => Exit::Changes,
         // The status of another integration hides that there are changes.
-        ReportStatus::Degraded | ReportStatus::Waiting
-            if report.totals.changes() > 0 || has_unknown(report) =>
-        {
-            Exit::Changes
-        }
+        ReportStatus::Degraded | ReportStatus::Waiting if report.totals.has_news() => Exit::Changes,
         ReportStatus::Unchanged | ReportStatus::Degraded | ReportStatus::Waiting => Exit::Ok,
         ReportStatus::Held | ReportStatus::Failed | ReportStatus::Invalid => Exit::Failure,
     }
@@ -331,16 +360,7 @@ fn change(shard: &str, planned: &ChangeRecord) -> ReportedChange {
     let (mut fields, mut notes, mut trailing_notes) = (Vec::new(), Vec::new(), Vec::new());
     for entry in &planned.diff {
         match entry {
-            DiffEntry::Field(field) => fields.push(ReportedField {
-                action: match field.change {
-                    FieldChange::Added => FieldAction::Added,
-                    FieldChange::Changed => FieldAction::Changed,
-                    FieldChange::Removed => FieldAction::Removed,
-                },
-                path: field.path.clone(),
-                before: field.before.clone(),
-                after: field.after.clone(),
-            }),
+            DiffEntry::Field(one) => fields.push(field(one)),
             DiffEntry::Note(note) if fields.is_empty() => notes.push(note.clone()),
             DiffEntry::Note(note) => trailing_notes.push(note.clone()),
         }
@@ -367,6 +387,44 @@ fn change(shard: &str, planned: &ChangeRecord) -> ReportedChange {
             StepResult::Interrupted => Some(qontract_report::StepResult::Interrupted),
             StepResult::NotTried => Some(qontract_report::StepResult::NotTried),
         },
+    }
+}
+
+fn field(field: &FieldDiff) -> ReportedField {
+    ReportedField {
+        action: match field.change {
+            FieldChange::Added => FieldAction::Added,
+            FieldChange::Changed => FieldAction::Changed,
+            FieldChange::Removed => FieldAction::Removed,
+        },
+        path: field.path.clone(),
+        before: field.before.clone(),
+        after: field.after.clone(),
+    }
+}
+
+fn unplanned_entry(shard: &str, item: &UnplannedRecord) -> UnplannedEntry {
+    let UnplannedRecord { text, places, declared } = item;
+    let declared = declared.iter().map(|one| DeclaredField {
+        field: field(&one.field),
+        location: one.place.as_deref().map(Location::parse),
+    });
+    UnplannedEntry {
+        shard: shard.to_owned(),
+        message: text.clone(),
+        locations: locations(places),
+        declared: declared.collect(),
+    }
+}
+
+fn released_entry(objects: &ReleasedRecord) -> ReleasedEntry {
+    let ReleasedRecord { shard, text, count, removed_with_target, place } = objects;
+    ReleasedEntry {
+        shard: Some(shard.clone()),
+        message: text.clone(),
+        objects: *count,
+        removed_with_target: *removed_with_target,
+        locations: place.iter().map(|place| Location::parse(place)).collect(),
     }
 }
 

@@ -1,14 +1,18 @@
 //! Plans integrations: dry runs of several integrations against a base and a head, concurrently.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use qontract_access::ReadPermit;
+use qontract_bundle::repo::{self, GitError};
 use qontract_config::Config;
-use qontract_diagnostics::MessageSink;
+use qontract_diagnostics::{MessageSink, pluralize};
 use qontract_journal::Journal;
-use qontract_report::{DataSide, InvalidData, PlanReport, RevisionInfo, RunMode, UncheckedIntegration};
+use qontract_report::{
+    DataSide, InvalidData, Location, PlanReport, RevisionInfo, RunMode, UncheckedIntegration,
+};
 use qontract_runtime::guard::{Ledger, LedgerError, MemoryLedger};
 use qontract_runtime::reconcile_loop::ShutdownSignal;
 use qontract_runtime::{Fault, Integration, RunEnd, RunRecord, definition};
@@ -46,21 +50,52 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// A report without runs. It notes integrations that only the base defines: they no longer run, and their
-    /// objects stay.
-    pub fn empty_report(&self) -> anyhow::Result<PlanReport> {
+    /// A report without runs. It notes if the head lacks commits of the base; `folder` is the data repo.
+    pub fn empty_report(&self, folder: &Path) -> PlanReport {
         let mut report = PlanReport::new(RunMode::DryRun, Some(revision(&self.base)), revision(&self.head));
-        let head: Vec<String> =
-            definition::all(&*self.head.source)?.into_iter().map(|(name, _)| name).collect();
-        for (name, _) in definition::all(&*self.base.source)? {
-            if !head.contains(&name) {
-                let text = format!(
-                    "`{name}` is no longer defined: it stops running, and the objects that it manages stay"
-                );
-                report.notes.push(text);
+        report.notes.extend(self.missing_commits(folder));
+        report
+    }
+
+    /// The note about commits of the base that the head lacks: their changes are shown as reverted.
+    fn missing_commits(&self, folder: &Path) -> Option<String> {
+        let (base, head) = (self.base.source.commit()?, self.head.source.commit()?);
+        match repo::missing_commits(folder, base, head) {
+            Ok(0) => None,
+            Ok(count) => {
+                let (commits, verb) = (pluralize(usize::try_from(count).unwrap_or(usize::MAX), "commit"), if count == 1 { "is" } else { "are" });
+                Some(format!(
+                    "{commits} of the base {verb} not in the head: their changes are shown as reverted; merge the base or rebase, or plan the merge result"
+                ))
             }
+            Err(GitError::Failed { .. }) => Some(
+                "the local history is incomplete: if the head lacks commits of the base, their changes are shown as reverted"
+                    .to_owned(),
+            ),
+            // The bundles are not from this repository.
+            Err(_) => None,
         }
-        Ok(report)
+    }
+
+    /// Adds the integrations that only the base defines: they no longer run, and their objects stay.
+    pub fn add_undefined(
+        &self,
+        create: impl Fn(&str) -> anyhow::Result<Integration>,
+        report: &mut PlanReport,
+    ) -> anyhow::Result<()> {
+        let head: BTreeSet<String> =
+            definition::all(&*self.head.source)?.into_iter().map(|(name, _)| name).collect();
+        for (name, definition) in definition::all(&*self.base.source)? {
+            if head.contains(&name) {
+                continue;
+            }
+            let counted = create(&name)
+                .ok()
+                .and_then(|integration| qontract_runtime::count_declared(&integration, &self.base.source));
+            let at = Location::parse(&self.base.file(&definition.place));
+            report.add(plan_report::undefined(&name, counted, at));
+        }
+        Ok(())
     }
 
     /// Plans all integrations, a few of them concurrently. A failure does not stop the others.
@@ -103,6 +138,7 @@ impl Planner {
                 (Err(error), _) => report.add(plan_report::unstarted(&integration, &error)),
             }
         }
+        report.note_objects_removed_with_namespaces();
     }
 
     async fn plan(&self, integration: &Integration) -> anyhow::Result<RunRecord> {

@@ -517,7 +517,7 @@ impl RunObserver for LoopReporter {
         let not_done = record.shards.values().flat_map(|shard| &shard.held).filter(|one| !one.is_held());
         let not_done = not_done.map(|change| {
             let why = change.why.as_deref().unwrap_or_default();
-            self.line(Level::Info, format!("not done: {}: {why}", change.text))
+            self.line(Level::Info, not_done_text(change, why))
         });
         self.log_new(warnings.chain(errors).chain(not_done).collect(), Some(&record.run));
     }
@@ -541,6 +541,15 @@ fn clusters_line(record: &RunRecord) -> String {
     let clusters =
         if names.is_empty() { String::new() } else { format!(" · {}", clusters::format_list(&names)) };
     format!("{} · {shards}{clusters}", record.mode.as_str())
+}
+
+/// The text about a change that is not made and that no approval releases.
+fn not_done_text(change: &record::ChangeRecord, why: &str) -> String {
+    match change.text.strip_prefix("- remove ") {
+        // The data may still declare the object.
+        Some(object) => format!("left unchanged: {object}: {why}"),
+        None => format!("not done: {}: {why}", change.text),
+    }
 }
 
 /// The provenance of an error: the first location with a line, else the first location.

@@ -40,9 +40,10 @@ pub fn messages(record: &RunRecord, level: Level, file_name: FileName<'_>) -> St
             text.push_str(&message("note", decision, file_name));
         }
         for (key, shard) in &record.shards {
-            // A shard that the data disables is not worth a note.
+            // A shard that the data disables is not worth a note, and the plan lists what was not planned.
             let is_disabled = shard.reason == Some(SkipKind::Disabled);
-            if let Some(why) = shard.why.as_ref().filter(|_| !is_disabled || level <= Level::Debug) {
+            let is_noted = (!is_disabled || level <= Level::Debug) && shard.unplanned.is_empty();
+            if let Some(why) = shard.why.as_ref().filter(|_| is_noted) {
                 text.push_str(&format!("note: `{}` skipped: {}\n", sanitize(key), sanitize(why)));
             }
             if shard.state == RecordedState::Orphaned {

@@ -13,6 +13,9 @@ use crate::discovery;
 use crate::exit::UsageError;
 use crate::run_store::state_folder;
 
+/// The note of a plan against a sandbox that does not exist.
+pub const MISSING: &str = "the sandbox does not exist: every object is planned as new";
+
 /// The default sandbox of a data repo: each data repo has its own.
 pub fn default_for(repo: &Path) -> anyhow::Result<PathBuf> {
     let folder = state_folder()
@@ -58,6 +61,11 @@ pub fn of_plan(
     let shown = folder.display();
     messages.note(&format!("note: no target is configured; planning against the sandbox {shown}"));
     Some(folder)
+}
+
+/// Whether the sandbox is a directory that does not exist.
+pub fn is_missing(requested: Option<&Path>, config: &Config) -> bool {
+    config.sandbox_folder(requested).is_some_and(|folder| !folder.is_dir())
 }
 
 /// Refuses a directory that belongs to the files of a data repo: its objects would become part of the data.

@@ -235,6 +235,7 @@ impl UnfinishedRun {
             causes: Vec::new(),
             renamed: std::collections::BTreeMap::new(),
             shards: std::collections::BTreeMap::new(),
+            released: Vec::new(),
             faults: Vec::new(),
             warnings: vec![
                 "the run was killed or stalled; the steps that it finished are in `trail.jsonl`".to_owned(),

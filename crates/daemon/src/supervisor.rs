@@ -259,11 +259,8 @@ impl Supervisor {
             remaining = again;
         }
         let records: Vec<RunRecord> = std::mem::take(&mut *planned.lock()).into_values().collect();
-        let has_changes = |record: &RunRecord| {
-            record.ended == RunEnd::NotKnown || record.shards.values().any(|shard| !shard.changes.is_empty())
-        };
-        let has_changed = worst.is_success() && records.iter().any(has_changes);
-        let exit = if has_changed { Exit::Changes } else { Exit::Run(worst) };
+        let has_news = worst.is_success() && records.iter().any(RunRecord::has_news);
+        let exit = if has_news { Exit::Changes } else { Exit::Run(worst) };
         Ok((exit, Some(records)))
     }
 

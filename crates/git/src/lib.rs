@@ -1,7 +1,8 @@
 //! Reads Git repositories that may be hostile.
 //!
 //! Every `git` process of the workspace is built and run by this crate. The program is used only to resolve
-//! revisions, read packed objects and find common ancestors (`cat-file`, `ls-tree` and `merge-base`).
+//! revisions, read packed objects, find common ancestors and count commits (`cat-file`, `ls-tree`, `merge-base`
+//! and `rev-list`).
 //! Everything that could make it run code or use the network is disabled:
 //!
 //! - The repository is found by `location`, not by `git`, and a bare repository is never discovered.
@@ -171,6 +172,12 @@ impl Repository {
     /// contain it.
     pub fn merge_base(&self, one: &Commit, other: &Commit) -> Result<Option<ObjectId>, GitError> {
         object::merge_base(&self.git, &one.id, &other.id)
+    }
+
+    /// The number of commits that `base` has and `head` does not; 0 if `base` is an ancestor of `head`. Fails if
+    /// the local history is incomplete, as in a shallow clone.
+    pub fn missing_commits(&self, base: &Commit, head: &Commit) -> Result<u64, GitError> {
+        object::missing_commits(&self.git, &base.id, &head.id)
     }
 
     /// The tree at `path` of a commit; the whole tree if the path is empty. `revision` is the user's name of

@@ -97,6 +97,16 @@ pub fn merge_base(git: &Git, one: &ObjectId, other: &ObjectId) -> Result<Option<
     }
 }
 
+/// The number of commits that `base` has and `head` does not. Fails if the local history is incomplete.
+pub fn missing_commits(git: &Git, base: &ObjectId, head: &ObjectId) -> Result<u64, GitError> {
+    let excluded = format!("^{head}");
+    git.run("rev-list", &["--count", base.as_str(), &excluded], String::new(), |output| {
+        let mut line = String::new();
+        output.take(MAX_ID_BYTES).read_line(&mut line)?;
+        line.trim_end().parse().map_err(|_| OutputError::Format)
+    })
+}
+
 /// The tree at a path of a commit.
 pub fn tree(git: &Git, commit: &ObjectId, path: &str) -> Result<Option<ObjectId>, GitError> {
     if !is_one_line(path) {

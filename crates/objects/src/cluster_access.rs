@@ -57,6 +57,6 @@ impl ClusterAccess {
     /// of the cluster.
     pub fn disabled(&self, integration: &str, place: Option<SourceLocation>) -> Option<DisabledReason> {
         let is_disabled = self.disabled_integrations.contains(integration);
-        is_disabled.then(|| DisabledReason { by: format!("cluster `{}`", self.name), place })
+        is_disabled.then(|| DisabledReason::new(format!("cluster `{}`", self.name), place))
     }
 }

@@ -10,7 +10,7 @@ use qontract_runtime::{DesiredItem, Fault};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::integration::{ObjectShardView, ObjectState, ScopeSpec};
+use crate::integration::{DeclaredObject, ObjectShardView, ObjectState, ScopeSpec};
 use crate::scope::{DesiredObject, ManagedKind, ManagedScope, Sensitivity};
 
 /// The declared objects of a shard. The object at index 3 has its provenance under `/objects/3`.
@@ -76,6 +76,10 @@ impl ObjectState for DeclaredObjects {
             kinds: kinds.map(|kind| ManagedKind { kind, names: names.clone() }).collect(),
             adopts_unmarked: *adopts_unmarked,
         }
+    }
+
+    fn declared_objects(shard: ObjectShardView<'_, Self>) -> Vec<Option<DeclaredObject>> {
+        shard.shard.state.objects.iter().map(DeclaredObject::of).collect()
     }
 
     fn desired(

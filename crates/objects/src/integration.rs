@@ -3,22 +3,23 @@
 //! An [`ObjectIntegration`] declares the objects of each shard; [`ManagedObjects`] turns it into an
 //! integration with the usual stages: observe, plan, rehearse, apply.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use qontract_client_kubernetes::{Cluster, Kubernetes};
+use qontract_client_kubernetes::{Cluster, Kind, Kubernetes};
 use qontract_concurrency::OnceMap;
 use qontract_inventory::{Callers, Owner};
 use qontract_runtime::guard::Date;
 use qontract_runtime::replay::{Fingerprints, PlanInputs};
 use qontract_runtime::{
     ApplyResult, CALLER_DIMENSION, CurrentState, Data, DeclaredShardView, DeclaredStateOf, DesiredItem,
-    Fault, IntegrationMeta, Observed, Options, Patience, Plan, ReadContext, RehearsalResult, SecretLookup,
-    ShardKey, StagedIntegration, WriteContext,
+    Fault, IntegrationMeta, Observed, Options, Patience, Plan, ReadContext, RehearsalResult, ReleasedPart,
+    SecretLookup, ShardKey, StagedIntegration, WriteContext,
 };
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::Declared;
 use crate::flags::with_print_flag;
@@ -89,6 +90,9 @@ pub trait ObjectState: Serialize + Send + Sync + Sized + 'static {
     /// The objects that the shard manages.
     fn scope_spec(shard: ObjectShardView<'_, Self>) -> ScopeSpec;
 
+    /// The declared objects; `None` for one whose kind or name does not follow from the data alone.
+    fn declared_objects(shard: ObjectShardView<'_, Self>) -> Vec<Option<DeclaredObject>>;
+
     /// The objects that follow from the state alone. An integration that needs lookups overrides
     /// [`ObjectIntegration::resolve`] instead.
     fn desired(
@@ -109,6 +113,35 @@ pub struct ScopeSpec {
     pub kinds: Vec<ManagedKind>,
     /// Whether unmarked objects are managed as well: undeclared ones are removed.
     pub adopts_unmarked: bool,
+}
+
+/// The identity of a declared object, with the group of its kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeclaredObject {
+    /// The kind.
+    pub kind: Kind,
+    /// The name.
+    pub name: String,
+}
+
+impl DeclaredObject {
+    /// The identity of an object; `None` if it has no kind.
+    pub fn of(body: &Value) -> Option<Self> {
+        let name = body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        Kind::of(body).map(|kind| Self { kind, name })
+    }
+}
+
+impl ScopeSpec {
+    /// Whether the shard manages an object.
+    fn manages(&self, object: &DeclaredObject) -> bool {
+        self.kinds.iter().any(|managed| {
+            let (one, other) = (&managed.kind, &object.kind);
+            let is_group = one.group.is_none() || other.group.is_none() || one.group == other.group;
+            let is_kind = one.name == other.name && is_group;
+            is_kind && managed.names.as_ref().is_none_or(|names| names.contains(&object.name))
+        })
+    }
 }
 
 /// The context for resolving a shard.
@@ -263,6 +296,26 @@ impl<I: ObjectIntegration> StagedIntegration for ManagedObjects<I> {
         self.integration.secret_lookups(shard)
     }
 
+    fn released(
+        &self,
+        base: ObjectShardView<'_, I::State>,
+        head: Option<ObjectShardView<'_, I::State>>,
+    ) -> Vec<ReleasedPart> {
+        let declared = I::State::declared_objects(base);
+        let Some(head) = head else {
+            return vec![ReleasedPart { kind: None, count: Some(declared.len()), place: None }];
+        };
+        let (before, after) = (I::State::scope_spec(base), I::State::scope_spec(head));
+        let mut released: BTreeMap<String, usize> = BTreeMap::new();
+        for object in declared.iter().flatten().filter(|one| before.manages(one) && !after.manages(one)) {
+            *released.entry(object.kind.name.clone()).or_default() += 1;
+        }
+        let place = head.shard.place("/kinds");
+        let part =
+            |(kind, count)| ReleasedPart { kind: Some(kind), count: Some(count), place: place.cloned() };
+        released.into_iter().map(part).collect()
+    }
+
     fn public_texts(&self, shard: ObjectShardView<'_, I::State>) -> Vec<String> {
         self.integration.public_texts(shard)
     }
@@ -314,11 +367,11 @@ impl<I: ObjectIntegration> StagedIntegration for ManagedObjects<I> {
         wanted: &[DesiredItem<DesiredObject>],
         current: &CurrentState<LiveObject>,
         fingerprints: &Fingerprints,
-    ) -> Option<serde_json::Value> {
+    ) -> Option<Value> {
         record_inputs(wanted, current, fingerprints)
     }
 
-    fn restore_inputs(&self, recorded: &serde_json::Value) -> Option<PlanInputs<DesiredObject, LiveObject>> {
+    fn restore_inputs(&self, recorded: &Value) -> Option<PlanInputs<DesiredObject, LiveObject>> {
         restore_inputs(recorded)
     }
 

@@ -33,7 +33,8 @@ pub use flags::{
 };
 pub use fragments::{ClusterAccess, NamespaceTarget};
 pub use integration::{
-    ManagedObjects, ObjectIntegration, ObjectShardView, ObjectState, ResolveContext, ScopeSpec,
+    DeclaredObject, ManagedObjects, ObjectIntegration, ObjectShardView, ObjectState, ResolveContext,
+    ScopeSpec,
 };
 pub use label::check_label;
 pub use namespaces::{LocatedNamespace, LocatedState, ShardBuilder, in_namespaces};

@@ -36,7 +36,7 @@ impl LocatedNamespace {
         target.cluster.disabled(integration, cluster_place.clone()).or_else(|| {
             let by = format!("namespace `{}` (managedByExternal)", target.name);
             let is_external = target.managed_by_external == Some(true);
-            is_external.then(|| DisabledReason { by, place: place.clone() })
+            is_external.then(|| DisabledReason::new(by, place.clone()))
         })
     }
 }
@@ -120,8 +120,8 @@ impl<S> ShardBuilder<S> {
         self.insert(key, place, disabled, shard);
     }
 
-    /// Adds a namespace that is skipped, with the reason.
-    pub fn skip(&mut self, namespace: LocatedNamespace, why: &str)
+    /// Adds a namespace that is marked for deletion: its objects are removed with it.
+    pub fn skip_deleted(&mut self, namespace: LocatedNamespace)
     where
         S: Default,
     {
@@ -129,8 +129,8 @@ impl<S> ShardBuilder<S> {
         let key = target.key();
         self.label(&target.cluster, &key);
         self.locate(&target.cluster, &key);
-        let by = format!("namespace `{}` ({why})", target.name);
-        let disabled = Some(DisabledReason { by, place: place.clone() });
+        let by = format!("namespace `{}` (to be deleted)", target.name);
+        let disabled = Some(DisabledReason { by, place: place.clone(), removes_target: true });
         let shard = LocatedState::<S>::default().shard(target.cluster.cluster(), place.clone());
         self.insert(key, place, disabled, Ok(shard));
     }
@@ -218,7 +218,7 @@ pub fn in_namespaces<N, S: Default>(
         let pointer = format!("/namespaces_v1/{index}");
         let located = LocatedNamespace::new(target(&namespace).clone(), places, &pointer);
         if located.target.is_marked_for_deletion() {
-            shards.skip(located, "to be deleted");
+            shards.skip_deleted(located);
             continue;
         }
         shards.add(located, declare(&namespace, &pointer));

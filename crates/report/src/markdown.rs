@@ -7,8 +7,8 @@ use qontract_diagnostics::{pluralize, sanitize, sanitize_lines};
 
 use crate::invalid::{FindingReport, InvalidData};
 use crate::model::{
-    FieldAction, IntegrationReport, PlanReport, ReportedChange, ReportedFault, ReportedField, Totals,
-    UncheckedIntegration,
+    DeclaredField, FieldAction, IntegrationReport, Location, PlanReport, ReportedChange, ReportedFault,
+    ReportedField, Totals, UncheckedIntegration, UnplannedEntry,
 };
 use crate::text::{self, PlanDetail, shortened};
 
@@ -29,6 +29,7 @@ pub fn render(report: &PlanReport, detail: PlanDetail, max_bytes: usize) -> Stri
     let mut omitted = report.invalid.as_ref().map_or(0, |invalid| findings(invalid, detail, &mut out));
     for integration in &report.integrations {
         omitted += errors_and_held(integration, detail, &mut out);
+        omitted += left_out(integration, detail, &mut out);
     }
     for integration in &report.integrations {
         omitted += details(integration, detail, &mut out);
@@ -91,7 +92,7 @@ fn heading(report: &PlanReport, out: &mut LimitedText) {
     if rows.is_empty() {
         return;
     }
-    let table = "\n| integration | add | change | replace | remove | fields removed | held | not done | not planned | errors |\n|---|---|---|---|---|---|---|---|---|---|\n";
+    let table = "\n| integration | add | change | replace | remove | fields removed | held | not done | not planned | no longer managed | errors |\n|---|---|---|---|---|---|---|---|---|---|---|\n";
     out.push(table, 0);
     let mut left = rows.len();
     for integration in rows {
@@ -104,12 +105,13 @@ fn heading(report: &PlanReport, out: &mut LimitedText) {
             held,
             not_done,
             not_planned,
+            released,
             errors,
             applied: _,
         } = integration.totals;
         let name = cell(&integration.integration);
         let row = format!(
-            "| {name} | {add} | {change} | {replace} | {remove} | {fields_removed} | {held} | {not_done} | {not_planned} | {errors} |\n"
+            "| {name} | {add} | {change} | {replace} | {remove} | {fields_removed} | {held} | {not_done} | {not_planned} | {released} | {errors} |\n"
         );
         // The table uses at most half of the space, which leaves the rest for the changes.
         if !out.push(&row, out.max / 2) {
@@ -175,6 +177,49 @@ fn errors_and_held(integration: &IntegrationReport, detail: PlanDetail, out: &mu
     omitted
 }
 
+/// Adds what was not planned and what is no longer managed, with the changed lines of the data; returns the number
+/// of omitted entries.
+fn left_out(integration: &IntegrationReport, detail: PlanDetail, out: &mut LimitedText) -> usize {
+    let IntegrationReport { integration: name, unplanned, released, causes, .. } = integration;
+    let place = |at: &Location| format!(", {}", code(&at.to_string()));
+    let mut entries = Vec::new();
+    for UnplannedEntry { shard: _, message, locations, declared } in unplanned {
+        let at: String = locations.iter().map(place).collect();
+        let mut entry = format!("- **not planned** {}{at}\n", code(message));
+        if !declared.is_empty() {
+            entry.push_str(&format!("  - {}\n", text::DECLARED_FIELDS));
+        }
+        for DeclaredField { field, location } in declared.iter().take(detail.max_fields) {
+            let at = location.as_ref().map(place).unwrap_or_default();
+            entry.push_str(&format!("    - {}{at}\n", one_field(field, detail.max_value)));
+        }
+        if let more @ 1.. = declared.len().saturating_sub(detail.max_fields) {
+            entry.push_str(&format!("    - … {}\n", pluralize(more, "more field")));
+        }
+        entries.push(entry);
+    }
+    for entry in released {
+        let at: String = entry.locations.iter().map(place).collect();
+        entries.push(format!("- **{}** {}{at}\n", text::released_word(entry), code(&entry.message)));
+    }
+    if entries.is_empty() {
+        return 0;
+    }
+    let mut omitted =
+        usize::from(!out.push(&format!("\n**not shown as changes** in {}:\n\n", code(name)), 0));
+    for cause in causes.iter().take(MAX_NOTES) {
+        let cause = format!("because of {}  \n", code(&cause.to_string()));
+        omitted += usize::from(!out.push(&cause, 0));
+    }
+    if !causes.is_empty() {
+        out.push("\n", 0);
+    }
+    for entry in entries {
+        omitted += usize::from(!out.push(&entry, 0));
+    }
+    omitted
+}
+
 /// Adds the changes, waits and notes of an integration in a collapsed section; returns the number of omitted
 /// entries.
 fn details(integration: &IntegrationReport, detail: PlanDetail, out: &mut LimitedText) -> usize {
@@ -226,7 +271,7 @@ fn one_change(change: &ReportedChange, detail: PlanDetail) -> String {
         change.location.as_ref().map(|at| format!(", {}", code(&at.to_string()))).unwrap_or_default();
     let mut out = format!("- **{word}** {what}{location}\n");
     if let Some(why) = held {
-        let word = if change.approvable { "held" } else { "not done" };
+        let word = if change.approvable { "held" } else { text::not_done_word(change) };
         out.push_str(&format!("  - {word}: {}\n", code(why)));
     }
     for note in &change.notes {
@@ -292,6 +337,7 @@ fn totals_text(totals: &Totals) -> String {
         held,
         not_done,
         not_planned,
+        released,
         errors,
         applied: _,
     } = *totals;
@@ -304,6 +350,7 @@ fn totals_text(totals: &Totals) -> String {
         (held, "held"),
         (not_done, "not done"),
         (not_planned, "not planned"),
+        (released, "no longer managed"),
         (errors, if errors == 1 { "error" } else { "errors" }),
     ];
     let parts: Vec<String> =

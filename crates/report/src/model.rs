@@ -100,9 +100,14 @@ pub struct Totals {
     /// Number of changes that are not made because the desired state of their scope is unknown.
     #[serde(default)]
     pub not_done: usize,
-    /// Number of objects that are not planned, because an input of theirs is not approved yet.
+    /// Number of objects, scopes and shards that are not planned: an input of theirs or their address is not
+    /// approved yet, or a command does not report its changes.
     #[serde(default)]
     pub not_planned: usize,
+    /// Number of objects that are no longer managed and stay in the target. A shard with an unknown number of
+    /// objects counts as one.
+    #[serde(default)]
+    pub released: usize,
     /// Number of errors.
     pub errors: usize,
     /// Number of steps that were executed; absent in a dry run.
@@ -156,6 +161,12 @@ pub struct IntegrationReport {
     pub causes: Vec<Location>,
     /// The changes, including held ones.
     pub changes: Vec<ReportedChange>,
+    /// What was not planned, although the change may affect it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unplanned: Vec<UnplannedEntry>,
+    /// Objects that the base manages and the head does not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub released: Vec<ReleasedEntry>,
     /// Operations in progress in the target that the run waits for.
     pub waits: Vec<ReportedWait>,
     /// Rollouts in progress that the run does not wait for.
@@ -180,12 +191,13 @@ pub struct IntegrationReport {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReportStatus {
-    /// No changes.
+    /// No changes, and everything was planned.
     #[default]
     Unchanged,
-    /// One or more changes, none of them held.
+    /// One or more changes, none of them held, or objects that are no longer managed.
     Changes,
-    /// Nothing failed, but the changes are not known: a foreign command does not report them.
+    /// Nothing failed, but not all changes are known: something was not planned, or a command does not report its
+    /// changes.
     NotKnown,
     /// Nothing failed, but an object does not work as declared.
     Degraded,
@@ -291,6 +303,49 @@ pub struct ReportedField {
     /// The value after the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
+}
+
+/// Something that was not planned, although the change may affect it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnplannedEntry {
+    /// The shard.
+    pub shard: String,
+    /// What was not planned, why, and what happens to it after the merge.
+    pub message: String,
+    /// The provenance in the data.
+    pub locations: Vec<Location>,
+    /// The declared fields that differ between base and head. They were not compared with the target.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub declared: Vec<DeclaredField>,
+}
+
+/// A field that the data declares differently in base and head.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeclaredField {
+    /// The field. Its path is a JSON pointer into the declared state.
+    #[serde(flatten)]
+    pub field: ReportedField,
+    /// The provenance in the data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub location: Option<Location>,
+}
+
+/// Objects that the base manages and the head does not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReleasedEntry {
+    /// The shard; absent if the whole integration is concerned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<String>,
+    /// Why they are no longer managed, and what happens to them.
+    pub message: String,
+    /// Number of objects that the base declares; absent if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<usize>,
+    /// Whether they are removed together with their target instead of staying there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub removed_with_target: bool,
+    /// The provenance in the data.
+    pub locations: Vec<Location>,
 }
 
 /// A line of the data repo.
@@ -449,9 +504,14 @@ impl Totals {
         self.add + self.change + self.replace + self.remove
     }
 
+    /// Whether there is something to report besides held changes and errors.
+    pub fn has_news(&self) -> bool {
+        self.changes() + self.not_planned + self.released > 0
+    }
+
     /// Whether all counts are 0.
     pub(crate) fn is_empty(&self) -> bool {
-        self.changes() + self.held + self.not_done + self.not_planned + self.errors == 0
+        self.changes() + self.held + self.not_done + self.not_planned + self.released + self.errors == 0
     }
 
     fn plus(self, other: Self) -> Self {
@@ -464,6 +524,7 @@ impl Totals {
             held: self.held + other.held,
             not_done: self.not_done + other.not_done,
             not_planned: self.not_planned + other.not_planned,
+            released: self.released + other.released,
             errors: self.errors + other.errors,
             applied: match (self.applied, other.applied) {
                 (None, None) => None,
@@ -476,12 +537,17 @@ impl Totals {
 impl IntegrationReport {
     /// Renames all files, for output outside of the data repo.
     pub fn rename_files(&mut self, name: &dyn Fn(&str) -> String) {
-        let Self { causes, changes, waits, rollouts, degraded, errors, .. } = self;
+        let Self { causes, changes, unplanned, released, waits, rollouts, degraded, errors, .. } = self;
+        let left_out = unplanned.iter_mut().flat_map(|entry| {
+            let declared = entry.declared.iter_mut().filter_map(|field| field.location.as_mut());
+            entry.locations.iter_mut().chain(declared)
+        });
+        let left_out = left_out.chain(released.iter_mut().flat_map(|entry| &mut entry.locations));
         let locations = changes.iter_mut().filter_map(|change| change.location.as_mut());
         let observed = waits.iter_mut().chain(rollouts).chain(degraded);
         let locations = locations.chain(observed.flat_map(|one| &mut one.locations));
         let locations = locations.chain(errors.iter_mut().flat_map(|error| &mut error.locations));
-        for location in locations.chain(causes) {
+        for location in locations.chain(left_out).chain(causes) {
             location.file = name(&location.file);
             location.renamed_from = location.renamed_from.as_deref().map(name);
         }
@@ -534,6 +600,28 @@ impl PlanReport {
     pub fn add_unchecked(&mut self, integration: UncheckedIntegration) {
         let at = self.unchecked.partition_point(|other| other.integration <= integration.integration);
         self.unchecked.insert(at, integration);
+    }
+
+    /// Notes the number of declared objects that are removed with a namespace on the removal of the namespace.
+    pub fn note_objects_removed_with_namespaces(&mut self) {
+        let mut removed: BTreeMap<String, (usize, Vec<String>)> = BTreeMap::new();
+        for IntegrationReport { integration, released, .. } in &self.integrations {
+            for entry in released.iter().filter(|entry| entry.removed_with_target) {
+                let (Some(shard), Some(objects)) = (&entry.shard, entry.objects) else { continue };
+                let (count, parts) = removed.entry(shard.clone()).or_default();
+                *count += objects;
+                parts.push(format!("{integration}: {objects}"));
+            }
+        }
+        let changes = self.integrations.iter_mut().flat_map(|integration| &mut integration.changes);
+        let is_removal = |change: &&mut ReportedChange| {
+            change.kind == "Namespace" && change.action == ChangeAction::Remove
+        };
+        for change in changes.filter(is_removal) {
+            let Some((count, parts)) = removed.get(&change.shard) else { continue };
+            let objects = pluralize(*count, "declared object");
+            change.notes.push(format!("removes {objects} in it ({})", parts.join(", ")));
+        }
     }
 
     /// One sentence for each reason why the data disables integrations, with the number of shards and the

@@ -7,8 +7,9 @@ use qontract_diagnostics::{StyledText, TextStyle, pluralize, sanitize};
 use serde_json::Value;
 
 use crate::model::{
-    ChangeAction, FieldAction, IntegrationReport, Location, PlanReport, ReportedChange, ReportedFault,
-    ReportedField, ReportedWait, StepResult, Totals, UncheckedIntegration,
+    ChangeAction, DeclaredField, FieldAction, IntegrationReport, Location, PlanReport, ReleasedEntry,
+    ReportedChange, ReportedFault, ReportedField, ReportedWait, StepResult, Totals, UncheckedIntegration,
+    UnplannedEntry,
 };
 
 /// The level of detail of a rendered plan.
@@ -150,6 +151,16 @@ fn body(integration: &IntegrationReport, detail: PlanDetail, indent: &str) -> St
         out.push(TextStyle::Plain, &format!(": {}\n", sanitize(&one.message)));
         locations(&one.locations, indent, out);
     }
+    for entry in &integration.unplanned {
+        one_unplanned(entry, detail, indent, shards.entry(&entry.shard).or_default());
+    }
+    for entry in &integration.released {
+        let out = entry.shard.as_deref().map_or(&mut rest, |shard| shards.entry(shard).or_default());
+        out.push(TextStyle::Plain, indent);
+        out.push(TextStyle::Warning, released_word(entry));
+        out.push(TextStyle::Plain, &format!(": {}\n", sanitize(&entry.message)));
+        locations(&entry.locations, indent, out);
+    }
     for error in &integration.errors {
         let out = match error.shards.first() {
             Some(shard) => shards.entry(shard).or_default(),
@@ -162,6 +173,45 @@ fn body(integration: &IntegrationReport, detail: PlanDetail, indent: &str) -> St
         out.append(one);
     }
     out
+}
+
+/// The label of objects that are no longer managed.
+pub(crate) fn released_word(entry: &ReleasedEntry) -> &'static str {
+    if entry.removed_with_target { "removed with the namespace" } else { "no longer managed" }
+}
+
+/// The line above declared fields.
+pub(crate) const DECLARED_FIELDS: &str = "declared changes, not compared with the target:";
+
+fn one_unplanned(entry: &UnplannedEntry, detail: PlanDetail, indent: &str, out: &mut StyledText) {
+    let UnplannedEntry { shard: _, message, locations: at, declared } = entry;
+    out.push(TextStyle::Plain, indent);
+    out.push(TextStyle::Warning, "not planned");
+    out.push(TextStyle::Plain, &format!(": {}\n", sanitize(message)));
+    locations(at, indent, out);
+    if !declared.is_empty() {
+        out.push(TextStyle::Plain, &format!("{indent}    {DECLARED_FIELDS}\n"));
+    }
+    let (shown, folded) = declared.split_at(detail.max_fields.min(declared.len()));
+    for DeclaredField { field, location } in shown {
+        out.push(TextStyle::Plain, &format!("{indent}      "));
+        out.push(field_style(field.action), &field_line(field, detail.max_value));
+        let place = location.as_ref().map(|at| format!("  --> {}", sanitize(&at.to_string())));
+        out.push(TextStyle::Dim, &place.unwrap_or_default());
+        out.push(TextStyle::Plain, "\n");
+    }
+    if !folded.is_empty() {
+        let text = format!("{indent}      … {} (--full shows them)\n", pluralize(folded.len(), "more field"));
+        out.push(TextStyle::Dim, &text);
+    }
+}
+
+fn field_style(action: FieldAction) -> TextStyle {
+    match action {
+        FieldAction::Added => TextStyle::Added,
+        FieldAction::Changed => TextStyle::Changed,
+        FieldAction::Removed => TextStyle::Removed,
+    }
 }
 
 fn style_of(action: ChangeAction) -> TextStyle {
@@ -182,24 +232,24 @@ fn one_change(change: &ReportedChange, detail: PlanDetail, indent: &str, out: &m
         None => {}
     }
     if change.held.is_some() {
-        out.push(TextStyle::Warning, if change.approvable { "held" } else { "not done" });
+        let word = if change.approvable { "held" } else { not_done_word(change) };
+        out.push(TextStyle::Warning, word);
         out.push(TextStyle::Plain, ": ");
     }
-    let line = format!("{} {}", change.action.sign(), sanitize(&change.summary));
-    out.push(style_of(change.action), &line);
+    if let Some(object) = change.unchanged_object() {
+        out.push(TextStyle::Plain, &sanitize(object));
+    } else {
+        let line = format!("{} {}", change.action.sign(), sanitize(&change.summary));
+        out.push(style_of(change.action), &line);
+    }
     out.push(TextStyle::Plain, "\n");
     for note in &change.notes {
         out.push(TextStyle::Plain, &format!("{indent}    {}\n", sanitize(note)));
     }
     let (fields, folded) = detail.fields(change);
     for field in fields {
-        let style = match field.action {
-            FieldAction::Added => TextStyle::Added,
-            FieldAction::Changed => TextStyle::Changed,
-            FieldAction::Removed => TextStyle::Removed,
-        };
         out.push(TextStyle::Plain, &format!("{indent}    "));
-        out.push(style, &field_line(field, detail.max_value));
+        out.push(field_style(field.action), &field_line(field, detail.max_value));
         out.push(TextStyle::Plain, "\n");
     }
     if folded > 0 {
@@ -215,6 +265,20 @@ fn one_change(change: &ReportedChange, detail: PlanDetail, indent: &str, out: &m
     }
     if let Some(why) = &change.held {
         out.push(TextStyle::Plain, &format!("{indent}    {}\n", sanitize(why)));
+    }
+}
+
+/// The label of a change that is not made and that no approval releases.
+pub(crate) fn not_done_word(change: &ReportedChange) -> &'static str {
+    if change.unchanged_object().is_some() { "left unchanged" } else { "not done" }
+}
+
+impl ReportedChange {
+    /// The object of a removal that is not made because it cannot be decided: the data may still declare the
+    /// object, so it is not shown as a removal.
+    fn unchanged_object(&self) -> Option<&str> {
+        let is_undecided = self.held.is_some() && !self.approvable && self.action == ChangeAction::Remove;
+        self.summary.strip_prefix("remove ").filter(|_| is_undecided)
     }
 }
 
@@ -285,8 +349,19 @@ fn locations(locations: &[Location], indent: &str, out: &mut StyledText) {
 
 /// Adds `1 to add, 0 to change, 2 to remove` and other counts, without a line break.
 fn summary(totals: &Totals, out: &mut StyledText) {
-    let Totals { add, change, replace, remove, fields_removed, held, not_done, not_planned, errors, applied } =
-        *totals;
+    let Totals {
+        add,
+        change,
+        replace,
+        remove,
+        fields_removed,
+        held,
+        not_done,
+        not_planned,
+        released,
+        errors,
+        applied,
+    } = *totals;
     let mut count = |style: TextStyle, count: usize, text: String| {
         out.push(if count > 0 { style } else { TextStyle::Plain }, &text);
     };
@@ -315,6 +390,10 @@ fn summary(totals: &Totals, out: &mut StyledText) {
     if not_planned > 0 {
         count(TextStyle::Plain, 0, ", ".to_owned());
         count(TextStyle::Warning, not_planned, format!("{not_planned} not planned"));
+    }
+    if released > 0 {
+        count(TextStyle::Plain, 0, ", ".to_owned());
+        count(TextStyle::Warning, released, format!("{released} no longer managed"));
     }
     if let Some(applied) = applied {
         count(TextStyle::Plain, applied, format!("; {} done", pluralize(applied, "step")));

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use qontract_report::text::{PlanDetail, render_integration};
 use qontract_report::{
-    ChangeAction, DataSide, FieldAction, FindingReport, IntegrationReport, InvalidData, Location, PlanReport,
-    ReportStatus, ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo, RunMode,
-    StepResult, Totals, UnaffectedIntegration, markdown, text,
+    ChangeAction, DataSide, DeclaredField, FieldAction, FindingReport, IntegrationReport, InvalidData,
+    Location, PlanReport, ReleasedEntry, ReportStatus, ReportedChange, ReportedFault, ReportedField,
+    ReportedWait, RevisionInfo, RunMode, StepResult, Totals, UnaffectedIntegration, UnplannedEntry, markdown,
+    text,
 };
 use serde_json::{Value, json};
 
@@ -49,6 +50,8 @@ fn integration(
         totals: Totals::of(&changes, &errors),
         causes: vec![Location::parse("data/n1.yml:9")],
         changes,
+        unplanned: Vec::new(),
+        released: Vec::new(),
         waits: Vec::new(),
         rollouts: Vec::new(),
         degraded: Vec::new(),
@@ -239,10 +242,10 @@ fn long_diffs_are_folded_with_counts() {
 fn a_plan_as_markdown() {
     let expect = r#"### Plan: 1 to add, 1 to change, 1 field removed, 1 held, 1 error
 
-| integration | add | change | replace | remove | fields removed | held | not done | not planned | errors |
-|---|---|---|---|---|---|---|---|---|---|
-| `openshift-namespaces` | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 1 |
-| `openshift-resources` | 1 | 1 | 0 | 0 | 1 | 1 | 0 | 0 | 0 |
+| integration | add | change | replace | remove | fields removed | held | not done | not planned | no longer managed | errors |
+|---|---|---|---|---|---|---|---|---|---|---|
+| `openshift-namespaces` | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 1 |
+| `openshift-resources` | 1 | 1 | 0 | 0 | 1 | 1 | 0 | 0 | 0 | 0 |
 
 **error** in `openshift-namespaces`: ``cluster `c2` cannot be reached``, `data/c2.yml`
 - `no connection`
@@ -353,6 +356,24 @@ fn hostile_report() -> PlanReport {
     integration.notes = vec![text()];
     integration.waits =
         vec![ReportedWait { shard: text(), message: text(), locations: vec![Location::parse(HOSTILE)] }];
+    let at = || Location::parse(HOSTILE);
+    let declared = DeclaredField {
+        field: field(FieldAction::Changed, HOSTILE, Some(json!(HOSTILE)), Some(json!(HOSTILE))),
+        location: Some(at()),
+    };
+    integration.unplanned = vec![UnplannedEntry {
+        shard: text(),
+        message: text(),
+        locations: vec![at()],
+        declared: vec![declared],
+    }];
+    integration.released = vec![ReleasedEntry {
+        shard: Some(text()),
+        message: text(),
+        objects: Some(2),
+        removed_with_target: false,
+        locations: vec![at()],
+    }];
     integration.approval = Some(format!("```\n{HOSTILE}"));
     report.add(integration);
     report.notes.push(text());
@@ -458,7 +479,7 @@ fn strings_from_the_data_are_never_markup() {
     assert_eq!(outside.matches("</details>").count(), 1, "{outside}");
     assert_eq!(outside.matches('<').count(), 4, "details and summary, opened and closed: {outside}");
     let row = markdown.lines().find(|line| line.starts_with("| `")).unwrap();
-    assert_eq!(row.replace("\\|", "").matches('|').count(), 11, "{row}");
+    assert_eq!(row.replace("\\|", "").matches('|').count(), 12, "{row}");
 }
 
 #[test]

@@ -23,6 +23,7 @@ use crate::secrets::{SecretLookup, ShardSecrets};
 use crate::source_location::SourceLocation;
 use crate::state::{DeclaredState, Shard};
 use crate::trust::{AddressTrust, TargetAddress};
+use crate::unplanned::ReleasedPart;
 
 /// One item of desired state: an object that must exist, or must not.
 #[derive(Clone, Debug)]
@@ -307,6 +308,17 @@ pub trait StagedIntegration: Send + Sync + 'static {
         view: DeclaredShardView<'_, Self::Common, Self::Target, Self::State>,
     ) -> Vec<TargetAddress> {
         vec![TargetAddress::of(view.key.to_string(), &view.shard.target)]
+    }
+
+    /// The objects of a shard of base that `head` no longer manages, although it does not remove them. `head` is
+    /// the same shard in head, or `None` if head disables the integration for it. By default, only a disabled
+    /// shard is known to be released, with an unknown number of objects.
+    fn released(
+        &self,
+        _: DeclaredShardView<'_, Self::Common, Self::Target, Self::State>,
+        head: Option<DeclaredShardView<'_, Self::Common, Self::Target, Self::State>>,
+    ) -> Vec<ReleasedPart> {
+        if head.is_some() { Vec::new() } else { vec![ReleasedPart::whole()] }
     }
 
     /// Strings that follow from the data of a shard alone and are not in its serialised state. They are shown

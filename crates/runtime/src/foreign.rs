@@ -30,6 +30,7 @@ use crate::plan::{Change, ChangeKind, ObjectKey};
 use crate::process::{CancelOnDrop, Cancellation, StderrLog, is_secret_name};
 use crate::run_request::RunRequest;
 use crate::step_effect::until_forced;
+use crate::unplanned::UnplannedItem;
 use output::{OutputTail, read_lines};
 use qontract_telemetry::activity;
 
@@ -133,6 +134,12 @@ impl ForeignIntegration {
         let mut shard = ShardOutcome::new(ShardState::Ran);
         shard.rounds = 1;
         shard.plan = PlanKnowledge::NotKnown;
+        if request.mode == Mode::DryRun {
+            let name = &self.command.integration;
+            let text =
+                format!("`{name}`: the command does not report its changes; they are made after the merge");
+            shard.unplanned.push(UnplannedItem::new(text));
+        }
         let output = Arc::<Mutex<OutputTail>>::default();
         let ended = self.execute(request, &output).await;
         shard.faults.extend(ended.err());

@@ -15,6 +15,7 @@ use crate::options::Options;
 use crate::process::ProcessIntegration;
 use crate::trust::TargetAddress;
 use crate::type_erasure::{AnyDeclaredState, DynIntegration, StagedAdapter};
+use crate::unplanned::ReleasedPart;
 use qontract_telemetry::activity;
 
 /// An integration of any form.
@@ -78,6 +79,20 @@ impl Integration {
         match &self.form {
             IntegrationForm::Staged(_) => true,
             IntegrationForm::Function(_) | IntegrationForm::Foreign(_) => false,
+        }
+    }
+
+    /// The parts of a shard of base that head no longer manages, although it does not remove them.
+    pub(crate) fn released(
+        &self,
+        base: &dyn AnyDeclaredState,
+        head: Option<&dyn AnyDeclaredState>,
+        key: &ShardKey,
+    ) -> Vec<ReleasedPart> {
+        match &self.form {
+            IntegrationForm::Staged(integration) => integration.released(base, head, key),
+            // They own no objects in a target.
+            IntegrationForm::Function(_) | IntegrationForm::Foreign(_) => Vec::new(),
         }
     }
 

@@ -42,6 +42,7 @@ mod termination;
 mod truncation;
 mod trust;
 mod type_erasure;
+mod unplanned;
 
 pub use contract::{
     ApplyResult, ApprovedObject, CurrentState, DeclaredShardView, DeclaredStateOf, DesiredItem, DesiredState,
@@ -85,3 +86,7 @@ pub use run_state::RunState;
 pub use secrets::{SecretLookup, ShardSecrets};
 pub use source_location::{SourceLocation, SourceLocations};
 pub use trust::{AddressTrust, TargetAddress};
+pub use unplanned::{
+    DeclaredCount, DeclaredDifference, ObjectFate, ReleasedObjects, ReleasedPart, UnplannedItem,
+    count_declared,
+};

@@ -16,6 +16,7 @@ use crate::plan::{Change, Degradation, HeldPlanChange, PlanDigest, PlanHint, Rol
 use crate::slot::Slot;
 use crate::source_location::SourceLocation;
 use crate::termination::TerminationSignal;
+use crate::unplanned::{ReleasedObjects, UnplannedItem};
 
 /// A bundle that a run is pinned to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -322,9 +323,8 @@ pub struct ShardOutcome {
     pub output: Vec<String>,
     /// Notes; none of them is a failure.
     pub notes: Vec<String>,
-    /// Number of objects that were not planned in the last round, because an input of theirs is not approved
-    /// yet.
-    pub not_planned: usize,
+    /// What was not planned in the last round.
+    pub unplanned: Vec<UnplannedItem>,
     /// The faults of the shard.
     pub faults: Vec<Fault>,
     /// Number of applied steps.
@@ -357,7 +357,7 @@ impl ShardOutcome {
             plan: PlanKnowledge::Known,
             output: Vec::new(),
             notes: Vec::new(),
-            not_planned: 0,
+            unplanned: Vec::new(),
             faults: Vec::new(),
             applied: 0,
             removed: 0,
@@ -397,6 +397,8 @@ pub struct RunOutcome {
     pub renamed: BTreeMap<SourceLocation, Box<str>>,
     /// The outcome of each shard.
     pub shards: BTreeMap<ShardKey, ShardOutcome>,
+    /// Objects that base manages and head does not; only in a dry run.
+    pub released: Vec<ReleasedObjects>,
     /// Faults of the run as a whole.
     pub faults: Vec<Fault>,
     /// Warnings; none of them is a failure.
@@ -538,6 +540,7 @@ mod tests {
             causes: Vec::new(),
             renamed: BTreeMap::new(),
             shards: BTreeMap::new(),
+            released: Vec::new(),
             faults: Vec::new(),
             warnings: Vec::new(),
             query_log: QueryLog::default(),

@@ -11,13 +11,14 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::fault::{Fault, Responsible};
-use crate::field_diff::DiffEntry;
+use crate::field_diff::{DiffEntry, FieldDiff};
 use crate::key::Scope;
 use crate::outcome::{
     ApprovalForm, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState, SkipKind, SkipReason,
 };
 use crate::plan::{Change, ChangeKind, Hold, PlanDigest, Rollout, StepResult};
 use crate::source_location::SourceLocation;
+use crate::unplanned::{ObjectFate, ReleasedObjects, UnplannedItem};
 
 /// The version of the record format. Records without a version have version 1: in that version, a held run
 /// ended as `failed`. Before version 3, a run with operations in progress ended as `ok`. Before version 4, plans
@@ -71,6 +72,9 @@ pub struct RunRecord {
     pub renamed: BTreeMap<String, String>,
     /// The outcome of each shard.
     pub shards: BTreeMap<String, ShardRecord>,
+    /// Objects that base manages and head does not; only in a dry run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub released: Vec<ReleasedRecord>,
     /// Faults of the run as a whole.
     pub faults: Vec<LocatedText>,
     /// Warnings; none of them is a failure.
@@ -228,16 +232,60 @@ pub struct ShardRecord {
     /// Notes; none of them is a failure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Number of objects that were not planned, because an input of theirs is not approved yet. The notes name
-    /// them.
+    /// Number of entries of `unplanned`. Records of older versions have only the number.
     #[serde(default, skip_serializing_if = "is_zero_objects")]
     pub not_planned: usize,
+    /// What was not planned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unplanned: Vec<UnplannedRecord>,
     /// The faults of the shard.
     pub faults: Vec<LocatedText>,
     /// Number of applied steps.
     pub applied: usize,
     /// Number of objects that were removed without an approval.
     pub removed: usize,
+}
+
+/// Something that was not planned.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnplannedRecord {
+    /// A description.
+    pub text: String,
+    /// Each as `file:line`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<String>,
+    /// The differences between the declared states of base and head.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub declared: Vec<DeclaredRecord>,
+}
+
+/// A field of a declared state that differs between base and head.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeclaredRecord {
+    /// The field.
+    #[serde(flatten)]
+    pub field: FieldDiff,
+    /// `file:line`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+}
+
+/// Objects of a shard that base manages and head does not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReleasedRecord {
+    /// The shard.
+    pub shard: String,
+    /// A description.
+    pub text: String,
+    /// Number of declared objects, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<usize>,
+    /// Whether the objects are removed together with their target instead of staying there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub removed_with_target: bool,
+    /// `file:line`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
 }
 
 /// A rollout in progress.
@@ -360,6 +408,7 @@ impl RunRecord {
                 .map(|(place, old)| (line(place), old_file(place, old, line)))
                 .collect(),
             shards: shards.collect(),
+            released: outcome.released.iter().map(|objects| released_record(objects, line)).collect(),
             faults: outcome.faults.iter().map(|fault| fault_record(fault, lines.faults)).collect(),
             warnings: outcome.warnings.clone(),
             plan_digest: outcome.plan_digest(),
@@ -376,14 +425,23 @@ impl RunRecord {
     /// Whether the run has no changes, holds, waits or faults to report, only the selection of shards.
     pub fn is_quiet(&self) -> bool {
         let is_quiet = |shard: &ShardRecord| {
-            let ShardRecord { changes, held, waits, degraded, faults, .. } = shard;
+            let ShardRecord { changes, held, waits, degraded, unplanned, faults, .. } = shard;
             changes.is_empty()
+                && unplanned.is_empty()
                 && held.is_empty()
                 && waits.is_empty()
                 && degraded.is_empty()
                 && faults.is_empty()
         };
-        self.faults.is_empty() && self.shards.values().all(is_quiet)
+        self.faults.is_empty() && self.released.is_empty() && self.shards.values().all(is_quiet)
+    }
+
+    /// Whether a dry run has something to report besides failures and held changes: changes, something that was
+    /// not planned, or objects that are no longer managed.
+    pub fn has_news(&self) -> bool {
+        let has_news = |shard: &ShardRecord| !shard.changes.is_empty() || shard.not_planned > 0;
+        // A command that does not report its changes may have some.
+        self.ended == RunEnd::NotKnown || !self.released.is_empty() || self.shards.values().any(has_news)
     }
 }
 
@@ -456,7 +514,8 @@ impl ShardRecord {
             hints: hints.collect(),
             output: shard.output.clone(),
             notes: shard.notes.clone(),
-            not_planned: shard.not_planned,
+            not_planned: shard.unplanned.len(),
+            unplanned: shard.unplanned.iter().map(|item| unplanned_record(item, line)).collect(),
             faults: shard.faults.iter().map(|fault| fault_record(fault, lines.faults)).collect(),
             applied: shard.applied,
             removed: shard.removed,
@@ -511,6 +570,28 @@ fn fault_record(fault: &Fault, line: &dyn Fn(&SourceLocation) -> String) -> Loca
         cause: fault.cause.as_deref().map(first_line),
         whose: Some(fault.whose),
         places: deduplicated(fault.places.iter().map(line)),
+    }
+}
+
+fn unplanned_record(item: &UnplannedItem, line: &dyn Fn(&SourceLocation) -> String) -> UnplannedRecord {
+    let declared = item.declared.iter().map(|difference| DeclaredRecord {
+        field: difference.field.clone(),
+        place: difference.place.as_ref().map(line),
+    });
+    UnplannedRecord {
+        text: item.text.clone(),
+        places: deduplicated(item.places.iter().map(line)),
+        declared: declared.collect(),
+    }
+}
+
+fn released_record(objects: &ReleasedObjects, line: &dyn Fn(&SourceLocation) -> String) -> ReleasedRecord {
+    ReleasedRecord {
+        shard: objects.shard.to_string(),
+        text: objects.text.clone(),
+        count: objects.count,
+        removed_with_target: objects.fate == ObjectFate::RemovedWithTarget,
+        place: objects.place.as_ref().map(line),
     }
 }
 

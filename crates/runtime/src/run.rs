@@ -14,6 +14,7 @@ mod rehearsal;
 mod renamed_target;
 mod round;
 mod selection;
+mod unplanned;
 mod unresolved;
 mod waiting;
 
@@ -156,6 +157,7 @@ fn begin(integration: &Integration, request: &RunRequest) -> RunOutcome {
         causes: Vec::new(),
         renamed: BTreeMap::new(),
         shards: BTreeMap::new(),
+        released: Vec::new(),
         faults: Vec::new(),
         warnings: Vec::new(),
         query_log: QueryLog::default(),

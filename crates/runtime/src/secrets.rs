@@ -59,6 +59,8 @@ impl fmt::Display for SecretLookup {
 pub struct ShardSecrets {
     /// The secrets that may be read; all by default.
     allowed: Option<Arc<BTreeSet<SecretLookup>>>,
+    /// The secrets that base names for other shards. They only change the message of a refusal.
+    elsewhere: Arc<BTreeSet<SecretLookup>>,
     /// The values that were read.
     values: Arc<Mutex<SecretValues>>,
 }
@@ -77,6 +79,12 @@ impl ShardSecrets {
         Self { allowed: Some(Arc::new(allowed)), ..Self::default() }
     }
 
+    /// Adds the secrets that base names for any shard, for the message of a refusal. None of them is allowed.
+    #[must_use]
+    pub fn with_elsewhere(self, elsewhere: Arc<BTreeSet<SecretLookup>>) -> Self {
+        Self { elsewhere, ..self }
+    }
+
     /// Fails unless the secret may be read: its address, or the address of all of its fields, must be
     /// allowed.
     pub fn check(&self, lookup: &SecretLookup) -> Result<(), Fault> {
@@ -85,7 +93,12 @@ impl ShardSecrets {
         if allowed.contains(lookup) || allowed.contains(&whole) {
             return Ok(());
         }
-        Err(Fault::guard(format!("{lookup} is new in this change and is not read before it is merged")))
+        let what = if self.elsewhere.contains(lookup) || self.elsewhere.contains(&whole) {
+            "new for this shard (base names it only for other shards)"
+        } else {
+            "new in this change"
+        };
+        Err(Fault::guard(format!("{lookup} is {what} and is not read before it is merged")))
     }
 
     /// Records a value that was read, so that it is redacted from the reports of the shard.
@@ -141,7 +154,10 @@ fn escaped(text: &str) -> Option<String> {
 impl fmt::Debug for ShardSecrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.values.lock().all.len();
-        f.debug_struct("ShardSecrets").field("allowed", &self.allowed).field("read", &count).finish()
+        f.debug_struct("ShardSecrets")
+            .field("allowed", &self.allowed)
+            .field("read", &count)
+            .finish_non_exhaustive()
     }
 }
 
@@ -229,6 +245,6 @@ mod tests {
         let redactor = secrets.redactor(|| vec!["a: hunter22".to_owned()]);
         assert!(!redactor.finds("hunter22"));
         assert!(redactor.finds("not another one"));
-        assert_eq!(format!("{secrets:?}"), "ShardSecrets { allowed: None, read: 2 }");
+        assert_eq!(format!("{secrets:?}"), "ShardSecrets { allowed: None, read: 2, .. }");
     }
 }

@@ -44,6 +44,15 @@ pub struct DisabledReason {
     pub by: String,
     /// The source location.
     pub place: Option<SourceLocation>,
+    /// Whether the data removes the target of the shard, and the objects with it.
+    pub removes_target: bool,
+}
+
+impl DisabledReason {
+    /// The integration does not run for this object, whose objects stay.
+    pub fn new(by: impl Into<String>, place: Option<SourceLocation>) -> Self {
+        Self { by: by.into(), place, removes_target: false }
+    }
 }
 
 impl<T, S> Shard<T, S> {

@@ -27,6 +27,7 @@ use crate::secrets::SecretLookup;
 use crate::source_location::SourceLocation;
 use crate::state::{Comparison, DeclaredState, DisabledReason, RemovalConsent, compare, digest};
 use crate::trust::TargetAddress;
+use crate::unplanned::ReleasedPart;
 
 /// A value that only the integration that created it can interpret.
 pub type OpaqueValue = Box<dyn Any + Send + Sync>;
@@ -95,6 +96,8 @@ pub struct PrintedShard {
 pub trait AnyDeclaredState: Send + Sync {
     /// The keys of its shards, in order.
     fn keys(&self) -> Vec<&ShardKey>;
+    /// Whether there is a shard with this key.
+    fn has(&self, key: &ShardKey) -> bool;
     /// The source location of a shard.
     fn place(&self, key: &ShardKey) -> Option<SourceLocation>;
     /// The reason why a shard is disabled, if it is.
@@ -117,6 +120,8 @@ pub trait AnyDeclaredState: Send + Sync {
     fn shard_digest(&self, key: &ShardKey) -> Option<Sha256>;
     /// The state as JSON: common, and per key target and state.
     fn json(&self) -> serde_json::Value;
+    /// The state of a shard as JSON.
+    fn state_json(&self, key: &ShardKey) -> Option<serde_json::Value>;
     /// All strings in the state of a shard and in the common state.
     fn texts(&self, key: &ShardKey) -> Vec<String>;
     /// The state as `Any`, for the integration that declared it.
@@ -131,6 +136,10 @@ where
 {
     fn keys(&self) -> Vec<&ShardKey> {
         self.shards.keys().collect()
+    }
+
+    fn has(&self, key: &ShardKey) -> bool {
+        self.shards.contains_key(key)
     }
 
     fn place(&self, key: &ShardKey) -> Option<SourceLocation> {
@@ -180,6 +189,10 @@ where
             (key.to_string(), shard)
         });
         serde_json::json!({"common": self.common, "shards": shards.collect::<serde_json::Map<_, _>>()})
+    }
+
+    fn state_json(&self, key: &ShardKey) -> Option<serde_json::Value> {
+        self.shards.get(key).map(|shard| serde_json::json!(shard.state))
     }
 
     fn texts(&self, key: &ShardKey) -> Vec<String> {
@@ -233,6 +246,15 @@ pub trait DynIntegration: Send + Sync {
     /// See [`StagedIntegration::addresses`]; empty for an unknown shard.
     fn addresses(&self, declared: &dyn AnyDeclaredState, key: &ShardKey) -> Vec<TargetAddress> {
         TargetAddress::of_shard(declared, key)
+    }
+    /// See [`StagedIntegration::released`]; empty for an unknown shard.
+    fn released(
+        &self,
+        _: &dyn AnyDeclaredState,
+        head: Option<&dyn AnyDeclaredState>,
+        _: &ShardKey,
+    ) -> Vec<ReleasedPart> {
+        if head.is_some() { Vec::new() } else { vec![ReleasedPart::whole()] }
     }
     /// All strings that follow from the data of a shard alone; see [`StagedIntegration::public_texts`].
     fn public_texts(&self, declared: &dyn AnyDeclaredState, key: &ShardKey) -> Vec<String> {
@@ -319,6 +341,21 @@ impl<I: StagedIntegration> DynIntegration for StagedAdapter<I> {
         let declared = downcast::<DeclaredStateOf<I>>(declared.as_any());
         let Some(shard) = declared.shards.get(key) else { return Vec::new() };
         self.0.addresses(DeclaredShardView { key, common: &declared.common, shard })
+    }
+
+    fn released(
+        &self,
+        base: &dyn AnyDeclaredState,
+        head: Option<&dyn AnyDeclaredState>,
+        key: &ShardKey,
+    ) -> Vec<ReleasedPart> {
+        let base = downcast::<DeclaredStateOf<I>>(base.as_any());
+        let head = head.map(|head| downcast::<DeclaredStateOf<I>>(head.as_any()));
+        let Some(shard) = base.shards.get(key) else { return Vec::new() };
+        let base = DeclaredShardView { key, common: &base.common, shard };
+        let Some(head) = head else { return self.0.released(base, None) };
+        let Some(shard) = head.shards.get(key) else { return Vec::new() };
+        self.0.released(base, Some(DeclaredShardView { key, common: &head.common, shard }))
     }
 
     fn public_texts(&self, declared: &dyn AnyDeclaredState, key: &ShardKey) -> Vec<String> {

@@ -13,7 +13,7 @@ use qontract_runtime::{
     ApplyResult, BundleReader, Change, ChangeKind, CurrentState, Data, DeclaredShardView, DeclaredStateOf,
     DesiredItem, DesiredState, Fault, Hold, Integration, IntegrationMeta, LoadedBundle, ObjectKey, Observed,
     Options, Plan, ReadContext, RunEnd, RunOutcome, RunRequest, Scope, ShardKey, ShardState, SkipReason,
-    StagedIntegration, TargetAddress, WriteContext, run,
+    StagedIntegration, TargetAddress, UnplannedItem, WriteContext, run,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -170,11 +170,8 @@ fn a_refused_address_is_unknown_in_its_own_scope_and_the_rest_is_planned() {
     assert_eq!(outcome.ended, RunEnd::Ok, "{:?}", outcome.all_faults().collect::<Vec<_>>());
     assert_eq!(changes(&outcome), ["- remove card `old` (server=s1)", "+ write card `new` (server=s1)"]);
     let shard = &outcome.shards[&ShardKey::new([("account", "a")])];
-    assert_eq!(
-        shard.notes,
-        ["not planned: `server=evil`: `evil` is new in this change and is not contacted before it is merged"]
-    );
-    assert_eq!(shard.not_planned, 1);
+    let text = "`server=evil`: `evil` is new in this change and is not contacted before it is merged; it is planned and applied after the merge";
+    assert_eq!(shard.unplanned, [UnplannedItem::new(text)]);
     let held: Vec<(&str, Hold)> = shard.held.iter().map(|held| (held.why.as_str(), held.hold)).collect();
     assert_eq!(held, [("`server=evil` was not read", Hold::Unresolved)], "nothing is removed behind it");
 }
@@ -192,6 +189,16 @@ fn a_shard_without_a_trusted_address_is_skipped() {
     assert_eq!(contacted, [""; 0]);
     let state = &outcome.shards[&ShardKey::new([("account", "b")])].state;
     assert_eq!(*state, ShardState::Skipped(SkipReason::UntrustedTarget));
+    let [item] = &*outcome.shards[&ShardKey::new([("account", "b")])].unplanned else { panic!("one item") };
+    assert!(item.text.starts_with("`account=b`: it is new in this change"), "{item:?}");
+}
+
+#[test]
+fn the_declared_differences_of_a_skipped_shard_are_reported() {
+    let (outcome, contacted) = perform(Mode::DryRun, &["a: s1"], &["a: evil worse"], false);
+    assert_eq!(contacted, [""; 0]);
+    let [item] = &*outcome.shards[&ShardKey::new([("account", "a")])].unplanned else { panic!("one item") };
+    assert!(item.text.starts_with("`account=a`: its address is new in this change"), "{item:?}");
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use qontract_client_kubernetes::Kind;
 use qontract_objects::{
-    DesiredObject, ManagedKind, ManagedScope, ObjectShardView, ObjectState, ScopeSpec, Sensitivity,
+    DeclaredObject, DesiredObject, ManagedKind, ManagedScope, ObjectShardView, ObjectState, ScopeSpec,
+    Sensitivity,
 };
 use qontract_runtime::guard::Date;
 use qontract_runtime::{DesiredItem, DesiredState, Fault};
@@ -19,6 +20,14 @@ impl ObjectState for DeclaredNamespace {
         let names = Some(BTreeSet::from([name(shard).to_owned()]));
         let kinds = vec![ManagedKind { kind: Kind::namespace(), names }];
         ScopeSpec { namespace: None, kinds, adopts_unmarked: false }
+    }
+
+    fn declared_objects(shard: ObjectShardView<'_, Self>) -> Vec<Option<DeclaredObject>> {
+        let name = name(shard).to_owned();
+        match &shard.shard.state {
+            DeclaredNamespace::Delete => Vec::new(),
+            DeclaredNamespace::Present => vec![Some(DeclaredObject { kind: Kind::namespace(), name })],
+        }
     }
 
     fn desired(

@@ -263,6 +263,13 @@ pub fn merge_base(folder: &Path, one: &str, other: &str) -> Result<Option<String
     Ok(base.map(|id| id.to_string()))
 }
 
+/// The number of commits that `base` has and `head` does not, in the repository of `folder`. Fails if the local
+/// history is incomplete, as in a shallow clone.
+pub fn missing_commits(folder: &Path, base: &str, head: &str) -> Result<u64, GitError> {
+    let repository = Repository::open(folder)?;
+    repository.missing_commits(&repository.commit(base)?, &repository.commit(head)?)
+}
+
 /// The commit of the work tree around `folder`; empty if it is not in a work tree or has no commit yet.
 ///
 /// Fails if the repository must not be used, so that a bundle does not lose its commit silently.

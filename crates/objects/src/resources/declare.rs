@@ -43,10 +43,12 @@ pub fn declare(providers: ProviderGroup, data: &Source) -> Result<Declared<Decla
         let located = LocatedNamespace::new(target(&namespace), &answer.places, &pointer);
         // The objects of a namespace are removed with it.
         if located.target.is_marked_for_deletion() {
-            shards.skip(located, "to be deleted");
+            shards.skip_deleted(located);
             continue;
         }
         let (mut items, mut places) = (Vec::new(), BTreeMap::new());
+        let types = located.place.as_ref().map(|place| place.below("/managedResourceTypes"));
+        places.extend(types.map(|place| ("/kinds".to_owned(), place)));
         for (at, entry) in entries {
             let repository = repository.as_deref();
             let work = EntryContext { providers, data, texts: &texts, repository, namespace: &namespace };

@@ -8,6 +8,7 @@ use qontract_runtime::{Fault, SecretLookup};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::integration::DeclaredObject;
 use crate::templates::deferred::{DeferredTemplate, secret_lookup};
 use crate::templates::entry_error::InvalidCause;
 use crate::templates::lookups::AwsAccount;
@@ -43,6 +44,18 @@ pub enum ResourceEntry {
 }
 
 impl ResourceEntry {
+    /// The object, if its kind and name follow from the data alone.
+    pub fn declared_object(&self) -> Option<DeclaredObject> {
+        match self {
+            ResourceEntry::Object(body) | ResourceEntry::Route { body, .. } => DeclaredObject::of(body),
+            ResourceEntry::Secret(address) => {
+                Some(DeclaredObject { kind: Kind::named("Secret"), name: address.name.clone() })
+            }
+            ResourceEntry::Template(template) => template.declared_object().and_then(DeclaredObject::of),
+            ResourceEntry::Invalid(_) => None,
+        }
+    }
+
     /// The secrets that the data names for it.
     pub fn secret_lookups(&self) -> Vec<SecretLookup> {
         match self {

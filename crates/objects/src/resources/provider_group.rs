@@ -10,7 +10,9 @@ use super::entry::{DeclaredResources, ResourceEntry};
 use super::{declare, query, resolve};
 use crate::Declared;
 use crate::flags::namespace_integration;
-use crate::integration::{ObjectIntegration, ObjectShardView, ObjectState, ResolveContext, ScopeSpec};
+use crate::integration::{
+    DeclaredObject, ObjectIntegration, ObjectShardView, ObjectState, ResolveContext, ScopeSpec,
+};
 use crate::scope::{DesiredObject, ManagedKind};
 use crate::templates::query_scan::may_query;
 
@@ -137,5 +139,9 @@ impl ObjectState for DeclaredResources {
                 .collect(),
             adopts_unmarked: false,
         }
+    }
+
+    fn declared_objects(shard: ObjectShardView<'_, Self>) -> Vec<Option<DeclaredObject>> {
+        shard.shard.state.items.iter().map(ResourceEntry::declared_object).collect()
     }
 }

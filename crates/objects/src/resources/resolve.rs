@@ -50,6 +50,7 @@ pub async fn resolve(
             }
             Err(fault) => {
                 let item = &shard.shard.state.items[index];
+                let fault = located(fault, item);
                 match unresolved(scope, item, &fault, place.as_ref()) {
                     UnresolvedItem::Object(want) => wants.push(*want),
                     UnresolvedItem::Anything(all) => nameless.extend(all),
@@ -92,6 +93,16 @@ async fn resolve_entry(
             Ok(ResolvedObject { body, sensitivity: Sensitivity::Filled(declared) })
         }
         ResourceEntry::Invalid(InvalidEntry { fault, .. }) => Err(fault.clone()),
+    }
+}
+
+/// A fault that withholds a secret, with the template that looks the secret up.
+fn located(fault: Fault, item: &ResourceEntry) -> Fault {
+    match item {
+        ResourceEntry::Template(template) if fault.whose == Responsible::Guard => {
+            fault.at(SourceLocation::resource(&template.path))
+        }
+        _ => fault,
     }
 }
 

@@ -77,10 +77,14 @@ pub fn run(arguments: &PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
         activities: activities.clone(),
         stop,
     });
-    let mut report = planner.empty_report()?;
+    let mut report = planner.empty_report(&arguments.repo);
     let folder = config.sandbox_folder(sandbox.as_deref());
     report.targets = Some(announce_targets(folder, &planner.head, arguments, printer));
     let create = |name: &str| REGISTRY.integration(name, &config, &targets);
+    if sandbox_folder::is_missing(sandbox.as_deref(), &config) {
+        report.notes.push(sandbox_folder::MISSING.to_owned());
+    }
+    planner.add_undefined(create, &mut report)?;
     let planned = PlannedIntegrations::create(names, create, &arguments.integration, &mut report)?;
     let unready = planned.unready();
     let integrations = planned.integrations;
@@ -122,9 +126,6 @@ fn announce_targets(
     };
     if arguments.output == PlanFormat::Text {
         printer.note(&format!("planning against {words}"));
-    }
-    if sandbox.is_some_and(|folder| !folder.is_dir()) {
-        printer.note("note: the sandbox does not exist: every object is planned as new");
     }
     words
 }

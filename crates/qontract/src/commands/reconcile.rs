@@ -31,6 +31,7 @@ use qontract_daemon::run_settings::{RunSettings, ShardScope};
 use qontract_daemon::run_setup::RunSetup;
 use qontract_daemon::run_store::RunStore;
 use qontract_daemon::run_text;
+use qontract_daemon::sandbox_folder;
 use qontract_daemon::signals;
 use qontract_daemon::targets::{SandboxLocation, Targets};
 use qontract_daemon::watcher;
@@ -72,6 +73,8 @@ pub fn run(
     let repo = data_repo(&options, &config);
     let sandbox = SandboxLocation { folder: options.sandbox.as_deref(), repo: repo.as_deref() };
     let targets = Targets::new(&config, sandbox, mode)?.with_log(&log);
+    let is_sandbox_missing =
+        mode == Mode::DryRun && sandbox_folder::is_missing(options.sandbox.as_deref(), &config);
     let integration = REGISTRY.integration(&selected.name, &config, &targets)?;
     let flags = RunSettings::with_variables(selected.options, &integration)?;
     let runtime =
@@ -123,20 +126,20 @@ pub fn run(
         });
     }
     record.warnings.extend(started.store_inputs());
+    if is_sandbox_missing {
+        record.warnings.push(sandbox_folder::MISSING.to_owned());
+    }
     let storage = context.report(&outcome, &record, &|file| head.display(file))?;
     // The process ends now: does not wait for blocked threads, handles signals, and lets the release of a
     // lease finish.
     std::mem::forget(runtime);
-    // A command that does not report its changes may have some.
-    let has_changes =
-        outcome.ended == RunEnd::NotKnown || record.shards.values().any(|shard| !shard.changes.is_empty());
     Ok(match outcome.ended {
         // What the run changed cannot be looked up afterwards.
         ended if ended.is_success() && mode == Mode::Real && storage == RecordStorage::Failed => {
             Exit::Failure
         }
         RunEnd::Usage => Exit::Usage,
-        ended if ended.is_success() && has_changes && mode == Mode::DryRun => Exit::Changes,
+        ended if ended.is_success() && record.has_news() && mode == Mode::DryRun => Exit::Changes,
         ended => Exit::of_run(ended, outcome.interruption),
     })
 }

@@ -102,7 +102,7 @@ pub fn run(arguments: UpArgs) -> anyhow::Result<Exit> {
         unchecked: UncheckedIntegrations::default(),
     };
     if arguments.once {
-        return once(&supervisor, runtime, &arguments, &printer);
+        return once(&supervisor, runtime, &arguments, sandbox.as_deref());
     }
     watch(&feed, &supervisor, &screen);
     let _keys = is_live.then(EchoGuard::start);
@@ -155,8 +155,9 @@ fn once(
     supervisor: &Supervisor,
     runtime: tokio::runtime::Runtime,
     arguments: &UpArgs,
-    printer: &Printer,
+    sandbox: Option<&Path>,
 ) -> anyhow::Result<Exit> {
+    let is_sandbox_missing = sandbox.is_some_and(|folder| !folder.is_dir());
     let ended = runtime.block_on(async {
         let (stopper, stop) = ShutdownSignal::pair();
         signals::listen(stopper, Vec::new, Arc::clone(&supervisor.log))?;
@@ -166,11 +167,20 @@ fn once(
     let (exit, records) = ended?;
     if let (true, Some(records)) = (arguments.dry_run, records) {
         let mut report = plan_report::from_records(&records);
+        if is_sandbox_missing {
+            report.notes.push(sandbox_folder::MISSING.to_owned());
+        }
         for (integration, reason) in supervisor.unchecked() {
             report.add_unchecked(UncheckedIntegration { integration, reason });
         }
         let (side, detail) = (supervisor.source.current()?, plan_output::detail(arguments.full));
-        plan_output::print(&report, arguments.output, detail, &|file| side.display(file), printer)?;
+        plan_output::print(
+            &report,
+            arguments.output,
+            detail,
+            &|file| side.display(file),
+            &Printer::default(),
+        )?;
     }
     Ok(exit)
 }

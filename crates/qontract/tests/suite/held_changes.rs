@@ -450,6 +450,6 @@ fn a_template_error_is_neither_done_nor_held_and_logged_once() {
         "{error}"
     );
     assert!(error.contains(" place=data/services/") && error.contains(" run="), "{error}");
-    assert!(shown.contains("not done: - remove ConfigMap `"), "{shown}");
+    assert!(shown.contains("left unchanged: ConfigMap `"), "{shown}");
     assert!(!shown.contains("WARNING held: "), "{shown}");
 }

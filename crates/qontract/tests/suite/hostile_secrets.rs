@@ -115,7 +115,7 @@ fn an_entry_whose_secret_is_new_is_not_read_and_nothing_of_its_kind_is_removed()
         let messages = repo.check(VAULT_SECRETS);
         let address = format!("the secret `{path}` in version {version} is new in this change");
         assert!(messages.text.contains(&address), "{}", messages.text);
-        assert!(messages.text.contains("not done: - remove Secret `old`"), "{}", messages.text);
+        assert!(messages.text.contains("left unchanged: Secret `old`"), "{}", messages.text);
         assert!(!messages.text.contains("canary"), "{}", messages.text);
     }
     // Merged, it is read.

@@ -32,6 +32,7 @@ mod hostile_trees;
 mod integrations;
 mod invalid_data;
 mod loops;
+mod not_planned;
 mod operations;
 mod operators;
 mod orphans;

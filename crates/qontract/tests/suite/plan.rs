@@ -416,7 +416,8 @@ fn addresses_that_only_the_change_names_are_not_contacted() {
         let output = plan(&scratch, &words);
         assert!(!out(&output).contains("label Namespace"), "{}", stderr(&output));
         assert!(
-            out(&output).contains("note: `cluster=cliffs-stage, namespace=catalog-stage` is skipped: "),
+            out(&output)
+                .contains("not planned: `cluster=cliffs-stage, namespace=catalog-stage`: its address is new"),
             "{}",
             stderr(&output)
         );

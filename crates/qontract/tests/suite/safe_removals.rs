@@ -159,7 +159,7 @@ fn no_removal_follows_a_refused_write_in_its_scope() {
         let (code, text) = reconcile(&scratch, "openshift-resources", more);
         assert_eq!(code, 1, "{text}");
         assert!(text.contains("keep it in one of the two"), "{text}");
-        assert!(text.contains("not done: - remove Service `search-index`"), "{text}");
+        assert!(text.contains("left unchanged: Service `search-index`"), "{text}");
         assert!(
             text.contains("Service `search-index-v2`, which may replace it, cannot be written"),
             "{text}"
@@ -181,8 +181,8 @@ fn a_misspelt_kind_removes_nothing_and_is_a_finding() {
 
     let (code, text) = reconcile(&scratch, "openshift-resources", &["--no-validate"]);
     assert_eq!(code, 1, "{text}");
-    assert!(text.contains("not done: - remove Service `search-index`"), "{text}");
-    assert!(text.contains("not done: - remove ConfigMap `catalog-config`"), "{text}");
+    assert!(text.contains("left unchanged: Service `search-index`"), "{text}");
+    assert!(text.contains("left unchanged: ConfigMap `catalog-config`"), "{text}");
     assert_eq!((objects(&scratch, "Service"), objects(&scratch, "ConfigMap")), before);
 
     let validated = run_with(scratch.path(), &[], &["validate", "repo"]);

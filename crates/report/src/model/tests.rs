@@ -83,6 +83,8 @@ fn integration(name: &str, status: ReportStatus, totals: Totals) -> IntegrationR
         totals,
         causes: Vec::new(),
         changes: Vec::new(),
+        unplanned: Vec::new(),
+        released: Vec::new(),
         waits: Vec::new(),
         rollouts: Vec::new(),
         degraded: Vec::new(),
@@ -111,6 +113,7 @@ fn changes_are_counted_by_kind_and_held_ones_apart() {
         held: 4,
         not_done: 1,
         not_planned: 0,
+        released: 0,
         errors: 2,
         applied: None,
     };
@@ -130,6 +133,7 @@ fn a_report_sums_its_integrations_in_order_and_has_the_worst_status() {
         held: 5,
         not_done: 2,
         not_planned: 3,
+        released: 4,
         errors: 6,
         applied: None,
     };
@@ -146,6 +150,7 @@ fn a_report_sums_its_integrations_in_order_and_has_the_worst_status() {
         held: 15,
         not_done: 6,
         not_planned: 9,
+        released: 12,
         errors: 18,
         applied: Some(7),
     };

@@ -14,6 +14,7 @@ use super::BundlePair;
 use super::partial_comparison::EnginePair;
 use crate::definition;
 use crate::fault::Fault;
+use crate::guard::Approval;
 use crate::meta::{DeclaredQuery, IntegrationMeta};
 use crate::source_location::SourceLocation;
 use crate::state::{Comparison, MAX_DIFFERENCES};
@@ -300,8 +301,17 @@ pub fn own_definition(pair: &BundlePair, name: &str) -> Result<Vec<Cause>, Fault
         let all = definition::approvals(side)?;
         Ok(all.into_iter().filter(|approval| approval.integration == name).collect())
     };
-    if approvals(&**pair.base.source())? != approvals(&**pair.head.source())? {
-        causes.push(Cause::new(CauseKind::Approval, None));
+    let (old, new) = (approvals(&**pair.base.source())?, approvals(&**pair.head.source())?);
+    let changed = |one: &[Approval], other: &[Approval]| -> Vec<Cause> {
+        let changed = one.iter().filter(|approval| !other.contains(approval));
+        let place = |path: &str| (!path.is_empty()).then(|| SourceLocation::datafile(path, ""));
+        changed.map(|approval| Cause::new(CauseKind::Approval, place(&approval.path))).collect()
+    };
+    causes.extend(changed(&new, &old));
+    for gone in changed(&old, &new) {
+        if !causes.iter().any(|cause| cause.place == gone.place) {
+            causes.push(Cause { gone: gone.place.is_some(), ..gone });
+        }
     }
     Ok(causes)
 }

@@ -257,7 +257,7 @@ impl DeclareResponse {
         let mut declared = DeclaredState::new(self.common);
         for shard in self.shards {
             let place = shard.place.as_ref().and_then(find);
-            let disabled = shard.disabled.map(|by| DisabledReason { by, place: place.clone() });
+            let disabled = shard.disabled.map(|by| DisabledReason::new(by, place.clone()));
             let key = shard.key.key();
             let target = ProgramTarget { whole: shard.target, parts: shard.targets };
             // A target that is passed whole would not be judged by itself.

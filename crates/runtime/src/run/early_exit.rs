@@ -1,6 +1,6 @@
 //! Early exit: ends a dry run whose declared state is equal in base and head, and records why a run continues.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use qontract_diagnostics::pluralize;
 
@@ -25,6 +25,8 @@ pub struct ComparedStates {
     pub base: Option<SharedDeclaredState>,
     /// The differences, if only differing shards are run.
     pub differs: Option<Comparison>,
+    /// The differences of each shard, also if all shards are run.
+    pub differences: BTreeMap<ShardKey, Vec<Difference>>,
     /// Shards that exist only in base.
     pub gone: BTreeSet<ShardKey>,
 }
@@ -96,8 +98,10 @@ pub fn compare_states(
             let renamed = causes.into_iter().filter_map(|cause| cause.place.zip(cause.renamed_from));
             outcome.renamed = renamed.collect();
             let gone = comparison.as_ref().map(|comparison| comparison.gone.clone()).unwrap_or_default();
+            let differences =
+                comparison.as_ref().map(|comparison| comparison.shards.clone()).unwrap_or_default();
             let differs = comparison.filter(|_| request.only_affected && !all);
-            Some(ComparedStates { head, base, differs, gone })
+            Some(ComparedStates { head, base, differs, differences, gone })
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::plan::{Change, ChangeKind, HeldPlanChange, Hold, Plan, PlanDigest, Pl
 use crate::replay::RecordedShard;
 use crate::run_request::Bodies;
 use crate::type_erasure::OpaqueValue;
+use crate::unplanned::UnplannedItem;
 
 /// A shard with its plan of one pass.
 pub struct PlannedShard {
@@ -34,8 +35,8 @@ pub struct PlannedShard {
     pub observed: ObservedObjects,
     /// Faults of single objects and scopes.
     pub faults: Vec<Fault>,
-    /// Objects that are not planned because one of their inputs is not approved yet.
-    pub not_planned: Vec<String>,
+    /// Objects and scopes that are not planned because one of their inputs is not approved yet.
+    pub unplanned: Vec<UnplannedItem>,
     /// Redacts the secrets that the shard has read.
     pub redactor: ShardRedactor,
     /// Whether the run may write to targets.
@@ -105,10 +106,7 @@ pub fn record_plan(shard: &mut ShardOutcome, judged: &JudgedShard<'_, PlannedSha
     let reported: BTreeSet<String> = shard.faults.iter().map(|fault| fault.text.clone()).collect();
     let faults = planned.faults.iter().map(|fault| redactor.fault(fault.clone()));
     shard.faults.extend(faults.filter(|fault| !reported.contains(&fault.text)));
-    shard.not_planned = planned.not_planned.len();
-    let notes = planned.not_planned.iter().map(|note| redactor.text(note.clone()));
-    let notes: Vec<String> = notes.filter(|note| !shard.notes.contains(note)).collect();
-    shard.notes.extend(notes);
+    shard.unplanned = planned.unplanned.iter().map(|item| redactor.unplanned(item.clone())).collect();
     shard.consented = 0;
     shard.approval = planned.plan.approval.clone().map(|text| redactor.text(text));
     let next_plan = planned.next_plan(judged);

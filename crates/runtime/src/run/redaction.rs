@@ -16,6 +16,7 @@ use crate::plan::{
     Change, Degradation, DigestedNames, HeldPlanChange, ObjectKey, Plan, PlanHint, PlanOutline, Rollout, Wait,
 };
 use crate::truncation;
+use crate::unplanned::UnplannedItem;
 
 /// Redacts the reports of one shard.
 #[derive(Debug, Default)]
@@ -86,6 +87,11 @@ impl ShardRedactor {
             is_undone,
             is_interrupted,
         }
+    }
+
+    /// Redacts an item that was not planned. Its declared differences are those of the data.
+    pub fn unplanned(&self, item: UnplannedItem) -> UnplannedItem {
+        UnplannedItem { text: self.text(item.text), ..item }
     }
 
     /// Redacts the diffs of a plan and then truncates them, before guards, ledger and reports see them. Until

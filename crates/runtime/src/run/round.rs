@@ -5,7 +5,7 @@
 //! observation: it observes and plans as a round does, and applies the steps that have become possible, but it
 //! does not count as a round and does not resolve the desired state again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -36,11 +36,12 @@ use crate::replay::{DeclaringSide, RecordedPlan, RecordedShard, drop_empty_steps
 use crate::reservation::Reservations;
 use crate::round_cache::RoundCache;
 use crate::run_request::{RunLimits, RunRequest};
-use crate::secrets::ShardSecrets;
+use crate::secrets::{SecretLookup, ShardSecrets};
 use crate::trust::AddressTrust;
 use crate::type_erasure::{
     AnyCurrentState, AnyDeclaredState, AnyDesiredState, DesiredFact, DesiredKind, DynIntegration,
 };
+use crate::unplanned::{AFTER_MERGE, UnplannedItem};
 
 /// Runs the rounds over all shards of one run.
 pub struct RoundRunner<'r> {
@@ -165,10 +166,11 @@ impl RoundRunner<'_> {
             rounds: 0,
             pass: Pass::Round,
         };
+        let elsewhere = self.all_secrets(base.as_deref());
         for key in keys {
             let Some(declared) = head.as_deref() else { continue };
             outcome.shards.insert(key.clone(), ShardOutcome::new(ShardState::Ran));
-            let secrets = self.allowed_secrets(base.as_deref(), key);
+            let secrets = self.allowed_secrets(base.as_deref(), key).with_elsewhere(Arc::clone(&elsewhere));
             live.push(active(key, declared, false, secrets));
         }
         for key in orphans {
@@ -186,6 +188,13 @@ impl RoundRunner<'_> {
         }
         // If base cannot be read, it names no secrets, so no secret may be read.
         ShardSecrets::only(base.map(|base| self.integration.secret_lookups(base, key)).unwrap_or_default())
+    }
+
+    /// The secrets that base names for any shard, in a dry run with a base.
+    fn all_secrets(&self, base: Option<&dyn AnyDeclaredState>) -> Arc<BTreeSet<SecretLookup>> {
+        let Some(base) = base.filter(|_| self.request.distrusts_head()) else { return Arc::default() };
+        let keys = base.keys().into_iter();
+        Arc::new(keys.flat_map(|key| self.integration.secret_lookups(base, key)).collect())
     }
 
     /// The context of the reads of a pass, without the secrets and addresses of a shard.
@@ -417,7 +426,8 @@ impl RoundRunner<'_> {
                 // A scope behind an address that waits for an approval is not planned, which is not a failure.
                 Err(fault) if fault.whose == Responsible::Guard => {
                     facts.blocked.insert(scope.clone(), format!("`{scope}` was not read"));
-                    unread.push(format!("not planned: `{scope}`: {}", fault.text));
+                    let text = format!("`{scope}`: {}; {AFTER_MERGE}", fault.text);
+                    unread.push(UnplannedItem { places: fault.places.clone(), ..UnplannedItem::new(text) });
                 }
                 Err(fault) => {
                     facts.blocked.insert(scope.clone(), format!("`{scope}` could not be read"));
@@ -450,9 +460,7 @@ impl RoundRunner<'_> {
         }
         block_unattributed(&mut facts, &current);
         faults.extend(unresolved.into_faults(UNCHANGED));
-        let not_planned =
-            unapproved.into_faults(UNCHANGED).map(|fault| format!("not planned: {}", fault.text));
-        let not_planned = not_planned.chain(unread).collect();
+        let unplanned = unapproved.into_unplanned().chain(unread).collect();
         let mut plan = self.integration.plan(&desired, &current);
         let recorder = self.request.inputs.as_ref().filter(|_| shard.first_plan.is_none());
         let inputs = recorder
@@ -479,7 +487,7 @@ impl RoundRunner<'_> {
             facts,
             observed,
             faults,
-            not_planned,
+            unplanned,
             redactor,
             mode,
             bodies,

@@ -1,6 +1,6 @@
 //! Shard selection: selects the shards to run, and reports the schemas that were read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use qontract_access::Mode;
@@ -24,6 +24,7 @@ use crate::type_erasure::AnyDeclaredState;
 use crate::trust::{AddressTrust, TargetAddress};
 
 use super::early_exit::{ComparedStates, compare_states};
+use super::unplanned;
 
 /// The shards that a run processes, with their declared states.
 pub struct ShardSelection {
@@ -170,7 +171,7 @@ fn find_orphans(
         (Some(base), Some(head)) => base.compare(&**head).gone,
         _ => BTreeSet::new(),
     };
-    Ok(ComparedStates { head, base, differs: None, gone })
+    Ok(ComparedStates { head, base, differs: None, differences: BTreeMap::new(), gone })
 }
 
 /// Filters the shards to run: those that flags and slot select, that differ from base, and that are neither
@@ -181,7 +182,7 @@ fn filter_shards(
     compared: ComparedStates,
     outcome: &mut RunOutcome,
 ) -> ShardSelection {
-    let ComparedStates { head, base, differs, gone } = compared;
+    let ComparedStates { head, base, differs, differences, gone } = compared;
     let Some(declared) = &head else {
         let (keys, trust) = (vec![ShardKey::default()], AddressTrust::default());
         return ShardSelection { head, base, keys, orphans: Vec::new(), trust };
@@ -199,7 +200,7 @@ fn filter_shards(
         pass_over(key.clone(), SkipReason::Invalid, faults);
     }
     let trust = trusted_addresses(integration, request, base.as_deref());
-    let (mut keys, mut unaffected) = (Vec::new(), 0);
+    let (mut keys, mut untrusted, mut unaffected) = (Vec::new(), Vec::new(), 0);
     for key in
         declared.keys().into_iter().filter(|key| matches_selectors(integration, request, &**declared, key))
     {
@@ -208,8 +209,10 @@ fn filter_shards(
         } else if let Some(disabled) = declared.disabled(key) {
             pass_over(key.clone(), SkipReason::Disabled(disabled.by.clone()), &[]);
         } else if is_untrusted(&integration.addresses(&**declared, key), &trust) {
-            let why = SkipReason::UntrustedTarget;
-            pass_over(key.clone(), why, &[]);
+            pass_over(key.clone(), SkipReason::UntrustedTarget, &[]);
+            let differences = differences.get(key).map_or(&[][..], Vec::as_slice);
+            let item = unplanned::untrusted_shard(key, base.as_deref(), &**declared, differences);
+            untrusted.push((key.clone(), item));
         } else {
             keys.push(key.clone());
         }
@@ -229,6 +232,13 @@ fn filter_shards(
             Some(off) => pass_over(key, SkipReason::DisabledInBase(off.by.clone()), &[]),
             None => orphans.push(key),
         }
+    }
+    if let (Some(base), Mode::DryRun) = (&base, request.mode) {
+        let keys = differences.keys().filter(|key| matches_selectors(integration, request, &**base, key));
+        outcome.released = unplanned::released(integration, &**base, &**declared, keys);
+    }
+    for (key, item) in untrusted {
+        outcome.shards.entry(key).and_modify(|shard| shard.unplanned.push(item));
     }
     outcome.decisions.extend(renamed.into_iter().map(|text| Decision { text, places: Vec::new() }));
     if unaffected > 0 {

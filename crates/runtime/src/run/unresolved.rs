@@ -4,6 +4,7 @@
 use crate::fault::Fault;
 use crate::plan::ObjectKey;
 use crate::source_location::SourceLocation;
+use crate::unplanned::{AFTER_MERGE, UnplannedItem};
 
 /// The consequence for an unresolved object in a plan.
 pub const UNCHANGED: &str = "left unchanged";
@@ -38,20 +39,42 @@ impl<'a> Unresolved<'a> {
 
     /// The faults, each with the name of the object and its consequence.
     pub fn into_faults(self, consequence: &str) -> impl Iterator<Item = Fault> {
-        self.0.into_iter().map(move |UnresolvedObject { objects, place, fault }| {
-            let what = match objects.as_slice() {
-                [object] => object.to_string(),
-                several => {
-                    let kinds: Vec<&str> = several.iter().map(|object| object.kind.as_str()).collect();
-                    format!("`{}` (a {})", several[0].name, kinds.join(" or a "))
-                }
-            };
+        self.0.into_iter().map(move |object| {
+            let what = object.name();
+            let UnresolvedObject { place, fault, .. } = object;
             let mut fault = fault.clone();
             fault.text = format!("{}; {what} is {consequence}", fault.text);
             // A location is reported once.
             let place = place.filter(|place| !fault.places.contains(place)).cloned();
             fault.at(place)
         })
+    }
+
+    /// The objects as items that were not planned.
+    pub fn into_unplanned(self) -> impl Iterator<Item = UnplannedItem> {
+        self.0.into_iter().map(|object| {
+            let text = format!(
+                "{}: {}; no change of this object is shown; {AFTER_MERGE}",
+                object.name(),
+                object.fault.text
+            );
+            let mut places = object.fault.places.clone();
+            places.extend(object.place.filter(|place| !places.contains(place)).cloned());
+            UnplannedItem { places, ..UnplannedItem::new(text) }
+        })
+    }
+}
+
+impl UnresolvedObject<'_> {
+    /// The name of the object, with all kinds that it may have.
+    fn name(&self) -> String {
+        match self.objects.as_slice() {
+            [object] => object.to_string(),
+            several => {
+                let kinds: Vec<&str> = several.iter().map(|object| object.kind.as_str()).collect();
+                format!("`{}` (a {})", several[0].name, kinds.join(" or a "))
+            }
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use qontract_bundle::diff::fields;
 use qontract_bundle::json::JsonParser;
 use serde::Serialize;
 
-use super::{DeclaredState, Digests, Shard};
+use super::{DeclaredState, Digests, Shard, digest};
 use crate::key::ShardKey;
 use crate::source_location::SourceLocation;
 
@@ -95,7 +95,8 @@ fn differences<T: Serialize, S: Serialize>(
             Difference { path: change.pointer, place }
         })
         .collect();
-    if differences.is_empty() {
+    // A changed address is a difference also beside others, so that its cause is reported.
+    if differences.is_empty() || digest(&old.target) != digest(&new.target) {
         // The target address or the disabled state differs.
         let place =
             new.disabled.as_ref().or(old.disabled.as_ref()).and_then(|disabled| disabled.place.clone());
