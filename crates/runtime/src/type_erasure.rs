@@ -85,6 +85,8 @@ pub trait AnyDeclaredState: Send + Sync {
     fn keys(&self) -> Vec<&ShardKey>;
     /// The source location of a shard.
     fn place(&self, key: &ShardKey) -> Option<SourceLocation>;
+    /// The files that declare a shard, as far as they are known.
+    fn files(&self, key: &ShardKey) -> BTreeSet<&str>;
     /// The reason why a shard is disabled, if it is.
     fn disabled(&self, key: &ShardKey) -> Option<&DisabledReason>;
     /// Whether a shard has a label.
@@ -121,6 +123,11 @@ where
 
     fn place(&self, key: &ShardKey) -> Option<SourceLocation> {
         self.shards.get(key)?.places.get("").cloned()
+    }
+
+    fn files(&self, key: &ShardKey) -> BTreeSet<&str> {
+        let places = self.shards.get(key).into_iter().flat_map(|shard| shard.places.values());
+        places.map(|place| &*place.path).collect()
     }
 
     fn disabled(&self, key: &ShardKey) -> Option<&DisabledReason> {

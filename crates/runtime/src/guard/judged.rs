@@ -31,6 +31,9 @@ pub struct ShardFacts {
     pub plans: ShardPlans,
     /// Desired objects that cannot be written. No object that one of them may replace is removed.
     pub refused: BTreeSet<ObjectKey>,
+    /// The reason why no step of the shard may be applied. Nothing is removed from its scopes either, also not
+    /// by other shards.
+    pub postponed: Option<String>,
 }
 
 /// The plans of a shard to which an approval can be bound: that of this round and, for removals that both
