@@ -20,6 +20,7 @@ use qontract_runtime::{
 use serde::Serialize;
 
 use crate::Declared;
+use crate::duplicates::{EqualContent, reject_duplicates};
 use crate::reconcile::{LiveObject, ObjectAction, ObjectReconciler, plan_objects};
 use crate::scope::{DesiredObject, ManagedKind, ManagedScope};
 use crate::templates::ExternalLookups;
@@ -269,7 +270,8 @@ impl<I: ObjectIntegration> StagedIntegration for ManagedObjects<I> {
     ) -> Result<Vec<DesiredItem<DesiredObject>>, Fault> {
         let scope = self.managed_scope(read, shard).await?;
         let context = ResolveContext { read, lookups: &self.lookups, scope: &scope };
-        self.integration.resolve(context, shard).await
+        let wanted = self.integration.resolve(context, shard).await?;
+        Ok(reject_duplicates(wanted, EqualContent::Merge))
     }
 
     async fn observe(

@@ -14,7 +14,7 @@ use qontract_diagnostics::{Diagnostic, DiagnosticLocation, Span, code};
 use qontract_graphql::Engine;
 use qontract_objects::resources::ProviderGroup;
 use qontract_objects::resources::check::{
-    ResourceTextError, TextErrorKind, UnmanagedKind, text_errors, unmanaged_kinds,
+    DeclaredEntries, ObjectErrorKind, ResourceTextError, TextErrorKind, UnmanagedKind,
 };
 use qontract_runtime::{Data, LoadedBundle, QueryPolicy, SourceLocation as DataPlace};
 
@@ -32,9 +32,9 @@ pub fn check<'d>(
     let terms = QueryPolicy::of(&ProviderGroup::Files.meta(""));
     let data = Data::new(Arc::new(LoadedBundle::new(Arc::new(engine))), terms);
     // The GraphQL types of a data repo may have no namespaces, or other fields.
-    let errors = text_errors(&data).unwrap_or_default();
+    let Ok(declared) = DeclaredEntries::of(&data) else { return Vec::new() };
     let mut findings = Vec::new();
-    for (error, entries) in errors {
+    for (error, entries) in declared.text_errors() {
         let entries: Vec<DiagnosticLocation> = entries.iter().map(|place| located(place, layout)).collect();
         let file = layout.resource(&error.resource);
         let is_invalid = |file: &str| wrong.contains(file);
@@ -45,7 +45,7 @@ pub fn check<'d>(
         findings.push(finding(&error, file, entries, text.unwrap_or_default()));
     }
     let mut misspelt = BTreeSet::new();
-    for unmanaged in unmanaged_kinds(&data).unwrap_or_default() {
+    for unmanaged in declared.unmanaged_kinds() {
         if let Some(one) = MisspeltKind::of(&unmanaged) {
             misspelt.insert(one);
             continue;
@@ -53,6 +53,12 @@ pub fn check<'d>(
         let at = located(&unmanaged.place, layout);
         if !wrong.contains(at.file.as_str()) {
             findings.push(unmanaged_finding(&unmanaged, at));
+        }
+    }
+    for error in declared.object_errors() {
+        let at = located(&error.place, layout);
+        if !wrong.contains(at.file.as_str()) {
+            findings.push(Diagnostic { location: at, ..object_finding(error.kind, layout) });
         }
     }
     for MisspeltKind { list, managed, kind } in misspelt {
@@ -99,6 +105,24 @@ fn unmanaged_finding(unmanaged: &UnmanagedKind, at: DiagnosticLocation) -> Diagn
     let mut diagnostic = Diagnostic::new(code::UNMANAGED_KIND, message).hint(hint);
     diagnostic.location = at;
     diagnostic
+}
+
+fn object_finding(error: ObjectErrorKind, layout: &Layout) -> Diagnostic {
+    match error {
+        ObjectErrorKind::Duplicate { object, other } => {
+            let message = format!("another entry of the namespace declares {object}, too");
+            let finding = Diagnostic::new(code::DUPLICATE_OBJECT, message);
+            let finding = finding.note_in("the other entry", located(&other, layout));
+            finding.hint("keep one of the entries, or correct a name")
+        }
+        ObjectErrorKind::Name(message) => {
+            let hint = "use lowercase letters, digits, `-` and `.`";
+            Diagnostic::new(code::OBJECT_NAME, message).hint(hint)
+        }
+        ObjectErrorKind::Value(message) => {
+            Diagnostic::new(code::OBJECT_VALUE, message).hint("quote the value")
+        }
+    }
 }
 
 /// The diagnostic location of a place in the data.

@@ -41,6 +41,7 @@ mod reconcile;
 mod redaction_order;
 mod release;
 mod removal_budget;
+mod renamed_shards;
 mod repo_cache;
 mod report_details;
 mod runs;
