@@ -202,7 +202,7 @@ pub const KEYS: &[Key] = &[
         "integrations.*.command",
         KeyType::Texts,
         "",
-        "program of a process integration and its arguments; relative paths start at the working directory",
+        "program of a process integration and its arguments; relative paths of files start at the directory of the configuration file if the file exists there, else at the working directory",
     ),
     key(
         "integrations.*.environment",

@@ -459,5 +459,25 @@ impl Config {
             *path = folder.join(&*path);
         }
         self.foreign.values_mut().for_each(|command| command.resolve(folder));
+        for program in self.integrations.values_mut() {
+            resolve_command(&mut program.command, folder);
+        }
+    }
+}
+
+/// Resolves the words of a command that are relative paths of files in the directory of the configuration file.
+/// Other words stay as they are: a relative path then starts at the working directory, and a program without a
+/// path is searched for on `PATH`.
+fn resolve_command(command: &mut [String], folder: &Path) {
+    for (index, word) in command.iter_mut().enumerate() {
+        let is_on_path = index == 0 && !word.contains('/');
+        let file = folder.join(&*word);
+        if !is_on_path
+            && Path::new(word).is_relative()
+            && file.is_file()
+            && let Some(text) = file.to_str()
+        {
+            text.clone_into(word);
+        }
     }
 }

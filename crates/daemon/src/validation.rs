@@ -4,6 +4,7 @@
 
 mod approvals;
 mod duplicates;
+mod quotas;
 pub mod subject;
 mod templates;
 mod values;

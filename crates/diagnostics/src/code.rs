@@ -167,6 +167,14 @@ table! {
     EXPIRATION_DATE = 2064 Error;
     /// A label of a namespace that Kubernetes does not accept.
     NAMESPACE_LABEL = 2065 Error;
+    /// A name of a namespace that Kubernetes does not accept.
+    NAMESPACE_NAME = 2066 Error;
+    /// An object that several entries of a namespace declare, or a quota that a file declares twice.
+    DUPLICATE_OBJECT = 2067 Error;
+    /// A name of an object that Kubernetes does not accept.
+    OBJECT_NAME = 2068 Error;
+    /// A value of an object that Kubernetes does not accept.
+    OBJECT_VALUE = 2069 Error;
     /// A value of the wrong type.
     WRONG_TYPE = 3001 Error;
     /// A field that the schema does not define.

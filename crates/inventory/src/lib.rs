@@ -39,6 +39,7 @@ pub use object::{Controller, DesiredBody, InvalidObject, LiveBody};
 pub use object_diff::{KeyLoss, LiveWriter, ObjectDiff, ObjectWrite, body_differences, diff};
 pub use order::{ApplyOrder, ApplyPhase};
 pub use ownership::Callers;
+pub use quantity::is_quantity;
 pub use recycle::{uses, wants_recycle};
 pub use restart::{preserve_restarts, to_write};
 pub use rollout::{RolloutStatus, rollout_status};

@@ -10,6 +10,22 @@ pub fn is_same_quantity(one: &Value, other: &Value) -> Option<bool> {
     Some(nanos(&text(one)?)? == nanos(&text(other)?)?)
 }
 
+/// Whether Kubernetes accepts a string as a quantity.
+///
+/// ```
+/// use qontract_inventory::is_quantity;
+///
+/// assert_eq!(["500m", "8Gi", "2", "1.5e3"].map(is_quantity), [true; 4]);
+/// assert_eq!(["8Gigs", "", "m", "1.2.3", "1 Gi"].map(is_quantity), [false; 5]);
+/// ```
+pub fn is_quantity(text: &str) -> bool {
+    let number = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let end = number.find(|one: char| !one.is_ascii_digit() && one != '.').unwrap_or(number.len());
+    let (number, suffix) = number.split_at(end);
+    let has_digit = number.bytes().any(|one| one.is_ascii_digit());
+    has_digit && number.bytes().filter(|one| *one == b'.').count() <= 1 && scale(suffix).is_some()
+}
+
 /// The string form of a quantity, which may also be a JSON number.
 fn text(value: &Value) -> Option<String> {
     match value {

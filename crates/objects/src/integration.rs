@@ -22,6 +22,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::Declared;
+use crate::duplicates::{EqualContent, reject_duplicates};
 use crate::flags::with_print_flag;
 use crate::print::print_objects;
 use crate::reconcile::{
@@ -327,7 +328,8 @@ impl<I: ObjectIntegration> StagedIntegration for ManagedObjects<I> {
     ) -> Result<Vec<DesiredItem<DesiredObject>>, Fault> {
         let scope = self.managed_scope(read, shard).await?;
         let context = ResolveContext { read, lookups: &self.lookups, scope: &scope };
-        self.integration.resolve(context, shard).await
+        let wanted = self.integration.resolve(context, shard).await?;
+        Ok(reject_duplicates(wanted, EqualContent::Merge))
     }
 
     fn print(&self, key: &ShardKey, wanted: &[DesiredItem<DesiredObject>]) -> Option<String> {

@@ -11,6 +11,7 @@
 
 mod cluster_access;
 mod declared;
+mod duplicates;
 mod flags;
 pub mod fragments;
 mod integration;
@@ -37,10 +38,11 @@ pub use integration::{
     ScopeSpec,
 };
 pub use label::check_label;
-pub use namespaces::{LocatedNamespace, LocatedState, ShardBuilder, in_namespaces};
+pub use namespaces::{LocatedNamespace, LocatedState, ShardBuilder, check_namespace_name, in_namespaces};
 pub use object_set::{ObjectSet, without_nulls};
 pub use program::ObjectProgram;
 pub use qontract_client_kubernetes::{Cluster, Kind, TokenRef};
+pub use qontract_inventory::is_quantity;
 pub use reconcile::{
     ExpectedConflict, LiveObject, ObjectAction, ObjectReconciler, apply_result, cluster_fault, plan_objects,
     rehearsal_result,

@@ -93,7 +93,7 @@ pub struct ShardBuilder<S> {
     servers: BTreeMap<ServerTarget, ShardKey>,
 }
 
-impl<S> ShardBuilder<S> {
+impl<S: Default> ShardBuilder<S> {
     /// A builder without shards, for this integration.
     pub fn new(integration: &'static str) -> Self {
         Self { integration, declared: DeclaredState::new(()), servers: BTreeMap::new() }
@@ -106,8 +106,8 @@ impl<S> ShardBuilder<S> {
         let key = target.key();
         self.label(&target.cluster, &key);
         self.locate(&target.cluster, &key);
-        if !is_name(&target.name) {
-            let why = format!("`{}` is not a valid namespace name", target.name);
+        if let Err(why) = check_namespace_name(&target.name) {
+            let place = place.map(|place| place.below("/name"));
             return self.declared.add_fault(key, Fault::author(why).at(place));
         }
         let address = normalize_key(&target.cluster.server_url);
@@ -117,14 +117,12 @@ impl<S> ShardBuilder<S> {
         }
         let cluster = target.cluster().map_err(Fault::author);
         let shard = cluster.and_then(|cluster| Ok(state?.shard(cluster, place.clone())));
+        let shard = ignore_fault_if(disabled.is_some(), shard, &target.cluster, place.as_ref());
         self.insert(key, place, disabled, shard);
     }
 
     /// Adds a namespace that is marked for deletion: its objects are removed with it.
-    pub fn skip_deleted(&mut self, namespace: LocatedNamespace)
-    where
-        S: Default,
-    {
+    pub fn skip_deleted(&mut self, namespace: LocatedNamespace) {
         let LocatedNamespace { target, place, .. } = namespace;
         let key = target.key();
         self.label(&target.cluster, &key);
@@ -151,6 +149,7 @@ impl<S> ShardBuilder<S> {
             return;
         }
         let shard = state.map(|state| state.shard(cluster.cluster(), place.clone()));
+        let shard = ignore_fault_if(disabled.is_some(), shard, cluster, place.as_ref());
         self.insert(key, place, disabled, shard);
     }
 
@@ -190,8 +189,6 @@ impl<S> ShardBuilder<S> {
     ) {
         match shard {
             Ok(shard) => self.declared.add(key, Shard { disabled, ..shard }),
-            // A disabled shard is not checked for duplicates.
-            Err(_) if disabled.is_some() => {}
             Err(fault) if fault.places.is_empty() => self.declared.add_fault(key, fault.at(place)),
             Err(fault) => self.declared.add_fault(key, fault),
         }
@@ -200,6 +197,20 @@ impl<S> ShardBuilder<S> {
     /// The declared state with all shards.
     pub fn finish(self) -> DeclaredState<(), Cluster, S> {
         self.declared
+    }
+}
+
+/// The shard; if it is disabled and has a fault, an empty one instead. A disabled shard must exist, because the
+/// objects of a shard that only older data declares are removed.
+fn ignore_fault_if<S: Default>(
+    is_disabled: bool,
+    shard: Result<Shard<Cluster, S>, Fault>,
+    cluster: &ClusterAccess,
+    place: Option<&SourceLocation>,
+) -> Result<Shard<Cluster, S>, Fault> {
+    match shard {
+        Err(_) if is_disabled => Ok(LocatedState::default().shard(cluster.cluster(), place.cloned())),
+        shard => shard,
     }
 }
 
@@ -226,9 +237,20 @@ pub fn in_namespaces<N, S: Default>(
     shards.finish()
 }
 
-/// Whether a name is a valid namespace name (a DNS label).
-fn is_name(name: &str) -> bool {
+/// Whether a name is a valid namespace name: a DNS label.
+///
+/// ```
+/// use qontract_objects::check_namespace_name;
+///
+/// assert!(check_namespace_name("checkout-prod").is_ok());
+/// let message = check_namespace_name("checkout_prod").unwrap_err();
+/// assert_eq!(message, "`checkout_prod` is not a valid namespace name");
+/// ```
+pub fn check_namespace_name(name: &str) -> Result<(), String> {
     let letters = |one: u8| one.is_ascii_lowercase() || one.is_ascii_digit() || one == b'-';
     let ends = name.starts_with('-') || name.ends_with('-');
-    !name.is_empty() && name.len() <= 63 && name.bytes().all(letters) && !ends
+    if !name.is_empty() && name.len() <= 63 && name.bytes().all(letters) && !ends {
+        return Ok(());
+    }
+    Err(format!("`{name}` is not a valid namespace name"))
 }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use qontract_client_kubernetes::Kind;
+use qontract_diagnostics::suggest::nearest;
 use qontract_inventory::Callers;
 use qontract_runtime::process::{LocatedShard, ProcessIntegration, ProgramDeclaration, ShardFault};
 use qontract_runtime::state::Shard;
@@ -73,7 +74,7 @@ impl ObjectIntegration for ObjectProgram {
             }
             let shard = match namespace {
                 Some(namespace) => namespace.object_shard(name, shard),
-                None => Err(undeclared(&shard)),
+                None => Err(undeclared(&shard, &namespaces)),
             };
             match shard {
                 Ok(shard) => declared.add(key, shard),
@@ -109,10 +110,19 @@ fn shard_key(shard: &WireObjectShard) -> ShardKey {
     ShardKey::new(namespace.into_iter().chain(caller))
 }
 
-fn undeclared(located: &LocatedShard<WireObjectShard>) -> Fault {
+/// The error of a namespace that the data does not declare, with the nearest one of the cluster as a hint.
+fn undeclared(
+    located: &LocatedShard<WireObjectShard>,
+    namespaces: &BTreeMap<(String, String), LocatedNamespace>,
+) -> Fault {
     let WireObjectShard { cluster, namespace, .. } = &located.shard;
     let text = format!("the data does not declare the namespace `{namespace}` of the cluster `{cluster}`");
-    Fault::author(text).at(located.place.clone())
+    let fault = Fault::author(text).at(located.place.clone());
+    let declared = namespaces.keys().filter(|(other, _)| other == cluster);
+    match nearest(namespace, declared.map(|(_, name)| name.as_str())) {
+        Some(nearest) => fault.hint(format!("did you mean `{nearest}`?")),
+        None => fault,
+    }
 }
 
 impl LocatedNamespace {

@@ -127,6 +127,9 @@ impl RemovalGuard {
             let context = ClearanceContext { whole: &whole, facts: shard.facts(), ledger: ledger.ok() };
             let clearance = |change: &Change| self.clearance(context, change);
             JudgedShard::new(shard, clearance, |changes| {
+                if let Some(why) = &shard.facts().postponed {
+                    return Some(Refusal::Blocked(why.clone()));
+                }
                 let refusal = self.judge_step(&whole, shard.facts(), changes, ledger);
                 refusal.or_else(|| postponement(shard.facts(), changes))
             })
@@ -442,7 +445,21 @@ impl<'a> CombinedFacts<'a> {
     fn of<S: PlannedSteps>(shards: &'a [S]) -> Self {
         let mut whole = Self::default();
         for facts in shards.iter().map(PlannedSteps::facts) {
-            let ShardFacts { deletes, blocked, counts, declared, consent, .. } = facts;
+            let ShardFacts {
+                deletes,
+                blocked,
+                counts,
+                declared,
+                approved: _,
+                consent,
+                plans: _,
+                refused: _,
+                kept: _,
+                postponed,
+            } = facts;
+            if let Some(why) = postponed {
+                whole.blocked.extend(counts.keys().map(|scope| (scope.clone(), why.clone())));
+            }
             for scope in counts.keys().chain(blocked.keys()) {
                 whole.consents.entry(scope).or_default().push(consent);
             }

@@ -207,6 +207,9 @@ pub enum ShardState {
     Ran,
     /// The shard ran with an empty desired state, because it exists only in base.
     Orphaned,
+    /// The shard exists only in base and was planned, but nothing of it is removed: an error in head may be
+    /// about it.
+    Postponed,
     /// The shard did not run, for this reason.
     Skipped(SkipReason),
 }

@@ -173,6 +173,9 @@ pub enum RecordedState {
     Ran,
     /// The shard ran with an empty desired state, because it exists only in base.
     Orphaned,
+    /// The shard exists only in base and was planned, but nothing of it is removed: an error in head may be
+    /// about it.
+    Postponed,
     /// The shard did not run.
     Skipped,
 }
@@ -183,6 +186,7 @@ impl RecordedState {
         match self {
             Self::Ran => "ran",
             Self::Orphaned => "orphaned",
+            Self::Postponed => "postponed",
             Self::Skipped => "skipped",
         }
     }
@@ -470,6 +474,7 @@ impl ShardRecord {
         let (state, skip) = match &shard.state {
             ShardState::Ran => (RecordedState::Ran, None),
             ShardState::Orphaned => (RecordedState::Orphaned, None),
+            ShardState::Postponed => (RecordedState::Postponed, None),
             ShardState::Skipped(skip) => (RecordedState::Skipped, Some(skip)),
         };
         let held = shard.held.iter().map(|held| ChangeRecord {
@@ -641,6 +646,7 @@ mod tests {
         };
         check(ShardState::Ran, json!({"state": "ran"}));
         check(ShardState::Orphaned, json!({"state": "orphaned"}));
+        check(ShardState::Postponed, json!({"state": "postponed"}));
         let skipped = |skip: SkipReason, reason: &str| {
             assert_eq!(skip.kind().as_str(), reason);
             let why = skip.to_string();

@@ -6,6 +6,7 @@
 mod apply;
 mod approvals;
 mod early_exit;
+mod orphaned_shard;
 mod planned_shard;
 mod preflight;
 mod printing;

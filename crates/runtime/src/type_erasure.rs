@@ -100,6 +100,8 @@ pub trait AnyDeclaredState: Send + Sync {
     fn has(&self, key: &ShardKey) -> bool;
     /// The source location of a shard.
     fn place(&self, key: &ShardKey) -> Option<SourceLocation>;
+    /// The files that declare a shard, as far as they are known.
+    fn files(&self, key: &ShardKey) -> BTreeSet<&str>;
     /// The reason why a shard is disabled, if it is.
     fn disabled(&self, key: &ShardKey) -> Option<&DisabledReason>;
     /// Whether a shard has a label.
@@ -144,6 +146,11 @@ where
 
     fn place(&self, key: &ShardKey) -> Option<SourceLocation> {
         self.shards.get(key)?.places.get("").cloned()
+    }
+
+    fn files(&self, key: &ShardKey) -> BTreeSet<&str> {
+        let places = self.shards.get(key).into_iter().flat_map(|shard| shard.places.values());
+        places.map(|place| &*place.path).collect()
     }
 
     fn disabled(&self, key: &ShardKey) -> Option<&DisabledReason> {

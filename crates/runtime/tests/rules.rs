@@ -18,7 +18,7 @@ use qontract_runtime::guard::{
     StoreResult,
 };
 use qontract_runtime::{
-    BundleReader, Integration, RunEnd, RunOutcome, RunRequest, ShardState, SkipReason, run, slot,
+    BundleReader, Integration, RunEnd, RunOutcome, RunRequest, ShardKey, ShardState, SkipReason, run, slot,
 };
 use serde_json::json;
 use support::fixture::{
@@ -385,6 +385,73 @@ fn a_real_run_cleans_up_shards_that_only_base_has_and_runs_all_of_head() {
         (RunEnd::Ok, vec!["shelf=a".to_owned(), "shelf=gone".into(), "shelf=new".into()])
     );
     assert_eq!(play.there(), ["a: one", "gone: theirs", "new: x"]);
+}
+
+/// A head in which the file of the shelf `gone` declares something else, and further files.
+fn head_with(shelves: &[&str], files: &serde_json::Value) -> Arc<dyn BundleReader> {
+    let mut data = json!({"/integration.yml":
+        {"$schema": "/integration", "path": "/integration.yml", "name": "shelves", "schemas": ["/integration", "/shelf"]}});
+    for (path, shelf) in files.as_object().unwrap() {
+        data[path] = json!({"$schema": "/shelf", "name": shelf, "boxes": []});
+    }
+    source_with(&stock(shelves), data)
+}
+
+#[test]
+fn nothing_is_removed_because_of_an_error_in_the_file_that_declared_a_shard() {
+    // Two files declare the shelf `a`: it is invalid.
+    for (files, is_postponed) in [
+        // The file of `gone`.
+        (json!({"/gone.yml": "a"}), true),
+        // A new file, to which `gone` may have moved.
+        (json!({"/moved.yml": "a"}), true),
+        // The file of another shelf of base. The file of `gone` is deleted.
+        (json!({"/b.yml": "a"}), false),
+    ] {
+        for mode in [Mode::DryRun, Mode::Real] {
+            let all = ["a: one", "b: two", "gone: three"];
+            let mut play = Fixture::dry(&all, &[], &all);
+            play.request.mode = mode;
+            play.request.head = head_with(&["a: one"], &files);
+            let outcome = play.run();
+            let gone = &outcome.shards[&ShardKey::new([("shelf", "gone")])];
+            let expect = if is_postponed { ShardState::Postponed } else { ShardState::Orphaned };
+            assert_eq!(gone.state, expect, "{files}");
+            assert_eq!(outcome.ended, RunEnd::Failed, "{files}");
+            assert_eq!((gone.held.len(), gone.changes.len()), if is_postponed { (1, 0) } else { (0, 1) });
+            let is_there = play.there().contains(&"gone: three".to_owned());
+            assert_eq!(is_there, is_postponed || mode == Mode::DryRun, "{files} {mode:?}");
+            if is_postponed {
+                let why = &gone.held[0].why;
+                assert!(why.contains("`shelf=a` is declared more than once"), "{why}");
+                assert_eq!(outcome.approval, None, "no approval can release it");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_shard_is_postponed_because_of_an_error_of_a_shard_that_flags_do_not_select() {
+    let mut play = Fixture::dry(&["a: one", "gone: three"], &[], &["a: one", "gone: three"]);
+    play.request.mode = Mode::Real;
+    let mut integration = ShelvesIntegration::new(Arc::clone(&play.world));
+    integration.about = integration.about.selects("shelf-name", "shelf");
+    play.integration = Integration::staged(integration);
+    play.request.head = head_with(&["a: one"], &json!({"/gone.yml": "a"}));
+    play.request.options.add("shelf-name", "gone");
+    let outcome = play.run();
+    assert_eq!((outcome.ended, keys(&outcome)), (RunEnd::Failed, vec!["shelf=gone".to_owned()]));
+    assert_eq!(play.there(), ["a: one", "gone: three"]);
+}
+
+#[test]
+fn an_error_that_base_has_too_postpones_nothing() {
+    let twice = json!({"/gone.yml": "gone", "/x.yml": "a", "/y.yml": "a"});
+    let mut play = Fixture::dry(&[], &[], &["b: one", "gone: three"]);
+    play.request.base = Some(head_with(&["b: one"], &twice));
+    play.request.head = head_with(&["b: one"], &json!({"/x.yml": "a", "/y.yml": "a"}));
+    let outcome = play.run();
+    assert_eq!(outcome.shards[&ShardKey::new([("shelf", "gone")])].state, ShardState::Orphaned);
 }
 
 #[test]

@@ -10,10 +10,11 @@ use crate::NAME;
 use crate::query::Namespaces;
 
 /// The declared state of a namespace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeclaredNamespace {
     /// The namespace is desired.
+    #[default]
     Present,
     /// The namespace is to be removed.
     Delete,

@@ -13,7 +13,9 @@ use qontract_diagnostics::suggest::nearest;
 use qontract_diagnostics::{Diagnostic, DiagnosticLocation, Span, code};
 use qontract_graphql::Engine;
 use qontract_objects::resources::ProviderGroup;
-use qontract_objects::resources::check::{ResourceTextError, TextErrorKind, UnmanagedKind, check_resources};
+use qontract_objects::resources::check::{
+    ObjectErrorKind, ResourceTextError, TextErrorKind, UnmanagedKind, check_resources,
+};
 use qontract_runtime::{Data, LoadedBundle, QueryPolicy, SourceLocation as DataPlace};
 
 /// The schema of namespaces.
@@ -56,6 +58,12 @@ pub fn check<'d>(
         let at = located(&unmanaged.place, layout);
         if !wrong.contains(at.file.as_str()) {
             findings.push(unmanaged_finding(&unmanaged, at));
+        }
+    }
+    for error in wrong_resources.objects {
+        let at = located(&error.place, layout);
+        if !wrong.contains(at.file.as_str()) {
+            findings.push(Diagnostic { location: at, ..object_finding(error.kind, layout) });
         }
     }
     for MisspeltKind { list, managed, kind } in misspelt {
@@ -102,6 +110,24 @@ fn unmanaged_finding(unmanaged: &UnmanagedKind, at: DiagnosticLocation) -> Diagn
     let mut diagnostic = Diagnostic::new(code::UNMANAGED_KIND, message).hint(hint);
     diagnostic.location = at;
     diagnostic
+}
+
+fn object_finding(error: ObjectErrorKind, layout: &Layout) -> Diagnostic {
+    match error {
+        ObjectErrorKind::Duplicate { object, other } => {
+            let message = format!("another entry of the namespace declares {object}, too");
+            let finding = Diagnostic::new(code::DUPLICATE_OBJECT, message);
+            let finding = finding.note_in("the other entry", located(&other, layout));
+            finding.hint("keep one of the entries, or correct a name")
+        }
+        ObjectErrorKind::Name(message) => {
+            let hint = "use lowercase letters, digits, `-` and `.`";
+            Diagnostic::new(code::OBJECT_NAME, message).hint(hint)
+        }
+        ObjectErrorKind::Value(message) => {
+            Diagnostic::new(code::OBJECT_VALUE, message).hint("quote the value")
+        }
+    }
 }
 
 /// The diagnostic location of a place in the data.

@@ -1,11 +1,14 @@
-//! Reports labels of namespaces and expiration dates of roles that no cluster and no run accepts.
+//! Reports names and labels of namespaces, expiration dates of roles, and values of quotas and limit ranges that
+//! no cluster and no run accepts.
 //!
 //! `plan` and runs report them for each shard; this check reports them without a target system, with the same
 //! functions.
 
 use qontract_bundle::{Bundle, Layout, Map, Value};
 use qontract_diagnostics::{Code, Diagnostic, code};
-use qontract_objects::{check_label, expiration_date};
+use qontract_objects::{check_label, check_namespace_name, expiration_date};
+
+use super::quotas;
 
 /// Errors in the values of a bundle.
 pub fn check(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
@@ -17,6 +20,10 @@ pub fn check(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
             findings.push(finding.at_pointer(pointer).hint(hint));
         };
         if file.document.is_of("/openshift/namespace-1.yml") {
+            let name = value.get("name").and_then(Value::as_str);
+            if let Some(Err(message)) = name.map(check_namespace_name) {
+                report(code::NAMESPACE_NAME, message, "/name", "use lowercase letters, digits and `-`");
+            }
             for (name, label) in value.get("labels").and_then(Value::as_map).into_iter().flat_map(Map::iter) {
                 // A value of another type is reported by the schema.
                 let checked = label.as_str().map_or(Ok(()), |label| check_label(name.as_str(), label));
@@ -30,6 +37,10 @@ pub fn check(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
                 value.get("expirationDate").and_then(Value::as_str).map(expiration_date)
         {
             report(code::EXPIRATION_DATE, message, "/expirationDate", "write it as in `2027-01-31`");
+        } else if file.document.is_of("/openshift/quota-1.yml") {
+            quotas::check(value, &mut report);
+        } else if file.document.is_of("/openshift/limitrange-1.yml") {
+            quotas::check_limit_range(value, &mut report);
         }
     }
     findings

@@ -3,19 +3,25 @@
 //! Nothing is looked up: a template that needs a secret or another external value is not checked, since its
 //! text may depend on the value.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use qontract_client_kubernetes::{Cluster, Kind};
+use qontract_client_secrets::SecretFields;
+use qontract_inventory::DesiredBody;
 use qontract_runtime::state::Shard;
 use qontract_runtime::{Data, Fault, SourceLocation};
+use serde_json::Value;
 
 use super::declare::declare;
-use super::entry::{DeclaredResources, InvalidEntry, ResourceEntry};
+use super::entry::{DeclaredResources, InvalidEntry, ResourceEntry, SecretAddress};
 use super::provider_group::ProviderGroup;
+use super::secret;
 use crate::templates::entry_error::InvalidCause;
 
-/// The provider groups whose entries refer to resources.
-const GROUPS: [ProviderGroup; 3] = [ProviderGroup::Files, ProviderGroup::Routes, ProviderGroup::Rules];
+/// All provider groups.
+const GROUPS: [ProviderGroup; 4] =
+    [ProviderGroup::Files, ProviderGroup::Secrets, ProviderGroup::Routes, ProviderGroup::Rules];
 
 /// The list of namespaces in the query.
 const NAMESPACES: &str = "namespaces_v1";
@@ -60,13 +66,15 @@ pub struct UnmanagedKind {
     pub namespace: Option<SourceLocation>,
 }
 
-/// What is wrong with the resources of namespaces.
+/// What is wrong with the resources of namespaces, as far as the data alone shows.
 #[derive(Debug, Default)]
 pub struct ResourceFindings {
     /// The errors, each with the provenance of the entries that refer to the resource.
     pub errors: BTreeMap<ResourceTextError, Vec<SourceLocation>>,
     /// The objects whose kinds are not managed, each entry once, by entry and kind.
     pub unmanaged: BTreeMap<(SourceLocation, String), UnmanagedKind>,
+    /// The errors in objects, each entry once.
+    pub objects: BTreeSet<ObjectError>,
 }
 
 /// Checks the resources of namespaces, whose datafiles have these paths. They are declared in parts, so that
@@ -86,33 +94,119 @@ pub fn check_resources(data: &Data, namespaces: &[&str]) -> Result<ResourceFindi
 
 impl ResourceFindings {
     fn add(&mut self, shard: &Shard<Cluster, DeclaredResources>) {
+        let mut first: BTreeMap<(Kind, String), SourceLocation> = BTreeMap::new();
         for (index, item) in shard.state.items.iter().enumerate() {
-            let place = || shard.place(&format!("/items/{index}")).cloned();
-            match item {
-                ResourceEntry::Invalid(wrong) => {
-                    if let Some(error) = error(wrong) {
-                        self.errors.entry(error).or_default().extend(place());
-                    }
+            let place = shard.place(&format!("/items/{index}")).cloned();
+            if let ResourceEntry::Invalid(wrong) = item {
+                if let Some(error) = error(wrong) {
+                    self.errors.entry(error).or_default().extend(place);
                 }
-                ResourceEntry::Object(body) => {
-                    let (Some(own), Some(place)) = (Kind::of(body), place()) else { continue };
-                    let is_own = |kind: &Kind| {
-                        kind.name == own.name && (kind.group.is_none() || kind.group == own.group)
-                    };
-                    let managed = &shard.state.kinds;
-                    if managed.keys().any(is_own) {
-                        continue;
-                    }
-                    let managed = managed.keys().map(ToString::to_string).collect();
-                    let namespace = shard.place("").cloned();
-                    let entry = self.unmanaged.entry((place.clone(), own.name.clone()));
-                    entry.or_insert(UnmanagedKind { place, kind: own.name, managed, namespace });
-                }
-                // These depend on values that are not in the data.
-                ResourceEntry::Template(_) | ResourceEntry::Secret(_) | ResourceEntry::Route { .. } => {}
+                continue;
+            }
+            let Some(place) = place else { continue };
+            if let ResourceEntry::Object(body) = item {
+                self.add_unmanaged_kind(shard, body, &place);
+            }
+            self.add_object_errors(item, place, &mut first);
+        }
+    }
+
+    fn add_unmanaged_kind(
+        &mut self,
+        shard: &Shard<Cluster, DeclaredResources>,
+        body: &Value,
+        place: &SourceLocation,
+    ) {
+        let Some(own) = Kind::of(body) else { return };
+        let is_own = |kind: &Kind| kind.name == own.name && (kind.group.is_none() || kind.group == own.group);
+        let managed = &shard.state.kinds;
+        if managed.keys().any(is_own) {
+            return;
+        }
+        let managed = managed.keys().map(ToString::to_string).collect();
+        let namespace = shard.place("").cloned();
+        let entry = self.unmanaged.entry((place.clone(), own.name.clone()));
+        entry.or_insert(UnmanagedKind { place: place.clone(), kind: own.name, managed, namespace });
+    }
+
+    /// Adds the errors of an object. `first` has the first entry of each object of the shard.
+    fn add_object_errors(
+        &mut self,
+        item: &ResourceEntry,
+        place: SourceLocation,
+        first: &mut BTreeMap<(Kind, String), SourceLocation>,
+    ) {
+        let mut report = |kind| self.objects.insert(ObjectError { place: place.clone(), kind });
+        if let ResourceEntry::Secret(address) = item
+            && let Some(message) = name_error(address)
+        {
+            report(ObjectErrorKind::Name(message));
+            return;
+        }
+        let Some((kind, name)) = identity(item) else { return };
+        if let ResourceEntry::Object(body) = item {
+            for key in keys_without_text(body) {
+                report(ObjectErrorKind::Value(format!("`data.{key}` of {kind} `{name}` is not a string")));
+            }
+        }
+        let object = format!("{kind} `{name}`");
+        match first.entry((kind, name)) {
+            Entry::Vacant(entry) => drop(entry.insert(place)),
+            Entry::Occupied(entry) => {
+                report(ObjectErrorKind::Duplicate { object, other: entry.get().clone() });
             }
         }
     }
+}
+
+/// An error in an object of a namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ObjectError {
+    /// The entry that declares the object.
+    pub place: SourceLocation,
+    /// The kind of error.
+    pub kind: ObjectErrorKind,
+}
+
+/// Kinds of errors in an object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ObjectErrorKind {
+    /// Another entry of the namespace declares the same object.
+    Duplicate {
+        /// Kind and name of the object.
+        object: String,
+        /// The other entry.
+        other: SourceLocation,
+    },
+    /// Kubernetes does not accept its name; the message.
+    Name(String),
+    /// Kubernetes does not accept a value; the message.
+    Value(String),
+}
+
+/// The kind and name of an object, as far as the data alone determines them.
+fn identity(item: &ResourceEntry) -> Option<(Kind, String)> {
+    match item {
+        ResourceEntry::Object(body) | ResourceEntry::Route { body, .. } => {
+            Some((Kind::of(body)?, body["metadata"]["name"].as_str()?.to_owned()))
+        }
+        ResourceEntry::Secret(address) => Some((Kind::named("Secret"), address.name.clone())),
+        ResourceEntry::Template(_) | ResourceEntry::Invalid(_) => None,
+    }
+}
+
+/// The error of a Secret whose name Kubernetes does not accept.
+fn name_error(address: &SecretAddress) -> Option<String> {
+    let body = secret::kubernetes_secret(address, &SecretFields::new()).ok()?;
+    DesiredBody::new(body).err().map(|error| format!("Secret `{}`: {error}", address.name))
+}
+
+/// The keys of a ConfigMap whose values are not strings.
+fn keys_without_text(body: &Value) -> Vec<&str> {
+    let is_config_map = body["kind"] == "ConfigMap" && body["apiVersion"] == "v1";
+    let data = body["data"].as_object().filter(|_| is_config_map);
+    let wrong = data.into_iter().flatten().filter(|(_, value)| !value.is_string());
+    wrong.map(|(key, _)| key.as_str()).collect()
 }
 
 fn error(InvalidEntry { subject: what, fault, cause }: &InvalidEntry) -> Option<ResourceTextError> {

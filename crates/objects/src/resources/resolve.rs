@@ -1,20 +1,18 @@
 //! Resolves the desired objects of a namespace: looks up external values, and detects objects that several
 //! entries declare.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 use qontract_client_kubernetes::Kind;
 use qontract_client_secrets::SecretFields;
-use qontract_runtime::{
-    DesiredItem, DesiredState, Fault, ObjectKey, ReadContext, Responsible, SourceLocation,
-};
+use qontract_runtime::{DesiredItem, DesiredState, Fault, ReadContext, Responsible, SourceLocation};
 use serde_json::Value;
 
 use super::entry::{DeclaredResources, InvalidEntry, ResourceEntry};
 use super::{route, secret};
+use crate::duplicates::{EqualContent, reject_duplicates};
 use crate::integration::{ObjectShardView, ResolveContext};
 use crate::scope::{DesiredObject, ManagedScope, Sensitivity};
 use crate::templates::lookups::ExternalLookups;
@@ -58,7 +56,7 @@ pub async fn resolve(
             }
         }
     }
-    let mut wants = reject_duplicates(wants);
+    let mut wants = reject_duplicates(wants, EqualContent::Reject);
     // Unknown objects are never duplicates of each other.
     wants.append(&mut nameless);
     wants
@@ -159,26 +157,4 @@ fn unresolved(
 fn managed_name(scope: &ManagedScope, body: &Value) -> Option<(Kind, String)> {
     let name = body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     scope.kind_of(body).map(|kind| (kind.clone(), name))
-}
-
-/// Marks objects that several entries declare as unresolved: it is unknown which entry is meant.
-fn reject_duplicates(wants: Vec<DesiredItem<DesiredObject>>) -> Vec<DesiredItem<DesiredObject>> {
-    let mut places: BTreeMap<ObjectKey, Vec<Option<SourceLocation>>> = BTreeMap::new();
-    for want in &wants {
-        places.entry(want.object.clone()).or_default().push(want.place.clone());
-    }
-    let mut unique: Vec<DesiredItem<DesiredObject>> = Vec::new();
-    for mut want in wants {
-        let named = places.get(&want.object).map_or(&[][..], Vec::as_slice);
-        if named.len() > 1 {
-            if unique.iter().any(|other| other.object == want.object) {
-                continue;
-            }
-            let fault = Fault::author(format!("{} entries declare the same object", named.len()));
-            let fault = named.iter().fold(fault, |fault, place| fault.at(place.clone()));
-            want.state = DesiredState::Unresolved(fault);
-        }
-        unique.push(want);
-    }
-    unique
 }

@@ -21,15 +21,18 @@ elif sys.argv[1] == "declare":
     shards, faults = [], []
     for line in open("callers").read().splitlines():
         caller, *words = line.split()
+        # `NAME=VALUE` sets the content of the ConfigMap.
         names = [word for word in words if word[0] != "+"]
         consent = [word[1:] for word in words if word[0] == "+"]
         key = [["cluster", "cliffs-stage"], ["namespace", "catalog-stage"], ["caller", caller]]
         if "broken" in names:
             faults.append({"key": key, "text": "the settings of %s cannot be read" % caller})
             continue
-        objects = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"of": caller}}
+        objects = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name.split("=")[0]},
+                    "data": {"of": (name.split("=") + [caller])[1]}}
                    for name in names]
-        shard = {"cluster": "cliffs-stage", "namespace": "catalog-stage", "caller": caller,
+        namespace = open("namespace").read() if os.path.exists("namespace") else "catalog-stage"
+        shard = {"cluster": "cliffs-stage", "namespace": namespace, "caller": caller,
                  "kinds": ["ConfigMap"], "objects": objects}
         if consent:
             shard["may_remove"] = "any" if consent == ["any"] else consent
@@ -227,6 +230,40 @@ fn a_caller_can_consent_to_the_removal_of_its_objects() {
     std::fs::remove_file(fixture.0.path().join("die")).unwrap();
     let (code, text) = fixture.reconcile(&[]);
     assert_eq!((code, fixture.objects().len()), (0, 0), "{text}");
+    let (code, text) = fixture.reconcile(&[]);
+    assert!(code == 0 && text.contains("nothing to change"), "{text}");
+}
+
+#[test]
+#[ignore = "needs python3; run by `cargo xtask test`"]
+fn a_namespace_that_the_data_does_not_declare_has_a_hint() {
+    let fixture = Fixture::new();
+    fixture.callers("one a");
+    fixture.0.write("namespace", "catalog-stag");
+    let (code, text) = fixture.reconcile(&["--dry-run"]);
+    assert!(code == 1 && text.contains("the data does not declare the namespace `catalog-stag`"), "{text}");
+    assert!(text.contains("did you mean `catalog-stage`?"), "{text}");
+}
+
+#[test]
+#[ignore = "needs python3; run by `cargo xtask test`"]
+fn an_object_that_is_declared_twice_with_different_content_is_not_written() {
+    let fixture = Fixture::new();
+    fixture.callers("one same same twice=a other twice=b");
+    for more in [&["--dry-run"][..], &[], &[]] {
+        let (code, text) = fixture.reconcile(more);
+        assert_eq!(code, 1, "{text}");
+        assert!(
+            text.contains("2 entries declare the same object: numbers 3 and 5 of the objects of the shard"),
+            "{text}"
+        );
+        assert!(!text.contains("ConfigMap `twice`\n") && !text.contains("modified concurrently"), "{text}");
+    }
+    let folder = fixture.0.path().join("sandbox/clusters/cliffs-stage/catalog-stage/ConfigMap");
+    let is_there = |name: &str| folder.join(format!("{name}.yaml")).exists();
+    assert!(is_there("same") && is_there("other") && !is_there("twice"));
+    fixture.callers("one same twice=a other");
+    assert_eq!(fixture.reconcile(&[]).0, 0);
     let (code, text) = fixture.reconcile(&[]);
     assert!(code == 0 && text.contains("nothing to change"), "{text}");
 }

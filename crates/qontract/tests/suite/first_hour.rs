@@ -45,6 +45,24 @@ fn program(name: &str, command: &str, more: &str) -> Scratch {
 const DESCRIBE: &str = r#"echo '{"name": "cards", "description": "keeps cards", "sandbox": true}'"#;
 
 #[test]
+fn a_path_in_a_command_is_relative_to_the_configuration_file_if_it_exists_there() {
+    let scratch = operator_fixture();
+    scratch.write("conf/config.toml", "[integrations.cards]\ncommand = [\"sh\", \"programs/cards.sh\"]\n");
+    let has_program = || {
+        let words = ["config", "check", "--config", "conf/config.toml", "--data", "repo"];
+        let output = run_with(scratch.path(), &[], &words);
+        (stdout(&output) + &stderr(&output)).contains("responds to `describe`")
+    };
+    assert!(!has_program());
+    for folder in ["programs", "conf/programs"] {
+        let file = format!("{folder}/cards.sh");
+        scratch.write(&file, format!("{DESCRIBE}\n"));
+        assert!(has_program(), "{folder}");
+        std::fs::remove_file(scratch.path().join(&file)).unwrap();
+    }
+}
+
+#[test]
 fn config_check_runs_describe_of_every_program() {
     let scratch = program("cards", "[\"sh\", \"cards.sh\"]", "environment = [\"SET\", \"UNSET\"]\n");
     scratch.write("cards.sh", format!("[ \"$1\" = describe ] || echo $1 >> other-phases\n{DESCRIBE}\n"));

@@ -49,6 +49,7 @@ mod redaction_order;
 mod release;
 mod remote_faults;
 mod removal_budget;
+mod renamed_shards;
 mod replay;
 mod repo_cache;
 mod report_details;

@@ -33,6 +33,9 @@ pub struct ShardFacts {
     pub refused: BTreeSet<ObjectKey>,
     /// Objects that the shard does not remove, by incarnation, with the reason.
     pub kept: BTreeMap<String, String>,
+    /// The reason why no step of the shard may be applied. Nothing is removed from its scopes either, also not
+    /// by other shards.
+    pub postponed: Option<String>,
 }
 
 /// The plans of a shard to which an approval can be bound: that of this round and, for removals that both

@@ -44,7 +44,11 @@ impl TargetComparison {
         let Some(base) = base.as_ref().filter(|_| !orphans.is_empty()) else { return Self::default() };
         let known: BTreeSet<&ShardKey> = base.keys().into_iter().collect();
         let unobserved = keys.iter().filter(|key| !known.contains(key)).cloned().collect();
-        Self { orphans: orphans.iter().cloned().collect(), unobserved, observed: BTreeMap::new() }
+        Self {
+            orphans: orphans.iter().map(|orphan| orphan.key.clone()).collect(),
+            unobserved,
+            observed: BTreeMap::new(),
+        }
     }
 
     /// Records what the shards of a pass observed, and marks the removals that must not be made.

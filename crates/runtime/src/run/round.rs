@@ -16,6 +16,7 @@ use qontract_telemetry::activity;
 use tokio::time::Instant;
 
 use super::apply::{self, ApplyContext, ApplyOutcome};
+use super::orphaned_shard::{OrphanedShard, SuspectError};
 use super::planned_shard::{PlannedShard, record_plan};
 use super::redaction::ShardRedactor;
 use super::rehearsal;
@@ -72,6 +73,8 @@ pub(super) struct ActiveShard<'w> {
     first_plan: Option<Arc<PlanOutline>>,
     /// Whether the shard exists only in base: nothing is desired.
     pub(super) is_orphan: bool,
+    /// The reason why nothing of the shard may be changed.
+    postponed: Option<String>,
     pub(super) secrets: ShardSecrets,
     pub(super) trust: AddressTrust,
     /// Number of rounds so far.
@@ -161,6 +164,7 @@ impl RoundRunner<'_> {
             desired: None,
             first_plan: None,
             is_orphan,
+            postponed: None,
             secrets,
             trust: trust.clone(),
             rounds: 0,
@@ -173,10 +177,15 @@ impl RoundRunner<'_> {
             let secrets = self.allowed_secrets(base.as_deref(), key).with_elsewhere(Arc::clone(&elsewhere));
             live.push(active(key, declared, false, secrets));
         }
-        for key in orphans {
+        for OrphanedShard { key, suspect } in orphans {
             let Some(declared) = base.as_deref() else { continue };
-            outcome.shards.insert(key.clone(), ShardOutcome::new(ShardState::Orphaned));
-            live.push(active(key, declared, true, ShardSecrets::default()));
+            let shard = active(key, declared, true, ShardSecrets::default());
+            let (reported, postponed) = match suspect {
+                None => (ShardOutcome::new(ShardState::Orphaned), None),
+                Some(error) => (postponed_shard(key, error), Some(error.reason())),
+            };
+            outcome.shards.insert(key.clone(), reported);
+            live.push(ActiveShard { postponed, ..shard });
         }
         live
     }
@@ -413,9 +422,9 @@ impl RoundRunner<'_> {
             with_deadline(phase, "observe", activity::in_shard(key.to_string(), observing)).await?
         };
         let _activity = activity::phase("plan", format!("plan `{key}`"));
-        let consent = declared.consent(key);
+        let (consent, postponed) = (declared.consent(key), shard.postponed.clone());
         let (mut facts, mut unresolved) =
-            (ShardFacts { consent, ..ShardFacts::default() }, Unresolved::default());
+            (ShardFacts { consent, postponed, ..ShardFacts::default() }, Unresolved::default());
         let mut unapproved = Unresolved::default();
         let (mut faults, mut unread) = (Vec::new(), Vec::new());
         for (scope, count) in &current.scopes {
@@ -520,6 +529,22 @@ impl RoundRunner<'_> {
             shard.faults.append(&mut faults);
         }
     }
+}
+
+/// The outcome of a shard whose removals are postponed because of an error. The run fails because of the error,
+/// so that a later run compares with the same base again.
+fn postponed_shard(key: &ShardKey, error: &SuspectError) -> ShardOutcome {
+    let mut shard = ShardOutcome::new(ShardState::Postponed);
+    let reason = error.reason();
+    if error.is_reported {
+        shard.notes.push(format!("nothing of `{key}` is removed: {reason}"));
+    } else {
+        let places = error.fault.places.clone();
+        shard
+            .faults
+            .push(Fault { places, ..Fault::author(format!("nothing of `{key}` is removed: {reason}")) });
+    }
+    shard
 }
 
 /// Blocks all removals of the shard if an unresolved object belongs to no scope that was read: its kind or its

@@ -24,6 +24,7 @@ use crate::type_erasure::AnyDeclaredState;
 use crate::trust::{AddressTrust, TargetAddress};
 
 use super::early_exit::{ComparedStates, compare_states};
+use super::orphaned_shard::{HeadErrors, OrphanedShard};
 use super::unplanned;
 
 /// The shards that a run processes, with their declared states.
@@ -35,7 +36,7 @@ pub struct ShardSelection {
     /// Shards to run.
     pub keys: Vec<ShardKey>,
     /// Shards that exist only in base.
-    pub orphans: Vec<ShardKey>,
+    pub orphans: Vec<OrphanedShard>,
     /// The addresses that may be contacted.
     pub trust: AddressTrust,
 }
@@ -219,6 +220,7 @@ fn filter_shards(
     }
     let (mut orphans, mut renamed) = (Vec::new(), Vec::new());
     let faults = declared.faults();
+    let head_errors = HeadErrors::new(&**declared, base.as_deref(), &concerns);
     let is_selected = |key: &ShardKey| {
         base.as_ref().is_none_or(|base| matches_selectors(integration, request, &**base, key))
     };
@@ -230,7 +232,7 @@ fn filter_shards(
         }
         match base.as_ref().and_then(|base| base.disabled(&key)) {
             Some(off) => pass_over(key, SkipReason::DisabledInBase(off.by.clone()), &[]),
-            None => orphans.push(key),
+            None => orphans.push(head_errors.orphan(key)),
         }
     }
     if let (Some(base), Mode::DryRun) = (&base, request.mode) {

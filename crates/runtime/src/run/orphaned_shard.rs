@@ -1,0 +1,95 @@
+//! Shards that exist only in base: decides whether they were removed from the data, or may only seem so because
+//! of an error in head.
+//!
+//! **Invariant:** an error is not a removal. Nothing of a shard that exists only in base is removed while an
+//! error in head may be about it (`nothing_is_removed_because_of_an_error_in_the_file_that_declared_a_shard`).
+
+use std::collections::BTreeSet;
+
+use crate::fault::Fault;
+use crate::key::ShardKey;
+use crate::type_erasure::AnyDeclaredState;
+
+/// A shard that exists only in base.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrphanedShard {
+    /// The key of the shard.
+    pub key: ShardKey,
+    /// The error in head that may be about it, if there is one. Its removals are then postponed.
+    pub suspect: Option<SuspectError>,
+}
+
+/// An error in head that may be the reason why a shard is missing there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SuspectError {
+    /// The error.
+    pub fault: Fault,
+    /// Whether the run reports it for the shard of head that it belongs to. Flags or the slot of the process may
+    /// not select that shard.
+    pub is_reported: bool,
+}
+
+impl SuspectError {
+    /// The reason why the removals of a shard are postponed.
+    pub fn reason(&self) -> String {
+        let Fault { text, places, .. } = &self.fault;
+        let file = places.first().map(|place| format!(" in `{}`", place.path)).unwrap_or_default();
+        format!("an error{file} may be the reason why the data no longer declares it: {text}")
+    }
+}
+
+/// The errors of head's declarations that base does not have.
+pub struct HeadErrors<'a> {
+    base: Option<&'a dyn AnyDeclaredState>,
+    /// The files of all shards in base, including the invalid ones.
+    base_files: BTreeSet<&'a str>,
+    errors: Vec<SuspectError>,
+}
+
+impl<'a> HeadErrors<'a> {
+    /// The errors in `head`. `is_reported` tells whether the run reports the errors of a shard.
+    pub fn new(
+        head: &dyn AnyDeclaredState,
+        base: Option<&'a dyn AnyDeclaredState>,
+        is_reported: &dyn Fn(&ShardKey) -> bool,
+    ) -> Self {
+        // An error that base has too did not prevent base from declaring the shard.
+        let is_old = |key: &ShardKey, fault: &Fault| {
+            let known = base.and_then(|base| base.faults().get(key));
+            !fault.places.is_empty() && known.is_some_and(|known| known.contains(fault))
+        };
+        let mut errors = Vec::new();
+        for (key, faults) in head.faults() {
+            for fault in faults.iter().filter(|fault| !is_old(key, fault)) {
+                errors.push(SuspectError { fault: fault.clone(), is_reported: is_reported(key) });
+            }
+        }
+        let base_files =
+            if errors.is_empty() { BTreeSet::new() } else { base.map_or_else(BTreeSet::new, all_files) };
+        Self { base, base_files, errors }
+    }
+
+    /// The shard, with the first error that may be about it.
+    pub fn orphan(&self, key: ShardKey) -> OrphanedShard {
+        let files = self.base.map(|base| base.files(&key)).unwrap_or_default();
+        let suspect = self.errors.iter().find(|error| self.may_concern(&error.fault, &files)).cloned();
+        OrphanedShard { key, suspect }
+    }
+
+    /// Whether an error may be about a shard that these files of base declare: it is in one of them, in a file
+    /// that declares nothing in base, to which the shard may have moved, or at an unknown location.
+    fn may_concern(&self, error: &Fault, files: &BTreeSet<&str>) -> bool {
+        let is_suspect = |file: &str| files.contains(file) || !self.base_files.contains(file);
+        files.is_empty()
+            || error.places.is_empty()
+            || error.places.iter().any(|place| is_suspect(&place.path))
+    }
+}
+
+/// The files of all shards, including the invalid ones.
+fn all_files(declared: &dyn AnyDeclaredState) -> BTreeSet<&str> {
+    let faults = declared.faults().values().flatten().flat_map(|fault| &fault.places);
+    let mut files: BTreeSet<&str> = faults.map(|place| &*place.path).collect();
+    files.extend(declared.keys().into_iter().flat_map(|key| declared.files(key)));
+    files
+}
