@@ -116,12 +116,20 @@ impl BlockingDirectory {
         Ok(Some(Blob { bytes, head }))
     }
 
-    fn list(&self, prefix: &str, after: Option<&str>) -> Result<BlobPage, BlobsError> {
+    /// The keys that start with `prefix`, sorted.
+    fn keys(&self, prefix: &str) -> Result<Vec<String>, BlobsError> {
         let mut keys = Vec::new();
         collect_keys(&self.root, "", prefix, &mut keys)?;
         keys.sort_unstable();
-        let mut keys =
-            keys.into_iter().filter(|key| after.is_none_or(|after| key.as_str() > after)).peekable();
+        Ok(keys)
+    }
+
+    fn list(&self, prefix: &str, after: Option<&str>) -> Result<BlobPage, BlobsError> {
+        let mut keys = self
+            .keys(prefix)?
+            .into_iter()
+            .filter(|key| after.is_none_or(|after| key.as_str() > after))
+            .peekable();
         let mut entries = Vec::new();
         for key in keys.by_ref().take(PAGE_SIZE) {
             // Skip foreign files, and blobs that were deleted since the listing.
@@ -252,6 +260,15 @@ impl BlobReader for Directory {
     ) -> BoxFuture<'a, Result<BlobPage, BlobsError>> {
         let (prefix, after) = (prefix.to_owned(), cursor.map(|Cursor(after)| after.clone()));
         self.run_blocking(move |folder| folder.list(&prefix, after.as_deref())).boxed()
+    }
+
+    fn keys<'a>(
+        &'a self,
+        _: &'a ReadPermit,
+        prefix: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<String>, BlobsError>> {
+        let prefix = prefix.to_owned();
+        self.run_blocking(move |folder| folder.keys(&prefix)).boxed()
     }
 }
 

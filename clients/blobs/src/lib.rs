@@ -21,9 +21,11 @@
 mod blob;
 mod directory;
 mod error;
+mod prefixed;
 mod s3;
 mod state;
 
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_access::{ReadPermit, WritePermit};
 
@@ -32,6 +34,7 @@ pub use blob::{
 };
 pub use directory::Directory;
 pub use error::BlobsError;
+pub use prefixed::Prefixed;
 pub use s3::{S3, S3Credentials, S3Endpoint, S3EndpointError, S3Settings};
 pub use state::{AddCondition, NewValue, StateCredentials, StateSettings, StateStore, StoredValue};
 
@@ -59,6 +62,20 @@ pub trait BlobReader: Send + Sync {
         prefix: &'a str,
         cursor: Option<&'a Cursor>,
     ) -> BoxFuture<'a, Result<BlobPage, BlobsError>>;
+
+    /// All keys that start with `prefix`, sorted by their bytes. No blob is read; S3 needs one request per
+    /// thousand keys.
+    fn keys<'a>(
+        &'a self,
+        permit: &'a ReadPermit,
+        prefix: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<String>, BlobsError>> {
+        async move {
+            let entries = list_all(self, permit, prefix).await?;
+            Ok(entries.into_iter().map(|entry| entry.key).collect())
+        }
+        .boxed()
+    }
 }
 
 /// The Write half. Every call is idempotent; if its precondition does not hold, it returns `Stale`.
@@ -129,7 +146,6 @@ fn endless_listing(prefix: &str, reason: String) -> BlobsError {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::FutureExt as _;
     use qontract_access::Mode;
     use qontract_testkit::permits;
 

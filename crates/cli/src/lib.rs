@@ -560,6 +560,16 @@ pub struct ConfigCheckArgs {
 /// Arguments of `journal`.
 #[derive(Args, Debug)]
 pub struct JournalArgs {
+    /// Directory of the run records, which holds the journal of real targets; by default the bucket of
+    /// `[targets.journal]`, else `$QONTRACT_RUNS`, else below the user's state directory
+    #[arg(long, value_name = "DIR", global = true)]
+    pub runs: Option<PathBuf>,
+    /// Directory of a sandbox, which has its own journal
+    #[arg(long, value_name = "DIR", global = true, conflicts_with = "runs")]
+    pub sandbox: Option<PathBuf>,
+    /// The configuration file.
+    #[arg(long, value_name = "FILE", global = true, help = records::JOURNAL_CONFIG_HELP)]
+    pub config: Option<PathBuf>,
     /// The action.
     #[command(subcommand)]
     pub action: JournalAction,
@@ -573,14 +583,35 @@ pub enum JournalAction {
     /// Without a journal every removal needs approval, because earlier removals are unknown. Run this once
     /// for a new installation. After a loss, check what was removed in the last 24 hours before you run it
     /// again. An intact journal is not changed.
-    Init {
-        /// Directory of the run records, which holds the journal for real targets; by default
-        /// `$QONTRACT_RUNS`, else below the user's state directory
-        #[arg(long, value_name = "DIR")]
-        runs: Option<PathBuf>,
-        /// Directory of a sandbox, which has its own journal
-        #[arg(long, value_name = "DIR", conflicts_with = "runs")]
-        sandbox: Option<PathBuf>,
+    Init,
+    /// Read every part of the journal, and report what is lost or damaged
+    Check,
+    /// Copy the journal into a new directory, as a backup
+    Export {
+        /// The directory; it must not exist, or be empty
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
+    /// Copy an exported journal into a journal that has no content
+    ///
+    /// Removals since the export are unknown to the copy. If there may have been some, run `journal init` on
+    /// an empty journal instead: removals need approval until then.
+    Import {
+        /// The directory of the export
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
+    /// Remove old run records
+    Prune {
+        /// Keep at most N records of each integration
+        #[arg(long, value_name = "N")]
+        keep: Option<usize>,
+        /// Remove records that are older than this number of days
+        #[arg(long, value_name = "DAYS")]
+        days: Option<u32>,
+        /// Only print what would be removed
+        #[arg(long)]
+        dry_run: bool,
     },
 }
 

@@ -4,12 +4,18 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+/// Help of `--config` for commands that read only the journal.
+pub(crate) const JOURNAL_CONFIG_HELP: &str = "Configuration file, which may name the bucket of the journal; not used with `--runs`. By default `$QONTRACT_CONFIG`, else `./qontract.toml` (not in data repos and Git work trees), else `$XDG_CONFIG_HOME/qontract/config.toml`";
+
 /// Arguments of `runs`.
 #[derive(Args, Debug)]
 pub struct RunsArgs {
     /// Directory of the run records; by default `$QONTRACT_RUNS`, else below the user's state directory
     #[arg(long = "runs", value_name = "DIR", global = true)]
     pub directory: Option<PathBuf>,
+    /// The configuration file.
+    #[arg(long, value_name = "FILE", global = true, help = JOURNAL_CONFIG_HELP)]
+    pub config: Option<PathBuf>,
     /// Output format
     #[arg(short, long, global = true, value_enum, default_value_t)]
     pub output: RecordFormat,
@@ -125,4 +131,7 @@ pub struct ApproveArgs {
     /// Directory of the run records; by default `$QONTRACT_RUNS`, else below the user's state directory
     #[arg(long, value_name = "DIR")]
     pub runs: Option<PathBuf>,
+    /// The configuration file.
+    #[arg(long, value_name = "FILE", help = JOURNAL_CONFIG_HELP)]
+    pub config: Option<PathBuf>,
 }

@@ -157,6 +157,20 @@ pub const KEYS: &[Key] = &[
         "the environment",
         "path of the secret with the fields `aws_access_key_id` and `aws_secret_access_key`",
     ),
+    key(
+        "targets.journal.bucket",
+        KeyType::Text,
+        "",
+        "bucket of the journal, which all processes share; without `[targets.journal]`, it is a directory next to the run records",
+    ),
+    key("targets.journal.region", KeyType::Text, "`us-east-1`", "region of the bucket"),
+    key("targets.journal.endpoint", KeyType::Text, "AWS", "URL of another S3 server"),
+    key(
+        "targets.journal.secret",
+        KeyType::Text,
+        "the environment",
+        "path of the secret with the fields `aws_access_key_id` and `aws_secret_access_key`",
+    ),
     key("sandbox.directory", KeyType::Path, "none", "sandbox directory to use instead of the target systems"),
     key(
         "promtool.path",

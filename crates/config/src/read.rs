@@ -247,7 +247,7 @@ mod tests {
             crate::keys::KeyType::Texts => "[]",
             _ => "\"x\"",
         };
-        let required = "graphql.server = \"x\"\nvault.server = \"x\"\nsandbox.directory = \"x\"\nintegrations.x.command = []\nforeign.x.command = []\ntemplates.github_token.path = \"x\"\ntemplates.github_token.field = \"x\"\ntargets.blobs.x.bucket = \"x\"\ntargets.state.bucket = \"x\"\n";
+        let required = "graphql.server = \"x\"\nvault.server = \"x\"\nsandbox.directory = \"x\"\nintegrations.x.command = []\nforeign.x.command = []\ntemplates.github_token.path = \"x\"\ntemplates.github_token.field = \"x\"\ntargets.blobs.x.bucket = \"x\"\ntargets.state.bucket = \"x\"\ntargets.journal.bucket = \"x\"\n";
         for key in crate::keys::KEYS {
             let path = key.path.replace('*', "x");
             let rest: String = required
@@ -280,7 +280,10 @@ mod tests {
         check("[targets.blob]\n", Err((1, "unknown key `targets.blob`: did you mean `blobs`?")));
         check(
             "[targets.queue]\n",
-            Err((1, "unknown key `targets.queue`: expected one of `kubernetes`, `vault`, `blobs`, `state`")),
+            Err((
+                1,
+                "unknown key `targets.queue`: expected one of `kubernetes`, `vault`, `blobs`, `state`, `journal`",
+            )),
         );
         check(
             "[targets.blobs.reports]\nbucket = \"a\"\nregoin = \"b\"\n",

@@ -14,6 +14,8 @@ pub struct TargetsTable {
     pub blobs: BTreeMap<String, BucketTable>,
     /// The bucket of the state store. Without it, the environment variables of qontract-reconcile apply.
     pub state: Option<BucketTable>,
+    /// The bucket of the journal. Without it, the journal is a directory next to the run records.
+    pub journal: Option<BucketTable>,
     /// Another place for `[kubernetes]`.
     pub(super) kubernetes: Option<KubernetesTable>,
     /// Another place for `[vault]`.

@@ -22,7 +22,7 @@ use qontract_client_promtool as promtool;
 use qontract_client_secrets::{Vault, VaultSettings};
 use qontract_config::{Config, ConfigLocation, IgnoredFile};
 use qontract_diagnostics::{MessageSink, pluralize};
-use qontract_journal::JournalStatus;
+use qontract_journal::{Journal, JournalStatus};
 use qontract_runtime::definition;
 use qontract_runtime::guard::LedgerError;
 use qontract_telemetry::activity::Activities;
@@ -31,7 +31,7 @@ use tokio::runtime::Runtime;
 use crate::clusters;
 use crate::exit::UsageError;
 use crate::input::{InputCheck, InputResolver};
-use crate::journal;
+use crate::journal::{self, JournalBucket};
 use crate::pinned_data::{PinnedData, ServerConnection};
 use crate::run_store::RunStore;
 use crate::targets::{RealClusters, secret_store, vault_http};
@@ -281,13 +281,21 @@ impl CheckContext<'_> {
         }
     }
 
+    /// The journal of real targets.
+    fn journal(&self) -> anyhow::Result<Journal> {
+        match JournalBucket::of_config(self.config, Mode::DryRun)? {
+            Some(bucket) => Ok(bucket.journal()),
+            None => Ok(journal::of_runs(&RunStore::new(self.options.runs.clone())?)),
+        }
+    }
+
     /// Checks the removal ledger of the targets.
     fn ledger(&self, report: &mut CheckReport) {
         const CHECK: &str = "removal ledger";
         let journal = match &self.config.sandbox {
             Some(sandbox) => journal::of_sandbox(&sandbox.directory),
-            None => match RunStore::new(self.options.runs.clone()) {
-                Ok(runs) => journal::of_runs(&runs),
+            None => match self.journal() {
+                Ok(journal) => journal,
                 Err(error) => return report.failed(CHECK, format!("{error:#}"), "pass `--runs DIR`"),
             },
         };

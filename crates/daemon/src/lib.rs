@@ -40,6 +40,7 @@ pub mod run_loop;
 pub mod run_settings;
 pub mod run_setup;
 pub mod run_store;
+pub mod run_summary;
 pub mod run_text;
 pub mod runner;
 pub mod sandbox_folder;

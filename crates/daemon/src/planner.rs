@@ -116,7 +116,7 @@ impl Planner {
 
     /// Adds the results of the runs to the report, and stores their records. `unready` are integrations that
     /// cannot run on this machine, with the reasons.
-    pub fn add_results(
+    pub async fn add_results(
         &self,
         results: Vec<(String, anyhow::Result<RunRecord>)>,
         unready: &BTreeMap<String, String>,
@@ -130,7 +130,7 @@ impl Planner {
                     report.add_unchecked(UncheckedIntegration { integration, reason: reason.clone() });
                 }
                 (Ok(record), None) => {
-                    if let Err(error) = self.runs.store(&record) {
+                    if let Err(error) = self.runs.store(&record).await {
                         self.messages.note(&format!("warning: cannot store the run record: {error:#}"));
                     }
                     plan_report::add(report, &record);
@@ -144,7 +144,7 @@ impl Planner {
     async fn plan(&self, integration: &Integration) -> anyhow::Result<RunRecord> {
         let Self { head, base, runs, settings, .. } = self;
         let observer = Arc::new(WarningObserver::new(Arc::clone(&self.messages)));
-        let mut started = RunSetup { integration, settings, head, runs, observer }.start()?;
+        let mut started = RunSetup { integration, settings, head, runs, observer }.start().await?;
         let request = &mut started.request;
         request.base = Some(Arc::clone(&base.source));
         request.shutdown = self.stop.clone();

@@ -51,9 +51,10 @@ pub enum ReplayResult {
 impl Replay<'_> {
     /// Replays the run that a word names. The error is a usage error, or that the record cannot be read.
     pub async fn replay(&self, word: &str) -> anyhow::Result<ReplayResult> {
-        let inputs = InputStore::new(self.runs.folder());
+        let folder = self.runs.folder().context("no directory of recorded inputs on this machine")?;
+        let inputs = InputStore::new(folder);
         // A run that was killed may have a recording, but no record.
-        let recorded = self.runs.resolve(word);
+        let recorded = self.runs.resolve(word).await;
         let run = match &recorded {
             Ok(record) => record.run.clone(),
             Err(_) => word.to_owned(),

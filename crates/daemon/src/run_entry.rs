@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use qontract_access::Mode;
 use qontract_diagnostics::human;
-use qontract_runtime::record::{BundleRecord, ChangeRecord};
-use qontract_runtime::{ChangeKind, RunEnd, RunRecord, RunState, StepResult};
+use qontract_journal::{ChangesByKind, RunSummary};
+use qontract_runtime::record::BundleRecord;
+use qontract_runtime::{RunEnd, RunRecord, RunState};
 use serde::Serialize;
 
-use crate::plan_report;
+use crate::run_store::ListedRun;
+use crate::run_summary;
 
 /// The columns of the table.
 pub const HEADER: [&str; 8] = ["RUN", "STARTED", "MODE", "STATE", "CHANGES", "HELD", "ERRORS", "DURATION"];
@@ -33,7 +34,7 @@ pub struct RunEntry<'r> {
 /// The counts of a run, the same in every output.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct RunCounts {
-    changes: ChangesByKind,
+    changes: PlannedCounts,
     held: usize,
     waits: usize,
     errors: usize,
@@ -67,45 +68,25 @@ fn is_zero(count: &usize) -> bool {
 
 /// Number of changes of each kind in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-struct ChangesByKind {
+struct PlannedCounts {
     add: usize,
     change: usize,
     replace: usize,
     remove: usize,
 }
 
-impl ChangesByKind {
-    fn sum(self) -> usize {
-        let Self { add, change, replace, remove } = self;
-        add + change + replace + remove
-    }
-}
-
 impl RunCounts {
     fn of(record: &RunRecord) -> Self {
         let shards = || record.shards.values();
-        let count = |kind: ChangeKind| {
-            shards().flat_map(|shard| &shard.changes).filter(|change| change.change == kind).count()
-        };
-        let changes = ChangesByKind {
-            add: count(ChangeKind::Add),
-            change: count(ChangeKind::Change),
-            replace: count(ChangeKind::Replace),
-            remove: count(ChangeKind::Remove),
-        };
+        let RunSummary { changes, held, errors, not_made, .. } = run_summary::of(record, 0);
+        let ChangesByKind { add, change, replace, remove } = changes;
         Self {
-            changes,
-            held: shards().map(|shard| shard.held_by_guards().count()).sum(),
+            changes: PlannedCounts { add, change, replace, remove },
+            held,
             waits: shards().map(|shard| shard.waits.len()).sum(),
-            errors: plan_report::distinct_errors(record).len(),
+            errors,
             applied: shards().map(|shard| shard.applied).sum(),
-            not_made: if record.mode == Mode::DryRun {
-                0
-            } else {
-                changes_of(record)
-                    .filter(|change| !matches!(change.result, StepResult::Done | StepResult::Planned))
-                    .count()
-            },
+            not_made,
         }
     }
 }
@@ -128,26 +109,21 @@ impl<'r> From<&'r RunRecord> for RunEntry<'r> {
     }
 }
 
-/// The changes of all shards.
-fn changes_of(record: &RunRecord) -> impl Iterator<Item = &ChangeRecord> {
-    record.shards.values().flat_map(|shard| &shard.changes)
-}
-
-impl RunEntry<'_> {
-    /// The cells, in the order of [`HEADER`].
-    pub fn row(&self) -> Vec<String> {
-        vec![
-            self.run.to_owned(),
-            self.started.clone(),
-            self.mode.to_owned(),
-            self.state.as_str().to_owned(),
-            match (self.counts.changes.sum(), self.counts.not_made) {
-                (all, 0) => all.to_string(),
-                (all, not_made) => format!("{} of {all}", all - not_made),
-            },
-            self.counts.held.to_string(),
-            self.counts.errors.to_string(),
-            human::duration(Duration::from_millis(self.duration_ms)),
-        ]
-    }
+/// The cells of a run in the table, in the order of [`HEADER`].
+pub fn row(listed: &ListedRun) -> Vec<String> {
+    let ListedRun { run, summary } = listed;
+    let changes = summary.changes.sum();
+    vec![
+        run.to_string(),
+        run.start().map_or_else(String::new, |start| start.to_string()),
+        summary.mode.as_str().to_owned(),
+        summary.state.as_str().to_owned(),
+        match summary.not_made {
+            0 => changes.to_string(),
+            not_made => format!("{} of {changes}", changes.saturating_sub(not_made)),
+        },
+        summary.held.to_string(),
+        summary.errors.to_string(),
+        human::duration(Duration::from_millis(summary.milliseconds)),
+    ]
 }

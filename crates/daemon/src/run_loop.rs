@@ -24,7 +24,7 @@ use crate::discovery::{self, PassedAs};
 use crate::exit::{Exit, UsageError};
 use crate::health::Health;
 use crate::input::{InputCheck, InputResolver};
-use crate::journal;
+use crate::journal::OpenJournal;
 use crate::pinned_data::{PinnedData, ServerConnection};
 use crate::process_slot::ProcessSlot;
 use crate::pushgateway::{MetricsPusher, NotifyOnEnd, PushgatewayConfig};
@@ -32,7 +32,6 @@ use crate::reconciled_data::ReconciledData;
 use crate::registry::Registry;
 use crate::reporter::LoopReporter;
 use crate::run_settings::RunSettings;
-use crate::run_store::RunStore;
 use crate::runner::Runner;
 use crate::signals::{self, ShutdownTimeout};
 use crate::source::{DataSource, PollResult, ServerSource, WatchedRepo};
@@ -133,7 +132,8 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     let metrics = input.build.metrics();
     let (reporter, pusher) = reporting(input, options, &metrics)?;
     let slot = input.slot.validate().map_err(|error| UsageError(error.to_string()))?;
-    let runs = Arc::new(RunStore::new(input.runs.clone())?);
+    let sandbox = config.sandbox_folder(input.sandbox.folder);
+    let OpenJournal { journal, folder, runs } = OpenJournal::new(config, sandbox, input.runs.clone(), mode)?;
     let health_feed = Arc::new(OnceLock::new());
     if let Some(address) = options.listen {
         let health = health_of_loop(&reporter, &metrics, &health_feed);
@@ -153,17 +153,16 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     if let Some(warning) = timeout.warning(integration.meta()) {
         options.log.write(&LogLine::new(Level::Warning, warning));
     }
-    let sandbox = config.sandbox_folder(input.sandbox.folder);
     let settings = RunSettings {
         options: flags,
         slot,
         validate_schemas: input.validate_schemas,
         bodies: input.bodies,
-        ..RunSettings::new(mode, config.guards.budgets(), journal::of(sandbox, &runs))
+        ..RunSettings::new(mode, config.guards.budgets(), journal)
     };
-    let reconciled = match feed.identity() {
-        Some(data) => ReconciledData::stored(&journal::folder(sandbox, &runs), data, name, &settings),
-        None => ReconciledData::default(),
+    let reconciled = match (feed.identity(), folder) {
+        (Some(data), Some(folder)) => ReconciledData::stored(&folder, data, name, &settings),
+        _ => ReconciledData::default(),
     };
     let (source, observer) = (Arc::clone(&feed), Arc::clone(&reporter) as _);
     let runner = Runner { integration, source, settings, runs, observer, reconciled };

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::Context as _;
 use jiff::Timestamp;
 use qontract_access::Mode;
+use qontract_journal::RunId;
 use qontract_runtime::guard::ProtectedKinds;
 use qontract_runtime::record::BundleRecord;
 use qontract_runtime::{
@@ -50,15 +51,16 @@ pub struct StartedRun {
 
 impl RunSetup<'_> {
     /// Starts the run now.
-    pub fn start(self) -> anyhow::Result<StartedRun> {
+    pub async fn start(self) -> anyhow::Result<StartedRun> {
         let Self { integration, settings, head, runs, observer } = self;
         let name = integration.meta().name.as_str();
-        let (began, now) = checked_clock(simulation::now()?)?;
+        let now = checked_clock(simulation::now()?)?;
         let start = Timestamp::from_second(now.as_second())?;
         let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
-        let run = run_id(name, began, now);
+        // Seeded by the operating system: ids of processes that start at the same time differ.
+        let run = RunId::new(name, now, fastrand::u64(..)).to_string();
         if settings.mode == Mode::Real {
-            for warning in step_file::report(runs, name, now) {
+            for warning in step_file::report(runs, name, now).await {
                 observer.unfinished_run(&warning);
             }
         }
@@ -73,7 +75,8 @@ impl RunSetup<'_> {
         let mut request = RunRequest::new(run, settings.mode, Arc::clone(source), today, protected);
         settings.apply(integration, &mut request)?;
         request.now = now;
-        let (recorder, inputs) = InputStore::new(runs.folder()).recorder().unzip();
+        let inputs = runs.folder().map(InputStore::new);
+        let (recorder, inputs) = inputs.and_then(|inputs| inputs.recorder()).unzip();
         request.inputs = recorder;
         request.audit = Arc::new(AuditLog {
             integration: name.to_owned(),
@@ -120,22 +123,16 @@ impl StartedRun {
     }
 }
 
-/// The time since 1970, and the same time as a timestamp.
+/// The time, if the clock is set.
 ///
 /// **Invariant:** no run starts while the clock is wrong, because expired approvals could become valid again
 /// (`a_wrong_clock_begins_no_run`).
-fn checked_clock(now: SystemTime) -> anyhow::Result<(Duration, Timestamp)> {
+fn checked_clock(now: SystemTime) -> anyhow::Result<Timestamp> {
     let wrong = "the system clock is wrong";
     let began = now.duration_since(UNIX_EPOCH).context(wrong)?;
     let at = Timestamp::try_from(now).context(wrong)?;
     anyhow::ensure!(began >= MIN_CLOCK, "{wrong}: it shows {}", at.strftime("%Y-%m-%d"));
-    Ok((began, at))
-}
-
-/// The id of a run: its start time, its integration, and a unique suffix.
-fn run_id(integration: &str, began: Duration, now: Timestamp) -> String {
-    let own = (began.subsec_nanos() ^ std::process::id().rotate_left(8)) & 0xf_ffff;
-    format!("{}-{integration}-{own:05x}", now.strftime("%Y%m%dT%H%M%SZ"))
+    Ok(at)
 }
 
 #[cfg(test)]
@@ -151,14 +148,5 @@ mod tests {
         }
         // Past the end of the calendar.
         assert!(checked_clock(UNIX_EPOCH + day * 366 * 9_000).is_err());
-    }
-
-    #[test]
-    fn a_run_is_named_after_its_time() {
-        let (began, now) =
-            checked_clock(UNIX_EPOCH + Duration::from_secs(1_800_000_001)).expect("a good clock");
-        assert_eq!(began.as_secs(), 1_800_000_001);
-        let name = run_id("openshift-namespaces", began, now);
-        assert!(name.starts_with("20270115T080001Z-openshift-namespaces-"), "{name}");
     }
 }

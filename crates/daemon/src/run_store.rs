@@ -1,49 +1,51 @@
-//! Stores run records, one JSON file per run, and the audit log.
+//! Stores run records and the audit log.
+//!
+//! Records are in the [journal](qontract_journal::RunRecords): in its bucket, if one is configured, else in the
+//! directory of this machine. A dry run writes to no bucket, so its record stays on this machine. Records that
+//! older versions stored as files in the directory are listed as well.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io::{self, Write as _};
+mod audit_file;
+mod idle;
+mod legacy;
+
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
+use qontract_access::{Mode, Permits};
+use qontract_client_blobs::Directory;
 use qontract_diagnostics::suggest;
-use qontract_files::atomic::{self, Durability};
-use qontract_files::private_files;
-use qontract_runtime::record::{ShardRecord, seconds_or_timestamp};
-use qontract_runtime::{RunEnd, RunRecord, RunState};
-use serde::{Deserialize, Serialize};
+use qontract_journal::{PrunedRuns, Retention, RunId, RunKey, RunRecords, RunSummary};
+use qontract_runtime::record::ShardRecord;
+use qontract_runtime::{RunRecord, RunState};
 
 use crate::exit::UsageError;
 use crate::input_store::InputStore;
+use crate::journal;
+use crate::run_summary;
+use audit_file::AuditFile;
+use idle::IdleCounters;
+use legacy::LegacyRecords;
 
-/// Maximum number of records per integration.
+pub use idle::IdleCounter;
+
+/// Maximum number of records per integration on one machine.
 const MAX_RECORDS: usize = 500;
 
-/// Size at which the audit log is rotated; one older file is kept.
-const MAX_TRAIL_BYTES: u64 = 16 << 20;
+/// Maximum age of records.
+const MAX_AGE: SignedDuration = SignedDuration::from_hours(90 * 24);
 
-/// The number of runs of a loop whose records are not stored, because they had nothing to do or nothing new to
-/// report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct IdleCounter {
-    /// The integration.
-    pub integration: String,
-    /// Start of the first run.
-    #[serde(deserialize_with = "seconds_or_timestamp")]
-    pub first: Timestamp,
-    /// Start of the last run.
-    #[serde(deserialize_with = "seconds_or_timestamp")]
-    pub last: Timestamp,
-    /// Number of runs with nothing to do.
-    pub count: u64,
-    /// Number of runs with nothing to do that were degraded in the same way as the run before.
-    #[serde(default)]
-    pub degraded_runs: u64,
-    /// The degradations that the last record contains, by slot.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub degraded: BTreeMap<String, BTreeSet<String>>,
-}
+/// What is kept in a bucket, which all processes share.
+pub const SHARED_RETENTION: Retention = Retention { max_records: 10_000, max_age: MAX_AGE };
+
+/// Interval at which a process removes old records from a bucket.
+const PRUNE_INTERVAL: Duration = Duration::from_hours(24);
+
+/// The runs of this time are listed first: their records need few requests.
+const RECENT: SignedDuration = SignedDuration::from_hours(24);
 
 /// Whether the record of a run is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,32 +72,38 @@ pub struct RunFilter {
 }
 
 impl RunFilter {
-    /// Whether a record matches.
-    pub fn matches(&self, record: &RunRecord) -> bool {
-        self.integration.as_ref().is_none_or(|name| *name == record.integration)
-            && self.has_state(record)
-            && self.since.is_none_or(|since| record.began >= since)
-            && (self.unaffected || record.ended != RunEnd::EarlyExit)
+    /// Whether a run matches.
+    fn matches(&self, run: &RunId, summary: &RunSummary) -> bool {
+        self.has_integration(run)
+            && self.has_state(summary)
+            && (self.unaffected || !summary.facts.is_unaffected)
     }
 
-    fn has_state(&self, record: &RunRecord) -> bool {
+    fn has_integration(&self, run: &RunId) -> bool {
+        self.integration.as_ref().is_none_or(|name| *name == run.integration())
+    }
+
+    fn has_state(&self, summary: &RunSummary) -> bool {
         let is_any = self.states.is_empty() && !self.held;
-        is_any || self.states.contains(&record.state()) || (self.held && has_held(record))
+        is_any || self.states.contains(&summary.state) || (self.held && summary.facts.has_held)
     }
 }
 
-/// Whether guards held changes in a run, regardless of its result.
-fn has_held(record: &RunRecord) -> bool {
-    record.state() == RunState::Held
-        || record.shards.values().any(|shard| shard.held_by_guards().next().is_some())
+/// A run in a listing.
+#[derive(Clone, Debug)]
+pub struct ListedRun {
+    /// The run.
+    pub run: RunId,
+    /// Its summary.
+    pub summary: RunSummary,
 }
 
-/// Records that match a filter.
+/// Runs that match a filter.
 #[derive(Debug)]
 pub struct RunPage {
-    /// The records, the newest last.
-    pub records: Vec<RunRecord>,
-    /// Whether older records match as well.
+    /// The runs, the newest last.
+    pub runs: Vec<ListedRun>,
+    /// Whether older runs match as well.
     pub has_more: bool,
 }
 
@@ -117,12 +125,61 @@ pub struct HeldRun {
     pub newer: Option<NewerRuns>,
 }
 
-/// The directory of run records.
+/// The store of run records.
 #[derive(Debug)]
 pub struct RunStore {
-    folder: PathBuf,
+    /// The directory of this machine; `None` if there is only a bucket.
+    folder: Option<PathBuf>,
+    /// The records in the directory.
+    local: Option<RunRecords>,
+    /// The records in the bucket of the journal.
+    shared: Option<RunRecords>,
+    idle: IdleCounters,
     max_trail_bytes: u64,
     max_records: usize,
+    permits: Permits,
+    /// When this process last removed old records from the bucket.
+    pruned: Mutex<Option<Instant>>,
+}
+
+/// A stored record.
+enum StoredRun<'s> {
+    Record(&'s RunRecords, RunKey),
+    Legacy(legacy::RecordFile),
+}
+
+impl StoredRun<'_> {
+    fn run(&self) -> &RunId {
+        match self {
+            Self::Record(_, key) => &key.run,
+            Self::Legacy(file) => &file.run,
+        }
+    }
+
+    /// The order of runs: by start, and by end if they started in the same second.
+    fn order(&self) -> (&str, i64, &str) {
+        match self {
+            Self::Record(_, key) => key.order(),
+            Self::Legacy(file) => (file.run.second(), file.written, file.run.as_str()),
+        }
+    }
+
+    /// The summary; `None` if the record cannot be read: an unreadable record does not hide the others.
+    async fn summary(&self) -> Option<RunSummary> {
+        if let Self::Record(_, RunKey { summary: Some(summary), .. }) = self {
+            return Some(summary.clone());
+        }
+        let record = self.read().await.ok()??;
+        Some(run_summary::of(&record, self.order().1))
+    }
+
+    /// The record; `None` if it was removed since it was listed.
+    async fn read(&self) -> anyhow::Result<Option<RunRecord>> {
+        match self {
+            Self::Record(records, key) => Ok(records.read(key).await?),
+            Self::Legacy(file) => file.read().map(Some),
+        }
+    }
 }
 
 impl RunStore {
@@ -131,131 +188,229 @@ impl RunStore {
         let folder = folder
             .or_else(default_folder)
             .context("no directory for records: set `--runs`, `QONTRACT_RUNS`, `XDG_STATE_HOME` or `HOME`")?;
-        Ok(Self { folder, max_trail_bytes: MAX_TRAIL_BYTES, max_records: MAX_RECORDS })
+        Ok(Self::of(Some(folder), None))
     }
 
-    /// The directory.
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    /// The records of real runs in the bucket of the journal, and those of dry runs in `folder`, by default below
+    /// the user's state directory, if there is one.
+    pub fn in_bucket(records: RunRecords, folder: Option<PathBuf>) -> Self {
+        Self::of(folder.or_else(default_folder), Some(records))
     }
 
-    /// Stores a record, and removes the oldest records of its integration.
-    pub fn store(&self, record: &RunRecord) -> anyhow::Result<()> {
-        self.write(&self.file(&record.run)?, record)?;
-        self.prune(&record.integration)
-    }
-
-    /// Checks that records and the audit log can be written, before a run writes to its targets.
-    pub fn check_writable(&self) -> anyhow::Result<()> {
-        self.lock_audit().map(drop).context("cannot store run records; set `--runs` to another directory")
-    }
-
-    /// Locks the audit log until the file is closed.
-    fn lock_audit(&self) -> anyhow::Result<fs::File> {
-        let make = || format!("cannot create `{}`", self.folder.display());
-        private_files::create_folder(&self.folder, &self.folder).with_context(make)?;
-        let lock = self.folder.join(".trail.lock");
-        let locking = || format!("cannot lock `{}`", lock.display());
-        let held = private_files::options().write(true).truncate(false).open(&lock).with_context(locking)?;
-        held.lock().with_context(locking)?;
-        Ok(held)
-    }
-
-    /// Appends a line to the audit log. A lock file serialises the processes, so that the log is rotated once
-    /// and lines do not interleave.
-    pub fn append_audit(&self, line: &str) -> anyhow::Result<()> {
-        let _held = self.lock_audit()?;
-        let file = self.folder.join("trail.jsonl");
-        let writing = || format!("cannot write `{}`", file.display());
-        if fs::metadata(&file).is_ok_and(|metadata| metadata.len() > self.max_trail_bytes) {
-            let old = self.folder.join("trail.old.jsonl");
-            fs::rename(&file, &old).with_context(|| format!("cannot write `{}`", old.display()))?;
+    fn of(folder: Option<PathBuf>, shared: Option<RunRecords>) -> Self {
+        let local = folder.as_deref().map(|folder| {
+            let journal = journal::folder_in(folder);
+            RunRecords::new(std::sync::Arc::new(Directory::new(&journal)), folder.display().to_string())
+        });
+        let idle = IdleCounters::new(folder.as_deref().filter(|_| shared.is_none()));
+        Self {
+            folder,
+            local,
+            shared,
+            idle,
+            max_trail_bytes: audit_file::MAX_BYTES,
+            max_records: MAX_RECORDS,
+            permits: journal::permits(),
+            pruned: Mutex::default(),
         }
-        let mut trail = private_files::options().append(true).open(&file).with_context(writing)?;
-        trail.write_all(format!("{line}\n").as_bytes()).with_context(writing)
+    }
+
+    /// The directory of this machine, if there is one.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    /// Removes records of real runs that are not kept; a dry run only finds them. Returns their runs.
+    pub async fn prune(&self, retention: Retention, mode: Mode) -> anyhow::Result<Vec<RunId>> {
+        let records = self.shared.as_ref().or(self.local.as_ref()).context("there are no run records")?;
+        let write = self.permits.write.as_ref().filter(|_| mode == Mode::Real);
+        Ok(records.prune(write, retention, Timestamp::now()).await?.removed)
+    }
+
+    /// The location of the records of real runs.
+    pub fn place(&self) -> &str {
+        self.shared.as_ref().or(self.local.as_ref()).map_or("", RunRecords::place)
+    }
+
+    /// Stores a record, and removes old ones.
+    pub async fn store(&self, record: &RunRecord) -> anyhow::Result<()> {
+        let summary = run_summary::of(record, Timestamp::now().as_millisecond());
+        let write = self.permits.write.as_ref().context("records are written in every run")?;
+        match (&self.shared, &self.local) {
+            (Some(shared), _) if record.mode == Mode::Real => {
+                shared.store(write, record, summary).await?;
+                self.prune_shared(shared).await;
+            }
+            (_, Some(local)) => {
+                local.store(write, record, summary).await?;
+                self.prune_local(local, record).await?;
+            }
+            // A dry run of a machine without a directory.
+            (_, None) => {}
+        }
+        Ok(())
+    }
+
+    async fn prune_local(&self, local: &RunRecords, record: &RunRecord) -> anyhow::Result<()> {
+        let write = self.permits.write.as_ref().context("records are written in every run")?;
+        let retention = Retention { max_records: self.max_records, max_age: SignedDuration::MAX };
+        let PrunedRuns { mut removed, kept } = local.prune(Some(write), retention, Timestamp::now()).await?;
+        if let Some(legacy) = self.legacy() {
+            let kept = kept.get(&record.integration).copied().unwrap_or_default();
+            removed.extend(legacy.prune(&record.integration, self.max_records.saturating_sub(kept))?);
+        }
+        if let Some(folder) = &self.folder {
+            let inputs = InputStore::new(folder);
+            for run in &removed {
+                inputs.remove(run.as_str());
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes old records from the bucket, once a day. If this fails, another process does it.
+    async fn prune_shared(&self, shared: &RunRecords) {
+        let is_due = {
+            let mut pruned = self.pruned.lock();
+            let is_due = pruned.is_none_or(|at| at.elapsed() >= PRUNE_INTERVAL);
+            if is_due {
+                *pruned = Some(Instant::now());
+            }
+            is_due
+        };
+        if let (true, Some(write)) = (is_due, &self.permits.write) {
+            drop(shared.prune(Some(write), SHARED_RETENTION, Timestamp::now()).await);
+        }
+    }
+
+    /// Checks that records and the audit log can be written, before a run writes to its targets. A bucket is not
+    /// checked: the first record in it does that.
+    pub fn check_writable(&self) -> anyhow::Result<()> {
+        match (&self.shared, self.audit_file()) {
+            (None, Some(file)) => {
+                file.lock().map(drop).context("cannot store run records; set `--runs` to another directory")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn audit_file(&self) -> Option<AuditFile<'_>> {
+        self.folder.as_deref().map(|folder| AuditFile { folder, max_bytes: self.max_trail_bytes })
+    }
+
+    fn legacy(&self) -> Option<LegacyRecords<'_>> {
+        self.folder.as_deref().map(LegacyRecords::new)
+    }
+
+    /// Appends a line to the audit log of this machine. If the journal is a bucket, the log lines of the process are
+    /// the audit log.
+    pub fn append_audit(&self, line: &str) -> anyhow::Result<()> {
+        match (&self.shared, self.audit_file()) {
+            (None, Some(file)) => file.append(line),
+            _ => Ok(()),
+        }
     }
 
     /// Stores the record of a loop run. A run that had nothing to do is only counted; if objects are degraded,
     /// only as long as they are the same ones as before.
-    pub fn record_loop_run(&self, record: &RunRecord) -> anyhow::Result<RecordStorage> {
-        let file = self.folder.join("idle").join(format!("{}.json", record.integration));
-        // An unreadable file is replaced: the counter is not needed for auditing.
-        let previous = read::<IdleCounter>(&file).ok();
+    pub async fn record_loop_run(&self, record: &RunRecord) -> anyhow::Result<RecordStorage> {
         let degraded = degradations(record);
-        let before = previous.as_ref().and_then(|idle| idle.degraded.get(&record.slot));
-        let is_same = before.map_or(degraded.is_empty(), |before| *before == degraded);
+        let is_same = self.idle.is_as_degraded(record, &degraded);
         let storage = if is_idle(record) && is_same { RecordStorage::Counted } else { RecordStorage::Stored };
         if storage == RecordStorage::Stored {
-            self.store(record)?;
+            self.store(record).await?;
         }
-        if storage == RecordStorage::Stored && is_same {
-            return Ok(storage);
+        if storage == RecordStorage::Counted || !is_same {
+            self.idle.count(record, degraded, storage)?;
         }
-        let mut idle = previous.unwrap_or_else(|| IdleCounter {
-            integration: record.integration.clone(),
-            first: record.began,
-            last: record.began,
-            count: 0,
-            degraded_runs: 0,
-            degraded: BTreeMap::new(),
-        });
-        if storage == RecordStorage::Counted {
-            let counter = if degraded.is_empty() { &mut idle.count } else { &mut idle.degraded_runs };
-            *counter += 1;
-            idle.last = record.began;
-        }
-        idle.degraded.insert(record.slot.clone(), degraded);
-        idle.degraded.retain(|_, degraded| !degraded.is_empty());
-        self.write(&file, &idle)?;
         Ok(storage)
     }
 
-    /// The last records that match the filter, the newest last.
-    pub fn list(&self, filter: &RunFilter, last: usize) -> anyhow::Result<RunPage> {
-        let (mut records, mut has_more) = (Vec::new(), false);
-        for file in self.record_files(filter.integration.as_deref())?.iter().rev() {
-            // An unreadable record does not hide the others.
-            let Ok(record) = read::<RunRecord>(file) else { continue };
-            if filter.since.is_some_and(|since| record.began < since) {
-                break;
+    /// All records since a time, the newest first.
+    async fn stored_runs(&self, since: Option<Timestamp>) -> anyhow::Result<Vec<StoredRun<'_>>> {
+        let now = Timestamp::now();
+        let mut runs = Vec::new();
+        for records in self.shared.iter().chain(&self.local) {
+            let keys = records.list(since, now).await?;
+            runs.extend(keys.into_iter().map(|key| StoredRun::Record(records, key)));
+        }
+        if let Some(legacy) = self.legacy() {
+            runs.extend(legacy.list(since)?.into_iter().map(StoredRun::Legacy));
+        }
+        runs.sort_by(|a, b| b.order().cmp(&a.order()));
+        let mut seen = BTreeSet::new();
+        runs.retain(|run| seen.insert(run.run().clone()));
+        Ok(runs)
+    }
+
+    /// The last runs that match the filter, the newest last.
+    pub async fn list(&self, filter: &RunFilter, last: usize) -> anyhow::Result<RunPage> {
+        if filter.since.is_none() && self.shared.is_some() {
+            // Usually the last day has enough runs, and then few requests are enough.
+            let page = self.list_since(filter, last, Timestamp::now().checked_sub(RECENT).ok()).await?;
+            if page.has_more {
+                return Ok(page);
             }
-            if !filter.matches(&record) {
+        }
+        self.list_since(filter, last, filter.since).await
+    }
+
+    async fn list_since(
+        &self,
+        filter: &RunFilter,
+        last: usize,
+        since: Option<Timestamp>,
+    ) -> anyhow::Result<RunPage> {
+        let (mut runs, mut has_more) = (Vec::new(), false);
+        for stored in self.stored_runs(since).await? {
+            if !filter.has_integration(stored.run()) {
                 continue;
             }
-            if records.len() == last {
+            let Some(summary) = stored.summary().await else { continue };
+            if !filter.matches(stored.run(), &summary) {
+                continue;
+            }
+            if runs.len() == last {
                 has_more = true;
                 break;
             }
-            records.push(record);
+            runs.push(ListedRun { run: stored.run().clone(), summary });
         }
-        records.reverse();
-        Ok(RunPage { records, has_more })
+        runs.reverse();
+        Ok(RunPage { runs, has_more })
     }
 
-    /// The ids of all records of the filter's integration.
-    pub fn ids(&self, filter: &RunFilter) -> anyhow::Result<BTreeSet<String>> {
-        let names = self.record_files(filter.integration.as_deref())?;
-        Ok(names.iter().filter_map(|file| id(file)).map(str::to_owned).collect())
+    /// The ids of all runs of the filter's integration, since its time.
+    pub async fn ids(&self, filter: &RunFilter) -> anyhow::Result<BTreeSet<RunId>> {
+        let runs = self.stored_runs(filter.since).await?;
+        Ok(runs.iter().map(StoredRun::run).filter(|run| filter.has_integration(run)).cloned().collect())
+    }
+
+    /// A run with its summary, if it matches the filter.
+    pub async fn listed(&self, run: &RunId, filter: &RunFilter) -> Option<ListedRun> {
+        let summary = self.find(run).await.ok()??.summary().await?;
+        filter.matches(run, &summary).then(|| ListedRun { run: run.clone(), summary })
     }
 
     /// The record that a word names: `last`, the id of a run, an integration (its last run), or an
     /// unambiguous prefix of an id.
-    pub fn resolve(&self, word: &str) -> anyhow::Result<RunRecord> {
-        let exact = self.file(word)?;
-        if exact.is_file() {
-            return read(&exact);
+    pub async fn resolve(&self, word: &str) -> anyhow::Result<RunRecord> {
+        check_word(word)?;
+        if let Some(run) = RunId::parse(word)
+            && let Some(record) = self.find_record(&run).await?
+        {
+            return Ok(record);
         }
-        let all = self.record_files(None)?;
-        let ids: Vec<&str> = all.iter().filter_map(|file| id(file)).collect();
-        let of_integration: Vec<&str> =
-            ids.iter().copied().filter(|id| integration_of(id) == Some(word)).collect();
-        let starting: Vec<&str> = ids.iter().copied().filter(|id| id.starts_with(word)).collect();
-        let found = match (word, of_integration.last(), starting.as_slice()) {
-            ("last", ..) => ids.last().copied(),
-            (_, Some(last), _) => Some(*last),
+        let runs = self.stored_runs(None).await?;
+        let ids: Vec<&RunId> = runs.iter().map(StoredRun::run).collect();
+        let starting: Vec<&RunId> = ids.iter().copied().filter(|id| id.as_str().starts_with(word)).collect();
+        let last_of = ids.iter().copied().find(|id| id.integration() == word);
+        let found = match (word, last_of, starting.as_slice()) {
+            ("last", ..) => ids.first().copied(),
+            (_, Some(last), _) => Some(last),
             (_, None, [one]) => Some(*one),
             (_, None, []) => None,
-            (_, None, [first, .., last]) => {
+            (_, None, [last, .., first]) => {
                 let count = starting.len();
                 let text = format!(
                     "`{word}` is a prefix of {count} runs, from `{first}` to `{last}`: use a longer prefix"
@@ -264,104 +419,93 @@ impl RunStore {
             }
         };
         if let Some(found) = found {
-            return self.read(found);
+            return self.read(found).await;
         }
-        let integrations: BTreeSet<&str> = ids.iter().filter_map(|id| integration_of(id)).collect();
+        let integrations: BTreeSet<&str> = ids.iter().map(|id| id.integration()).collect();
         let near = suggest::nearest(word, integrations).or_else(|| suggest::nearest(word, ["last"]));
         let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-        Err(UsageError(format!("no run `{word}` in `{}`{near}", self.folder.display())).into())
+        Err(UsageError(format!("no run `{word}` in `{}`{near}", self.place())).into())
     }
 
     /// The newest run of any integration that held changes.
-    pub fn last_held(&self) -> Option<RunRecord> {
-        let files = self.record_files(None).unwrap_or_default();
-        files.iter().rev().filter_map(|file| read::<RunRecord>(file).ok()).find(has_held)
+    pub async fn last_held(&self) -> Option<RunId> {
+        for stored in self.stored_runs(None).await.unwrap_or_default() {
+            if stored.summary().await.is_some_and(|summary| summary.facts.has_held) {
+                return Some(stored.run().clone());
+            }
+        }
+        None
     }
 
     /// The run to approve: if the word is an integration, its newest run that held changes, else the run that
     /// the word names.
-    pub fn resolve_held(&self, word: &str) -> anyhow::Result<HeldRun> {
-        // Neither `last` nor an id is the name of an integration.
-        let names = self.record_files(Some(word))?;
+    pub async fn resolve_held(&self, word: &str) -> anyhow::Result<HeldRun> {
+        check_word(word)?;
         let (mut newer, mut without_approval) = (NewerRuns::default(), None);
-        for file in names.iter().rev() {
-            // An unreadable record does not hide the others.
-            let Ok(record) = read::<RunRecord>(file) else { continue };
-            if record.approval.is_some() {
-                return Ok(HeldRun { record, newer: Some(newer) });
+        // Neither `last` nor an id is the name of an integration.
+        for stored in self.stored_runs(None).await?.iter().filter(|run| run.run().integration() == word) {
+            let Some(RunSummary { facts, .. }) = stored.summary().await else { continue };
+            let is_wanted = facts.has_approval || (facts.has_held && without_approval.is_none());
+            let record = if is_wanted { stored.read().await.ok().flatten() } else { None };
+            let held = record.map(|record| HeldRun { record, newer: Some(newer) });
+            if let (true, Some(held)) = (facts.has_approval, held.as_ref()) {
+                return Ok(HeldRun { record: held.record.clone(), newer: held.newer });
             }
-            let is_unplanned = record.unplanned_holds > 0;
-            if without_approval.is_none() && has_held(&record) {
-                without_approval = Some(HeldRun { record, newer: Some(newer) });
-            }
-            if is_unplanned {
+            without_approval = without_approval.or(held);
+            if facts.has_unplanned_holds {
                 newer.unplanned += 1;
             } else {
                 newer.without_held += 1;
             }
         }
-        without_approval.map_or_else(|| Ok(HeldRun { record: self.resolve(word)?, newer: None }), Ok)
+        match without_approval {
+            Some(held) => Ok(held),
+            None => Ok(HeldRun { record: self.resolve(word).await?, newer: None }),
+        }
     }
 
     /// The counters of loop runs that had nothing to do.
     pub fn idle(&self) -> anyhow::Result<Vec<IdleCounter>> {
-        let mut files = entries(&self.folder.join("idle"))?;
-        files.retain(|file| is_record(file));
-        files.sort();
-        files.iter().map(|file| read(file)).collect()
+        self.idle.all()
     }
 
-    /// The files of records, the newest last. Names begin with the time in seconds; files of the same second
-    /// are ordered by modification time.
-    fn record_files(&self, integration: Option<&str>) -> anyhow::Result<Vec<PathBuf>> {
-        let is_one = |file: &PathBuf| {
-            let name = id(file).unwrap_or_default();
-            is_record(file) && integration.is_none_or(|integration| integration_of(name) == Some(integration))
-        };
-        let mut files: Vec<PathBuf> = entries(&self.folder)?.into_iter().filter(is_one).collect();
-        let second = |file: &PathBuf| Some(file.file_name()?.to_str()?.split_once('-')?.0.to_owned());
-        let written = |file: &PathBuf| fs::metadata(file).and_then(|metadata| metadata.modified()).ok();
-        files.sort_by_cached_key(|file| (second(file), written(file), file.clone()));
-        Ok(files)
-    }
-
-    fn prune(&self, integration: &str) -> anyhow::Result<()> {
-        let names = self.record_files(Some(integration))?;
-        for file in &names[..names.len().saturating_sub(self.max_records)] {
-            ignore_missing(fs::remove_file(file), file)?;
-            InputStore::new(&self.folder).remove(id(file).unwrap_or_default());
+    /// The stored record of a run, if it has one.
+    async fn find(&self, run: &RunId) -> anyhow::Result<Option<StoredRun<'_>>> {
+        for records in self.shared.iter().chain(&self.local) {
+            if let Some(key) = records.find(run).await? {
+                return Ok(Some(StoredRun::Record(records, key)));
+            }
         }
-        Ok(())
+        Ok(self.legacy().and_then(|legacy| legacy.find(run)).map(StoredRun::Legacy))
+    }
+
+    async fn find_record(&self, run: &RunId) -> anyhow::Result<Option<RunRecord>> {
+        match self.find(run).await? {
+            Some(stored) => stored.read().await,
+            None => Ok(None),
+        }
+    }
+
+    /// Whether a run has a record.
+    pub async fn has(&self, run: &RunId) -> bool {
+        self.find(run).await.is_ok_and(|found| found.is_some())
     }
 
     /// The record of a run.
-    pub fn read(&self, run: &str) -> anyhow::Result<RunRecord> {
-        let file = self.file(run)?;
-        if !file.is_file() {
-            let text = format!("no run `{run}` in `{}`", self.folder.display());
-            return Err(UsageError(text).into());
-        }
-        read(&file)
+    pub async fn read(&self, run: &RunId) -> anyhow::Result<RunRecord> {
+        self.find_record(run)
+            .await?
+            .with_context(|| UsageError(format!("no run `{run}` in `{}`", self.place())))
     }
+}
 
-    /// Replaces a file, which only its owner may read.
-    fn write(&self, file: &Path, value: &impl Serialize) -> anyhow::Result<()> {
-        let text = serde_json::to_vec_pretty(value)?;
-        if let Some(folder) = file.parent() {
-            private_files::create_folder(&self.folder, folder)
-                .with_context(|| format!("cannot create `{}`", folder.display()))?;
-        }
-        atomic::write_private(file, &text, Durability::Content)
-            .with_context(|| format!("cannot write `{}`", file.display()))
+/// Fails if a word can be neither an integration nor a run.
+fn check_word(word: &str) -> Result<(), UsageError> {
+    let is_allowed = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | '.');
+    if word.is_empty() || word.starts_with('.') || !word.chars().all(is_allowed) {
+        return Err(UsageError(format!("`{word}` is not a valid run id")));
     }
-
-    fn file(&self, run: &str) -> Result<PathBuf, UsageError> {
-        let is_allowed = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | '.');
-        if run.is_empty() || run.starts_with('.') || !run.chars().all(is_allowed) {
-            return Err(UsageError(format!("`{run}` is not a valid run id")));
-        }
-        Ok(self.folder.join(format!("{run}.json")))
-    }
+    Ok(())
 }
 
 /// Whether a run had nothing to do.
@@ -379,50 +523,8 @@ fn degradations(record: &RunRecord) -> BTreeSet<String> {
     record.shards.iter().flat_map(of_shard).collect()
 }
 
-/// Treats a missing file as success: another process may have removed it.
-fn ignore_missing(removed: io::Result<()>, path: &Path) -> anyhow::Result<()> {
-    match removed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed.with_context(|| format!("cannot remove `{}`", path.display())),
-    }
-}
-
-/// Whether a file is a complete record, and not a temporary file.
-fn is_record(file: &Path) -> bool {
-    let is_hidden = file.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
-    !is_hidden && file.extension().is_some_and(|ending| ending == "json")
-}
-
-fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let doing = || format!("cannot list `{}`", folder.display());
-    match fs::read_dir(folder) {
-        Ok(entries) => {
-            let paths: io::Result<Vec<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();
-            paths.with_context(doing)
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error).with_context(doing),
-    }
-}
-
-fn read<T: serde::de::DeserializeOwned>(file: &Path) -> anyhow::Result<T> {
-    let bytes = fs::read(file).with_context(|| format!("cannot read `{}`", file.display()))?;
-    serde_json::from_slice(&bytes).with_context(|| format!("cannot parse `{}`", file.display()))
-}
-
 fn default_folder() -> Option<PathBuf> {
     Some(state_folder()?.join("runs"))
-}
-
-/// The run id of a record file.
-fn id(file: &Path) -> Option<&str> {
-    file.file_stem().and_then(|name| name.to_str())
-}
-
-/// The integration that a run is named after: `TIME-INTEGRATION-OWN`.
-fn integration_of(run: &str) -> Option<&str> {
-    let (_, rest) = run.split_once('-')?;
-    rest.rsplit_once('-').map(|(integration, _)| integration)
 }
 
 /// The user's state directory.
@@ -433,140 +535,4 @@ pub fn state_folder() -> Option<PathBuf> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_audit_log_is_rotated_once_by_concurrent_writers() {
-        for round in 0..100 {
-            let scratch = qontract_testkit::Scratch::new();
-            scratch.write("trail.jsonl", "before\n".repeat(10));
-            let start = std::sync::Barrier::new(8);
-            std::thread::scope(|scope| {
-                for number in 0..8 {
-                    let (start, folder) = (&start, scratch.path().to_owned());
-                    scope.spawn(move || {
-                        let runs = RunStore { max_trail_bytes: 50, ..RunStore::new(Some(folder)).unwrap() };
-                        start.wait();
-                        runs.append_audit(&number.to_string()).unwrap();
-                    });
-                }
-            });
-            assert_eq!(scratch.read("trail.old.jsonl"), "before\n".repeat(10), "round {round}");
-            let trail = scratch.read("trail.jsonl");
-            let mut lines: Vec<&str> = trail.lines().collect();
-            lines.sort_unstable();
-            assert_eq!(lines, ["0", "1", "2", "3", "4", "5", "6", "7"], "round {round}");
-        }
-    }
-
-    fn record(run: &str, integration: &str) -> RunRecord {
-        serde_json::from_value(serde_json::json!({
-            "version": 2, "run": run, "began": 0, "milliseconds": 5, "integration": integration, "mode": "real run",
-            "head": {"sha": "s", "commit": null}, "base": null, "options": {}, "slot": "0 of 1", "decisions": [],
-            "shards": {}, "faults": [], "warnings": [], "approval": null, "ended": "failed", "exit": 1,
-        }))
-        .unwrap()
-    }
-
-    #[test]
-    fn the_oldest_records_of_an_integration_are_pruned() {
-        let scratch = qontract_testkit::Scratch::new();
-        let runs = RunStore { max_records: 2, ..RunStore::new(Some(scratch.path().to_owned())).unwrap() };
-        runs.store(&record("20270115T080000Z-b-00000", "b")).unwrap();
-        for second in 1..=4 {
-            runs.store(&record(&format!("20270115T08000{second}Z-a-00000"), "a")).unwrap();
-        }
-        let ids = runs.ids(&RunFilter::default()).unwrap();
-        let expect = ["20270115T080000Z-b-00000", "20270115T080003Z-a-00000", "20270115T080004Z-a-00000"];
-        assert_eq!(ids.iter().map(String::as_str).collect::<Vec<_>>(), expect);
-        // A run with nothing to do is counted, and prunes nothing.
-        let idle = RunRecord { ended: RunEnd::Ok, exit: 0, ..record("20270115T080005Z-a-00000", "a") };
-        assert_eq!(runs.record_loop_run(&idle).unwrap(), RecordStorage::Counted);
-        assert_eq!(runs.ids(&RunFilter::default()).unwrap().len(), 3);
-        assert_eq!(runs.idle().unwrap()[0].count, 1);
-    }
-
-    /// The record of a run of this slot that had nothing to do, with these degraded objects.
-    fn degraded(run: &str, slot: &str, texts: &[&str]) -> RunRecord {
-        let texts: Vec<_> = texts.iter().map(|text| serde_json::json!({"text": text})).collect();
-        let shard = serde_json::json!({
-            "state": "ran", "rounds": 1, "changes": [], "held": [], "waits": [], "degraded": texts, "faults": [],
-            "applied": 0, "removed": 0,
-        });
-        let mut record = record(&format!("20270115T080000Z-a-{run}"), "a");
-        record.shards.insert("s".to_owned(), serde_json::from_value(shard).unwrap());
-        (record.ended, record.exit, record.slot) = (RunEnd::Degraded, 0, slot.to_owned());
-        record
-    }
-
-    #[test]
-    fn a_degraded_run_of_a_loop_is_recorded_when_its_degradations_change() {
-        let scratch = qontract_testkit::Scratch::new();
-        let runs = RunStore::new(Some(scratch.path().to_owned())).unwrap();
-        let check = |run: &str, slot: &str, texts: &[&str], expect: RecordStorage| {
-            assert_eq!(runs.record_loop_run(&degraded(run, slot, texts)).unwrap(), expect, "{run}");
-        };
-        check("1", "0 of 2", &[], RecordStorage::Counted);
-        check("2", "0 of 2", &["web"], RecordStorage::Stored);
-        check("3", "0 of 2", &["web"], RecordStorage::Counted);
-        check("4", "1 of 2", &["db"], RecordStorage::Stored);
-        check("5", "0 of 2", &["web"], RecordStorage::Counted);
-        check("6", "0 of 2", &["web", "db"], RecordStorage::Stored);
-        // The end of a degradation is recorded as well, so that the last record does not report it forever.
-        check("7", "0 of 2", &[], RecordStorage::Stored);
-        check("8", "0 of 2", &[], RecordStorage::Counted);
-        check("9", "1 of 2", &["db"], RecordStorage::Counted);
-        let idle = &runs.idle().unwrap()[0];
-        assert_eq!((idle.count, idle.degraded_runs, idle.degraded.len()), (2, 3, 1));
-        assert_eq!(runs.ids(&RunFilter::default()).unwrap().len(), 4);
-    }
-
-    #[test]
-    fn an_audit_log_that_cannot_be_written_is_an_error() {
-        let scratch = qontract_testkit::Scratch::new();
-        scratch.write("trail.jsonl/in the way", "");
-        let error = RunStore::new(Some(scratch.path().to_owned())).unwrap().append_audit("x").unwrap_err();
-        assert!(error.to_string().contains("trail.jsonl"), "{error:#}");
-    }
-
-    #[test]
-    fn temporary_files_are_not_read_and_removing_a_missing_file_succeeds() {
-        let scratch = qontract_testkit::Scratch::new();
-        let runs = RunStore::new(Some(scratch.path().to_owned())).unwrap();
-        scratch.write("idle/.draft-x1", "{\"integ");
-        scratch.write("idle/.draft-x2.json", "{\"integ");
-        scratch.write("idle/a.json", r#"{"integration": "a", "first": 1, "last": 2, "count": 3}"#);
-        assert_eq!(runs.idle().unwrap().len(), 1);
-        assert!(ignore_missing(fs::remove_file(scratch.path().join("gone")), Path::new("gone")).is_ok());
-        assert!(ignore_missing(fs::remove_file(scratch.path().join("idle")), Path::new("idle")).is_err());
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn only_the_owner_may_read_stored_files() {
-        use std::os::unix::fs::PermissionsExt as _;
-        let scratch = qontract_testkit::Scratch::new();
-        let runs = RunStore::new(Some(scratch.path().to_owned())).unwrap();
-        runs.append_audit("x").unwrap();
-        // A file of an older version becomes private as well.
-        let old = scratch.path().join("idle/x.json");
-        fs::create_dir_all(old.parent().unwrap()).unwrap();
-        fs::write(&old, "{}").unwrap();
-        fs::set_permissions(&old, fs::Permissions::from_mode(0o644)).unwrap();
-        runs.write(&old, &"x").unwrap();
-        for file in ["trail.jsonl", ".trail.lock", "idle/x.json"] {
-            let mode = fs::metadata(scratch.path().join(file)).unwrap().permissions().mode();
-            assert_eq!(mode & 0o777, 0o600, "{file}");
-        }
-    }
-
-    #[test]
-    fn run_ids_do_not_lead_outside_the_directory() {
-        let runs = RunStore::new(Some(PathBuf::from("/nowhere"))).unwrap();
-        for name in ["", "../x", "a/b", ".x"] {
-            assert!(runs.file(name).is_err(), "{name}");
-        }
-        assert!(runs.file("20260101T000000Z-my_proc-1").is_ok());
-    }
-}
+mod tests;

@@ -73,7 +73,7 @@ impl Runner {
         let Self { integration, source: feed, settings, runs, observer, reconciled } = self;
         let head = feed.current()?;
         let observer = Arc::clone(observer) as Arc<dyn WriteObserver>;
-        let mut begun = RunSetup { integration, settings, head: &head, runs, observer }.start()?;
+        let mut begun = RunSetup { integration, settings, head: &head, runs, observer }.start().await?;
         let request = &mut begun.request;
         request.newer_data = Some(feed.subscribe());
         request.shutdown = stop;
@@ -95,7 +95,7 @@ impl Runner {
         let mut record = begun.record(&outcome, &head, None);
         record.warnings.append(&mut warnings);
         // The run is reported even if its record cannot be stored.
-        let storage = runs.record_loop_run(&record).unwrap_or_else(|error| {
+        let storage = runs.record_loop_run(&record).await.unwrap_or_else(|error| {
             record.warnings.push(format!("cannot store the run record: {error:#}"));
             RecordStorage::Counted
         });

@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use qontract_diagnostics::pluralize;
 use qontract_files::private_files;
+use qontract_journal::RunId;
 use qontract_runtime::record::{
     BundleRecord, ChangeRecord, LocatedText, RECORD_VERSION, ShardRecord, seconds_or_timestamp,
 };
@@ -75,7 +76,8 @@ impl RecordedStep {
 /// The file of a run in progress.
 #[derive(Debug)]
 pub struct StepFile {
-    folder: PathBuf,
+    /// `None` on a machine without a directory for run records.
+    folder: Option<PathBuf>,
     info: RunInfo,
     state: Mutex<StepFileState>,
 }
@@ -89,14 +91,15 @@ struct StepFileState {
 impl StepFile {
     /// The file of a run. It is created with the first step.
     pub fn new(runs: &RunStore, info: RunInfo) -> Self {
-        Self { folder: folder(runs), info, state: Mutex::default() }
+        Self { folder: runs.folder().map(folder), info, state: Mutex::default() }
     }
 
     /// Records the beginning of a step.
     pub fn begin(&self, shard: String, changes: &[Change]) -> io::Result<()> {
         let mut state = self.state.lock();
+        let Some(folder) = &self.folder else { return Ok(()) };
         if state.file.is_none() {
-            state.file = Some(self.create()?);
+            state.file = Some(self.create(folder)?);
         }
         state.steps_in_progress += 1;
         append(state.file.as_ref(), &StepFileEntry::Began(RecordedStep::new(shard, changes)))
@@ -109,19 +112,19 @@ impl StepFile {
         append(state.file.as_ref(), &StepFileEntry::Ended(RecordedStep::new(shard, changes)))
     }
 
-    fn path(&self) -> PathBuf {
-        self.folder.join(format!("{}.jsonl", self.info.run))
+    fn path(&self, folder: &Path) -> PathBuf {
+        folder.join(format!("{}.jsonl", self.info.run))
     }
 
     /// Creates and locks the file under a temporary name, and then renames it. It is not an
     /// [`AtomicFile`](qontract_files::atomic::AtomicFile): it stays open and locked, and grows until the run ends.
-    fn create(&self) -> io::Result<File> {
-        private_files::create_folder(&self.folder, &self.folder)?;
-        let temporary = self.folder.join(format!(".{}", self.info.run));
+    fn create(&self, folder: &Path) -> io::Result<File> {
+        private_files::create_folder(folder, folder)?;
+        let temporary = folder.join(format!(".{}", self.info.run));
         let file = private_files::options().append(true).open(&temporary)?;
         let created = file.lock().and_then(|()| {
             append(Some(&file), &StepFileEntry::Run(self.info.clone()))?;
-            fs::rename(&temporary, self.path())
+            fs::rename(&temporary, self.path(folder))
         });
         if created.is_err() {
             let _ = fs::remove_file(&temporary);
@@ -132,7 +135,7 @@ impl StepFile {
 
 impl Drop for StepFile {
     fn drop(&mut self) {
-        let path = self.path();
+        let Some(path) = self.folder.as_deref().map(|folder| self.path(folder)) else { return };
         let state = self.state.get_mut();
         // The task of a stalled run is dropped with its steps in progress: the file stays, and the next run
         // reports it.
@@ -142,8 +145,8 @@ impl Drop for StepFile {
     }
 }
 
-fn folder(runs: &RunStore) -> PathBuf {
-    runs.folder().join("unfinished")
+fn folder(runs: &Path) -> PathBuf {
+    runs.join("unfinished")
 }
 
 fn append(file: Option<&File>, entry: &StepFileEntry) -> io::Result<()> {
@@ -289,16 +292,21 @@ fn interrupted(change: ChangeKind, text: String) -> ChangeRecord {
 
 /// Finds the runs of an integration that did not finish, and writes a record and audit log lines for each.
 /// Returns a warning for each; every run is reported once.
-pub fn report(runs: &RunStore, integration: &str, now: Timestamp) -> Vec<String> {
-    let entries = fs::read_dir(folder(runs)).into_iter().flatten().flatten();
+pub async fn report(runs: &RunStore, integration: &str, now: Timestamp) -> Vec<String> {
+    let entries =
+        runs.folder().and_then(|runs| fs::read_dir(folder(runs)).ok()).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
     paths.sort();
-    paths.iter().filter_map(|path| report_file(runs, path, integration, now)).collect()
+    let mut warnings = Vec::new();
+    for path in paths {
+        warnings.extend(report_file(runs, &path, integration, now).await);
+    }
+    warnings
 }
 
 /// Reports the run of a file, and removes the file.
-fn report_file(runs: &RunStore, path: &Path, integration: &str, now: Timestamp) -> Option<String> {
+async fn report_file(runs: &RunStore, path: &Path, integration: &str, now: Timestamp) -> Option<String> {
     let read = || UnfinishedRun::parse(&fs::read_to_string(path).ok()?);
     // Checked before locking, because the lock would prevent a run of the other integration from reporting
     // the file.
@@ -317,7 +325,10 @@ fn report_file(runs: &RunStore, path: &Path, integration: &str, now: Timestamp) 
     let began = u128::try_from(unfinished.info.began.as_millisecond()).unwrap_or_default();
     let milliseconds = ended.map_or(0, |ended| ended.as_millis().saturating_sub(began));
     unfinished.milliseconds = u64::try_from(milliseconds).unwrap_or_default();
-    let has_record = runs.read(&unfinished.info.run).is_ok();
+    let has_record = match RunId::parse(&unfinished.info.run) {
+        Some(run) => runs.has(&run).await,
+        None => false,
+    };
     let warning = unfinished.warning();
     // A run that wrote its record and was killed before it could remove the file has finished.
     let is_finished = has_record && unfinished.steps.is_empty();
@@ -325,7 +336,7 @@ fn report_file(runs: &RunStore, path: &Path, integration: &str, now: Timestamp) 
         runs.append_audit(&line.format(LineFormat::Json, now)).ok()?;
     }
     if !has_record {
-        runs.store(&unfinished.record()).ok()?;
+        runs.store(&unfinished.record()).await.ok()?;
     }
     fs::remove_file(path).ok()?;
     (!is_finished).then_some(warning)

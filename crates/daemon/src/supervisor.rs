@@ -66,8 +66,8 @@ pub struct Supervisor {
     pub runs: Arc<RunStore>,
     /// The removal ledger.
     pub ledger: Arc<dyn Ledger>,
-    /// The directory of the journal.
-    pub journal: PathBuf,
+    /// The directory of the journal; `None` if it is in a bucket.
+    pub journal: Option<PathBuf>,
     /// The log.
     pub log: Arc<Log>,
     /// The metrics of this process.
@@ -205,9 +205,9 @@ impl Supervisor {
             bodies: self.bodies,
             ..RunSettings::new(self.mode, self.config.guards.budgets(), Arc::clone(&self.ledger))
         };
-        let reconciled = match self.source.identity() {
-            Some(data) => ReconciledData::stored(&self.journal, data, name, &settings),
-            None => ReconciledData::default(),
+        let reconciled = match (self.source.identity(), &self.journal) {
+            (Some(data), Some(journal)) => ReconciledData::stored(journal, data, name, &settings),
+            _ => ReconciledData::default(),
         };
         Ok(Runner {
             integration: Arc::new(self.integrations.integration(name, &self.config, &self.targets)?),

@@ -231,6 +231,11 @@ pub fn secret_store(config: &Config, mode: Mode) -> anyhow::Result<Arc<dyn Secre
     Ok(Arc::new(Vault::new(&http, VaultSettings::new(server, table.login()?))))
 }
 
+/// The secret store that holds the key of the journal's bucket, opened by its first use.
+pub fn journal_secrets(config: &Config) -> Arc<dyn SecretReader> {
+    Arc::new(configured_secret_store(config, Mode::DryRun))
+}
+
 /// The HTTP client for Vault, and its URL.
 pub fn vault_http(table: &VaultTable, mode: Mode, limits: Settings) -> anyhow::Result<(Http, Url)> {
     let server = Url::parse(&table.server)

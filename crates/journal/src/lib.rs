@@ -1,16 +1,20 @@
 //! The journal: a store that all processes of a platform share. It contains the removal ledger of each
-//! integration.
+//! integration, and the records of runs.
 //!
 //! | blob | content |
 //! |---|---|
 //! | `format` | the version of the format, and the integrations that have a ledger |
 //! | `ledger/INTEGRATION` | the [removal ledger](qontract_runtime::guard::LedgerState), with a checksum |
+//! | `runs/DAY/RUN~SUMMARY` | the [record of a run](qontract_runtime::RunRecord); its key is its [summary](RunKey) |
 //!
 //! **Invariant:** a journal that was lost, in whole or in part, is never mistaken for a new one: `format` is
 //! the index of the ledgers that must exist, and it is created only by [`Journal::init`] or by the first
 //! write to a target that is known to be new.
 
 mod document;
+mod run_key;
+mod run_records;
+mod transfer;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -25,6 +29,10 @@ use qontract_client_blobs::{BlobContent, BlobKey, Blobs, BlobsError, Etag, Preco
 use qontract_runtime::guard::{Ledger, LedgerError, LedgerSnapshot, LedgerState, StoreResult};
 
 use document::{IndexError, JournalIndex};
+
+pub use run_key::{ChangesByKind, RunFacts, RunId, RunKey, RunSummary};
+pub use run_records::{PrunedRuns, RecordsError, Retention, RunRecords};
+pub use transfer::{TransferEnd, TransferError, copy};
 
 /// Maximum number of attempts to write the index when other processes write it concurrently.
 const MAX_ATTEMPTS: usize = 100;
@@ -101,6 +109,11 @@ impl Journal {
     /// The journal in a store.
     pub fn new(blobs: Arc<dyn Blobs>, location: JournalLocation, absence: MissingJournal) -> Self {
         Self { blobs, location, absence, seen: AtomicBool::new(false), registered: Mutex::default() }
+    }
+
+    /// The store of the journal.
+    pub fn blobs(&self) -> &Arc<dyn Blobs> {
+        &self.blobs
     }
 
     /// The location of the journal.

@@ -9,6 +9,9 @@ fn change(name: &str) -> Change {
     Change::new(ChangeKind::Add, ObjectKey { scope, kind, name: name.to_owned() }, "write card")
 }
 
+/// The run that is killed.
+const RUN: &str = "20270115T080000Z-x-a";
+
 fn start(runs: &RunStore, run: &str) -> StepFile {
     let head = BundleRecord { sha: "s".to_owned(), commit: None, modified: false };
     let info =
@@ -16,8 +19,8 @@ fn start(runs: &RunStore, run: &str) -> StepFile {
     StepFile::new(runs, info)
 }
 
-fn reported(runs: &RunStore) -> Vec<String> {
-    report(runs, "x", Timestamp::UNIX_EPOCH)
+async fn reported(runs: &RunStore) -> Vec<String> {
+    report(runs, "x", Timestamp::UNIX_EPOCH).await
 }
 
 /// Simulates `SIGKILL`: the lock is released, and the file stays.
@@ -26,42 +29,42 @@ fn kill(mut file: StepFile) {
     drop(file);
 }
 
-#[test]
-fn a_finished_run_is_not_reported() {
+#[tokio::test]
+async fn a_finished_run_is_not_reported() {
     let scratch = Scratch::new();
     let runs = RunStore::new(Some(scratch.path().to_owned())).unwrap();
     drop(start(&runs, "idle"));
-    let file = start(&runs, "a");
+    let file = start(&runs, RUN);
     file.begin("s".to_owned(), &[change("one")]).unwrap();
-    assert_eq!(reported(&runs), Vec::<String>::new(), "the run is still in progress");
+    assert_eq!(reported(&runs).await, Vec::<String>::new(), "the run is still in progress");
     file.end("s".to_owned(), &[change("one")]).unwrap();
     drop(file);
-    assert_eq!(reported(&runs), Vec::<String>::new());
+    assert_eq!(reported(&runs).await, Vec::<String>::new());
     assert_eq!(fs::read_dir(scratch.path().join("unfinished")).unwrap().count(), 0);
-    assert!(runs.read("a").is_err());
+    assert!(runs.resolve(RUN).await.is_err());
 }
 
-#[test]
-fn a_killed_run_is_reported_once_with_the_steps_whose_result_is_not_known() {
+#[tokio::test]
+async fn a_killed_run_is_reported_once_with_the_steps_whose_result_is_not_known() {
     let scratch = Scratch::new();
     let runs = RunStore::new(Some(scratch.path().to_owned())).unwrap();
-    let file = start(&runs, "a");
+    let file = start(&runs, RUN);
     for name in ["one", "two", "two", "three"] {
         file.begin("s".to_owned(), &[change(name)]).unwrap();
     }
     file.end("s".to_owned(), &[change("one")]).unwrap();
     file.end("s".to_owned(), &[change("two")]).unwrap();
     kill(file);
-    assert_eq!(report(&runs, "y", Timestamp::UNIX_EPOCH), Vec::<String>::new());
+    assert_eq!(report(&runs, "y", Timestamp::UNIX_EPOCH).await, Vec::<String>::new());
     assert_eq!(
-        reported(&runs),
+        reported(&runs).await,
         [
-            "run a did not finish: it was killed or stalled; may be partially applied: + write card `two` (app=a); \
-          + write card `three` (app=a); see `qontract runs show a`"
+            "run 20270115T080000Z-x-a did not finish: it was killed or stalled; may be partially applied: + write card \
+          `two` (app=a); + write card `three` (app=a); see `qontract runs show 20270115T080000Z-x-a`"
         ]
     );
-    assert_eq!(reported(&runs), Vec::<String>::new());
-    let record = runs.read("a").unwrap();
+    assert_eq!(reported(&runs).await, Vec::<String>::new());
+    let record = runs.resolve(RUN).await.unwrap();
     let shard = &record.shards["s"];
     assert_eq!((record.ended, record.exit, shard.changes.len()), (RunEnd::Interrupted, KILLED_EXIT_CODE, 2));
     assert_eq!(shard.changes[0].result, StepResult::Interrupted);
@@ -102,17 +105,17 @@ fn lines_are_read_up_to_an_incomplete_one() {
     check(&format!("{info}\n{step}\n{}\n", step.replace("began", "ended")), Some(0));
 }
 
-#[test]
-fn a_run_with_a_record_has_finished() {
+#[tokio::test]
+async fn a_run_with_a_record_has_finished() {
     let scratch = Scratch::new();
     let runs = RunStore::new(Some(scratch.path().to_owned())).unwrap();
-    let file = start(&runs, "a");
+    let file = start(&runs, RUN);
     file.begin("s".to_owned(), &[change("one")]).unwrap();
     file.end("s".to_owned(), &[change("one")]).unwrap();
     kill(file);
     // First as a run without a record, then as a run with one.
     scratch.copy(&scratch.path().join("unfinished"), "again");
-    assert_eq!(reported(&runs).len(), 1);
+    assert_eq!(reported(&runs).await.len(), 1);
     scratch.copy(&scratch.path().join("again"), "unfinished");
-    assert_eq!(reported(&runs), Vec::<String>::new());
+    assert_eq!(reported(&runs).await, Vec::<String>::new());
 }

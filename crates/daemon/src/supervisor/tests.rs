@@ -112,7 +112,7 @@ impl Fixture {
             source: Arc::clone(&source) as _,
             runs: Arc::new(RunStore::new(Some(records.path().join("runs"))).expect("a directory")),
             ledger: Arc::new(MemoryLedger::default()),
-            journal: records.path().join("journal"),
+            journal: Some(records.path().join("journal")),
             log: Arc::new(Log::new(Level::Info).with_output(LineFormat::Plain, lines.clone())),
             metrics: Arc::new(Metrics::default()),
             run_level: Level::Info,

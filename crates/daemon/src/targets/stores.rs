@@ -119,6 +119,20 @@ impl BlobStores {
         })
     }
 
+    /// The bucket of the journal of the configuration.
+    pub fn journal(&self) -> anyhow::Result<Arc<dyn Blobs>> {
+        let key = "targets.journal";
+        self.cached(key, |source| match source {
+            StoreSource::Buckets { tables, secrets } => {
+                let missing = || UsageError(format!("no journal is configured: set `{key}.bucket`"));
+                let bucket = Bucket::of_table(key, tables.journal.as_ref().ok_or_else(missing)?)?;
+                Ok(self.bucket(bucket, secrets))
+            }
+            StoreSource::Given(blobs) => Ok(Arc::clone(blobs)),
+            StoreSource::Sandbox(_) | StoreSource::Unused => Err(unused()),
+        })
+    }
+
     fn cached(
         &self,
         key: &str,

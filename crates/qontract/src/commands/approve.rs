@@ -9,8 +9,9 @@ use anyhow::{Context as _, bail};
 use qontract_cli::ApproveArgs;
 use qontract_cli::printer::Printer;
 use qontract_daemon::exit::{Exit, UsageError};
-use qontract_daemon::run_store::{HeldRun, NewerRuns, RunStore};
+use qontract_daemon::run_store::{HeldRun, NewerRuns};
 use qontract_diagnostics::pluralize;
+use qontract_journal::RunId;
 use qontract_runtime::guard::{Approval, ApprovalFile, Date, ObjectRef};
 use qontract_runtime::record::ChangeRecord;
 use qontract_runtime::{ApprovalForm, PlanDigest, RunRecord};
@@ -18,9 +19,10 @@ use qontract_runtime::{ApprovalForm, PlanDigest, RunRecord};
 use crate::commands::runs;
 
 pub fn run(arguments: ApproveArgs, printer: &Printer) -> anyhow::Result<Exit> {
-    let ApproveArgs { run, out, expires, reason, bound, once, runs } = arguments;
-    let store = runs::open(runs)?;
-    let HeldRun { record, newer } = store.resolve_held(&run)?;
+    let ApproveArgs { run, out, expires, reason, bound, once, runs, config } = arguments;
+    let store = runs::open(runs, config.as_deref())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let HeldRun { record, newer } = runtime.block_on(store.resolve_held(&run))?;
     let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
     let expiration = last_day(&expires, today)?;
     if let Some(newer) = newer {
@@ -37,7 +39,7 @@ pub fn run(arguments: ApproveArgs, printer: &Printer) -> anyhow::Result<Exit> {
         printer.text(&format!("{}\n", text.trim_end()))?;
         return Ok(Exit::Ok);
     }
-    let mut approval = held_approval(&record, &store)?;
+    let mut approval = held_approval(&record, || runtime.block_on(store.last_held()))?;
     if bound {
         bind(&mut approval, &record)?;
     }
@@ -82,9 +84,8 @@ fn found_run_note(record: &RunRecord, newer: NewerRuns) -> String {
     std::iter::once(text).chain(notes).collect::<Vec<_>>().join("; ")
 }
 
-/// The approval of the removals that a run held. If it held nothing, the error names the last run of `store`
-/// that did.
-fn held_approval(record: &RunRecord, store: &RunStore) -> anyhow::Result<Approval> {
+/// The approval of the removals that a run held. If it held nothing, the error names the last run that did.
+fn held_approval(record: &RunRecord, last_held: impl FnOnce() -> Option<RunId>) -> anyhow::Result<Approval> {
     let Some(text) = &record.approval else {
         let held: usize = record.shards.values().map(|shard| shard.held_by_guards().count()).sum();
         let undecided: usize = record.shards.values().map(|shard| shard.held.len()).sum();
@@ -96,11 +97,8 @@ fn held_approval(record: &RunRecord, store: &RunStore) -> anyhow::Result<Approva
             );
         }
         if held == 0 {
-            let other = store.last_held().map(|other| {
-                format!(
-                    "; the last run that held changes is {other}: `qontract approve {other}`",
-                    other = other.run
-                )
+            let other = last_held().map(|other| {
+                format!("; the last run that held changes is {other}: `qontract approve {other}`")
             });
             bail!("run {run} held nothing: no approval is needed{}", other.unwrap_or_default());
         }

@@ -12,7 +12,9 @@ pub fn run(arguments: ExplainArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let ExplainArgs { code, run, runs: folder } = arguments;
     match (code.as_deref(), run) {
         (Some("run"), Some(run)) => {
-            runs::show(&runs::open(folder)?.resolve(&run)?, RecordFormat::Text, printer)?;
+            let store = runs::open(folder, None)?;
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runs::show(&runtime.block_on(store.resolve(&run))?, RecordFormat::Text, printer)?;
             return Ok(Exit::Ok);
         }
         (Some("run"), None) => {

@@ -1,37 +1,69 @@
-//! `qontract journal`: initialises the state that all processes share.
+//! `qontract journal`: the state that all processes share.
 
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use jiff::SignedDuration;
 use qontract_access::Mode;
 use qontract_cli::printer::Printer;
 use qontract_cli::{JournalAction, JournalArgs as Arguments, variable};
+use qontract_config::Config;
 use qontract_daemon::exit::Exit;
-use qontract_daemon::journal;
-use qontract_daemon::run_store::RunStore;
-use qontract_journal::InitResult;
+use qontract_daemon::journal::{self, OpenJournal};
+use qontract_daemon::run_store::SHARED_RETENTION;
+use qontract_diagnostics::pluralize;
+use qontract_journal::{InitResult, JournalStatus, Retention};
 
 pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
-    let JournalAction::Init { runs, sandbox } = arguments.action;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start threads")?;
-    let journal = match sandbox {
-        Some(sandbox) => journal::of_sandbox(&sandbox),
-        None => {
-            journal::of_runs(&RunStore::new(runs.or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))?)
-        }
-    };
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the operator initialises the journal; nothing else is written"
-    )]
-    let permits = qontract_access::mint(Mode::Real);
-    let write = permits.write.as_ref().context("a real run may write")?;
-    let text = match runtime.block_on(journal.init(&permits.read, write))? {
-        InitResult::Created => "initialised: removals count from now on".to_owned(),
-        InitResult::Unchanged => "already initialised: nothing changed".to_owned(),
-        InitResult::Repaired(parts) => format!("repaired: {}", parts.join(", ")),
-    };
-    printer.note(&text);
+    let note = runtime.block_on(run_action(arguments, printer))?;
+    printer.note(&note);
     Ok(Exit::Ok)
+}
+
+/// Runs the action, and returns the message about its result.
+async fn run_action(arguments: Arguments, printer: &Printer) -> anyhow::Result<String> {
+    let Arguments { runs, sandbox, config, action } = arguments;
+    // A directory that the command line names is used in place of the bucket.
+    let config = if runs.is_some() { Config::default() } else { Config::find(config.as_deref())? };
+    let runs = runs.or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from));
+    let OpenJournal { journal, runs, .. } = OpenJournal::new(&config, sandbox.as_deref(), runs, Mode::Real)?;
+    let permits = journal::permits();
+    let write = permits.write.as_ref().context("a real run may write")?;
+    let place = &journal.location().place;
+    Ok(match action {
+        JournalAction::Init => match journal.init(&permits.read, write).await? {
+            InitResult::Created => "initialised: removals count from now on".to_owned(),
+            InitResult::Unchanged => "already initialised: nothing changed".to_owned(),
+            InitResult::Repaired(parts) => format!("repaired: {}", parts.join(", ")),
+        },
+        JournalAction::Check => match journal.check(&permits.read).await? {
+            JournalStatus::New => format!("`{place}` is created with the first write"),
+            JournalStatus::Whole { ledgers } => {
+                format!("`{place}` is intact: removal ledgers of {}", pluralize(ledgers, "integration"))
+            }
+        },
+        JournalAction::Export { directory } => {
+            let copied = journal::export(&journal, &directory).await?;
+            format!("copied {} to `{}`", pluralize(copied, "file"), directory.display())
+        }
+        JournalAction::Import { directory } => {
+            let copied = journal::import(&journal, &directory).await?;
+            format!("copied {} to `{place}`", pluralize(copied, "file"))
+        }
+        JournalAction::Prune { keep, days, dry_run } => {
+            let max_age = days.map(|days| SignedDuration::from_hours(i64::from(days) * 24));
+            let retention = Retention {
+                max_records: keep.unwrap_or(SHARED_RETENTION.max_records),
+                max_age: max_age.unwrap_or(SHARED_RETENTION.max_age),
+            };
+            let mode = if dry_run { Mode::DryRun } else { Mode::Real };
+            let removed = runs.prune(retention, mode).await?;
+            let lines: String = removed.iter().map(|run| format!("{run}\n")).collect();
+            printer.text(&lines)?;
+            let count = pluralize(removed.len(), "run record");
+            if dry_run { format!("{count} would be removed") } else { format!("removed {count}") }
+        }
+    })
 }

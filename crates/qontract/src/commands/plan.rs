@@ -15,12 +15,11 @@ use qontract_daemon::clusters;
 use qontract_daemon::discovery;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::input::{InputCheck, InputResolver, ValidationFailed};
-use qontract_daemon::journal;
+use qontract_daemon::journal::OpenJournal;
 use qontract_daemon::pinned_data::PinnedData;
 use qontract_daemon::plan_report;
 use qontract_daemon::planner::{self, PlannedIntegrations, Planner};
 use qontract_daemon::run_settings::{RunSettings, ShardScope};
-use qontract_daemon::run_store::RunStore;
 use qontract_daemon::sandbox_folder;
 use qontract_daemon::signals;
 use qontract_daemon::targets::{SandboxLocation, Targets};
@@ -54,12 +53,11 @@ pub fn run(arguments: &PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let log = Arc::new(log_options.stderr_log());
     let targets = Targets::new(&config, at, Mode::DryRun)?.with_log(&log);
     let names = planner::integrations_to_plan(&arguments.integration, REGISTRY, &config, &head)?;
-    let runs = Arc::new(RunStore::new(
-        arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)),
-    )?);
+    let runs = arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from));
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    let journal = journal::of(config.sandbox_folder(sandbox.as_deref()), &runs);
+    let OpenJournal { journal, runs, .. } =
+        OpenJournal::new(&config, config.sandbox_folder(sandbox.as_deref()), runs, Mode::DryRun)?;
     let ledger = runtime.block_on(planner::ledger_of(journal, printer));
     let activities = Activities::default();
     let (stopper, stop) = ShutdownSignal::pair();
@@ -97,13 +95,14 @@ pub fn run(arguments: &PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
         return Ok(Exit::Run(RunEnd::NotDefined));
     }
     let progress = Progress::start("planning", activities);
-    let all = runtime.block_on(async {
+    runtime.block_on(async {
         signals::listen(stopper.clone(), Vec::new, log)?;
-        anyhow::Ok(planner.clone().plan_all(integrations).await)
+        let all = planner.clone().plan_all(integrations).await;
+        planner.add_results(all, &unready, &mut report).await;
+        anyhow::Ok(())
     })?;
     // The process ends soon: does not wait for blocked threads, and handles signals until then.
     std::mem::forget(runtime);
-    planner.add_results(all, &unready, &mut report);
     drop(progress);
     let &PlanArgs { output, full, .. } = arguments;
     let file_name = |file: &str| planner.head.display(file);

@@ -21,7 +21,7 @@ use qontract_daemon::discovery;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::failed_shards::failed_shards;
 use qontract_daemon::input::{InputCheck, InputResolver};
-use qontract_daemon::journal;
+use qontract_daemon::journal::OpenJournal;
 use qontract_daemon::pinned_data::{PinnedData, ServerConnection};
 use qontract_daemon::plan_report;
 use qontract_daemon::process_slot::ProcessSlot;
@@ -79,14 +79,16 @@ pub fn run(
     let flags = RunSettings::with_variables(selected.options, &integration)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    let runs = Arc::new(RunStore::new(options.runs.clone())?);
+    let sandbox = config.sandbox_folder(options.sandbox.as_deref());
+    let OpenJournal { journal, runs, .. } = OpenJournal::new(&config, sandbox, options.runs.clone(), mode)?;
     if mode == Mode::Real {
         runs.check_writable()?;
     }
-    let ledger: Arc<dyn Ledger> = journal::of(config.sandbox_folder(options.sandbox.as_deref()), &runs);
-    let context = RunContext { options: &options, config: &config, runs: &runs, ledger: &ledger, printer };
+    let ledger: Arc<dyn Ledger> = journal;
+    let (runs, ledger, threads) = (&runs, &ledger, &runtime.handle().clone());
+    let context = RunContext { options: &options, config: &config, runs, ledger, threads, printer };
     let progress = Progress::start("reading the data", Activities::default());
-    let opened = context.open_data(runtime.handle());
+    let opened = context.open_data();
     drop(progress);
     let (head, base) = opened?;
     let announcement = Announcement {
@@ -102,7 +104,8 @@ pub fn run(
     let settings =
         RunSettings { only_shards: context.only_shards(&selected.name)?, ..context.settings(flags, mode)? };
     let (integration, settings) = (&integration, &settings);
-    let mut started = RunSetup { integration, settings, head: &head, runs: &runs, observer }.start()?;
+    let setup = RunSetup { integration, settings, head: &head, runs, observer };
+    let mut started = runtime.block_on(setup.start())?;
     started.request.base = base.as_ref().map(|base| Arc::clone(&base.source));
     let (stopper, stop) = ShutdownSignal::pair();
     started.request.shutdown = stop;
@@ -226,23 +229,21 @@ struct RunContext<'a> {
     config: &'a Config,
     runs: &'a Arc<RunStore>,
     ledger: &'a Arc<dyn Ledger>,
+    threads: &'a tokio::runtime::Handle,
     printer: &'a Printer,
 }
 
 impl RunContext<'_> {
     /// Opens and pins the head and the base, which the run compares for early exit.
-    fn open_data(
-        &self,
-        runtime: &tokio::runtime::Handle,
-    ) -> anyhow::Result<(Arc<PinnedData>, Option<PinnedData>)> {
-        let Self { options, config, printer, .. } = self;
+    fn open_data(&self) -> anyhow::Result<(Arc<PinnedData>, Option<PinnedData>)> {
+        let Self { options, config, threads, printer, .. } = *self;
         let compare = options.early_exit_compare_sha.as_deref();
         if let Some(graphql) = config.server(options.data.as_deref()) {
             if options.base.is_some() {
                 let text = "`--base` requires `--data`; for a server, use `--early-exit-compare-sha`";
                 return Err(UsageError(text.to_owned()).into());
             }
-            let connection = ServerConnection::new(&graphql, runtime.clone())?;
+            let connection = ServerConnection::new(&graphql, threads.clone())?;
             let head = connection.head(options.pins_bundle())?;
             if options.gql_url_print || (!options.dry_run && !options.no_gql_url_print) {
                 printer.note(&format!("using gql endpoint {}", head.endpoint()));
@@ -255,7 +256,7 @@ impl RunContext<'_> {
             let text = "`--early-exit-compare-sha` names a bundle on a server; with `--data`, use `--base`";
             return Err(UsageError(text.to_owned()).into());
         }
-        let resolver = InputResolver::new(&options.repo, Layout::default(), *printer);
+        let resolver = InputResolver::new(&options.repo, Layout::default(), printer);
         let spec = options.data.as_deref().unwrap_or(".");
         // Git updates a work tree file by file: a bundle of that moment would lack files.
         watcher::await_git(Path::new(spec));
@@ -298,7 +299,8 @@ impl RunContext<'_> {
             return Ok((!named.is_empty()).then_some(named));
         };
         // The last run of the integration, not of any.
-        let record = runs.resolve(if word == "last" { integration } else { word })?;
+        let word = if word == "last" { integration } else { word };
+        let record = self.threads.block_on(runs.resolve(word))?;
         if record.integration != integration {
             let text =
                 format!("`{}` is a run of `{}`, not of `{integration}`", record.run, record.integration);
@@ -333,7 +335,7 @@ impl RunContext<'_> {
     ) -> anyhow::Result<RecordStorage> {
         let Self { options, runs, printer, .. } = self;
         // The record is stored first, even if printing fails.
-        let stored = runs.store(record);
+        let stored = self.threads.block_on(runs.store(record));
         if let Some(file) = &options.dump_schemas {
             write_schemas(outcome, file)?;
         }

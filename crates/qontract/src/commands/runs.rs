@@ -1,9 +1,11 @@
 //! `qontract runs`: lists and shows past runs.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use qontract_access::Mode;
 use qontract_diagnostics::{StyledText, TextStyle, pluralize};
 use qontract_runtime::{RunRecord, RunState};
 
@@ -12,9 +14,11 @@ use qontract_cli::since;
 use qontract_cli::{RecordFormat, RunsAction, RunsArgs as Arguments, RunsListArgs, RunsReplayArgs, variable};
 use qontract_config::Config;
 use qontract_daemon::exit::Exit;
+use qontract_daemon::journal::OpenJournal;
 use qontract_daemon::replay::{self, Replay, ReplayResult};
-use qontract_daemon::run_entry::{HEADER, RecordOutput, RunEntry};
-use qontract_daemon::run_store::{IdleCounter, RunFilter, RunStore};
+use qontract_daemon::run_entry::{self, HEADER, RecordOutput, RunEntry};
+use qontract_daemon::run_store::{IdleCounter, ListedRun, RunFilter, RunStore};
+use qontract_journal::RunId;
 use qontract_report::table;
 
 use qontract_daemon::run_text::explain;
@@ -25,43 +29,63 @@ use crate::integrations::REGISTRY;
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
-    let Arguments { directory, output, action } = arguments;
-    let runs = open(directory)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(run_action(arguments, printer))
+}
+
+async fn run_action(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
+    let Arguments { directory, config, output, action } = arguments;
+    let runs = open(directory, config.as_deref())?;
     match action.unwrap_or_else(|| RunsAction::List(RunsListArgs::default())) {
-        RunsAction::Show { run } => show(&runs.resolve(&run)?, output, printer)?,
-        RunsAction::Replay(replayed) => return replay(&runs, &replayed, output, printer),
+        RunsAction::Show { run } => show(&runs.resolve(&run).await?, output, printer)?,
+        RunsAction::Replay(replayed) => return replay(&runs, &replayed, output, printer).await,
         RunsAction::List(list) => {
             let filter = filter(&list)?;
-            let mut known = if list.follow { runs.ids(&filter)? } else { BTreeSet::new() };
-            let found = runs.list(&filter, list.last)?;
+            let known = if list.follow { runs.ids(&filter).await? } else { BTreeSet::new() };
+            let found = runs.list(&filter, list.last).await?;
             if found.has_more {
                 printer.note("note: older runs are not listed; `--last N` lists more");
             }
             match (output, list.follow) {
                 (RecordFormat::Text, _) => {
-                    printer.styled(&runs_table(&found.records))?;
+                    printer.styled(&runs_table(&found.runs))?;
                     if !list.failed && !list.held && list.since.is_none() && !list.follow {
                         printer.text(&idle_lines(&runs.idle()?, list.integration.as_deref()))?;
                     }
                 }
                 (RecordFormat::Json, false) => {
-                    let entries: Vec<RunEntry> = found.records.iter().map(RunEntry::from).collect();
+                    let records = read_all(&runs, &found.runs).await;
+                    let entries: Vec<RunEntry> = records.iter().map(RunEntry::from).collect();
                     printer.json(&[&serde_json::to_vec_pretty(&entries)?[..], b"\n"].concat())?;
                 }
-                (RecordFormat::Json, true) => printer.json(lines(&found.records)?.as_bytes())?,
+                (RecordFormat::Json, true) => {
+                    printer.json(lines(&read_all(&runs, &found.runs).await)?.as_bytes())?;
+                }
             }
             if list.follow {
-                known.extend(found.records.into_iter().map(|record| record.run));
-                follow(&runs, &filter, known, output, printer)?;
+                follow(&runs, &filter, known, output, printer).await?;
             }
         }
     }
     Ok(Exit::Ok)
 }
 
-/// The run store in `folder`, else in `$QONTRACT_RUNS`, else in the default directory.
-pub fn open(folder: Option<PathBuf>) -> anyhow::Result<RunStore> {
-    RunStore::new(folder.or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)))
+/// The run store in `folder`; without it, in the bucket of the configuration and the directory of this machine.
+pub fn open(folder: Option<PathBuf>, config: Option<&Path>) -> anyhow::Result<Arc<RunStore>> {
+    if let Some(folder) = folder {
+        return Ok(Arc::new(RunStore::new(Some(folder))?));
+    }
+    let folder = variable("QONTRACT_RUNS").map(PathBuf::from);
+    Ok(OpenJournal::new(&Config::find(config)?, None, folder, Mode::DryRun)?.runs)
+}
+
+/// The records of these runs. A record that was removed in the meantime, or cannot be read, is left out.
+async fn read_all(runs: &RunStore, listed: &[ListedRun]) -> Vec<RunRecord> {
+    let mut records = Vec::new();
+    for one in listed {
+        records.extend(runs.read(&one.run).await);
+    }
+    records
 }
 
 /// Shows one run.
@@ -76,7 +100,7 @@ pub fn show(record: &RunRecord, output: RecordFormat, printer: &Printer) -> anyh
 }
 
 /// Replays a run, and prints the digest of its plans, or the first input that differs.
-fn replay(
+async fn replay(
     runs: &RunStore,
     arguments: &RunsReplayArgs,
     output: RecordFormat,
@@ -95,8 +119,7 @@ fn replay(
         data: data.as_deref(),
         secrets: secrets.as_deref().map(|secrets| secrets as _),
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (is_same, digest, difference, notes) = match runtime.block_on(replay.replay(run))? {
+    let (is_same, digest, difference, notes) = match replay.replay(run).await? {
         ReplayResult::Same { digest, notes } => (true, Some(digest), None, notes),
         ReplayResult::Differs(difference) => (false, None, Some(difference), Vec::new()),
     };
@@ -138,34 +161,31 @@ fn filter(list: &RunsListArgs) -> anyhow::Result<RunFilter> {
 
 /// Prints new records until the reader closes the pipe or the process ends. `known` are the ids of older
 /// records.
-fn follow(
+async fn follow(
     runs: &RunStore,
     filter: &RunFilter,
-    mut known: BTreeSet<String>,
+    mut known: BTreeSet<RunId>,
     output: RecordFormat,
     printer: &Printer,
 ) -> anyhow::Result<()> {
     loop {
-        std::thread::sleep(POLL_INTERVAL);
-        let mut records = Vec::new();
-        for id in runs.ids(filter)? {
-            // A record that cannot be read yet is retried.
-            if let Some(record) = (!known.contains(&id)).then(|| runs.read(&id).ok()).flatten() {
-                known.insert(id);
-                records.extend(filter.matches(&record).then_some(record));
+        tokio::time::sleep(POLL_INTERVAL).await;
+        let mut listed = Vec::new();
+        for run in runs.ids(filter).await? {
+            if known.insert(run.clone()) {
+                listed.extend(runs.listed(&run, filter).await);
             }
         }
-        if records.is_empty() {
+        if listed.is_empty() {
             continue;
         }
         let reader = match output {
             RecordFormat::Text => {
-                let rows: Vec<Vec<String>> =
-                    records.iter().map(|record| RunEntry::from(record).row()).collect();
+                let rows: Vec<Vec<String>> = listed.iter().map(run_entry::row).collect();
                 let text = table::to_text(&HEADER.map(str::to_owned), &rows);
                 printer.print_streaming(text.split_once('\n').map_or("", |(_, rows)| rows))?
             }
-            RecordFormat::Json => printer.print_streaming(&lines(&records)?)?,
+            RecordFormat::Json => printer.print_streaming(&lines(&read_all(runs, &listed).await)?)?,
         };
         if reader == PipeState::Closed {
             return Ok(());
@@ -173,16 +193,16 @@ fn follow(
     }
 }
 
-/// The table of records. On a terminal, runs that need attention are coloured.
-fn runs_table(records: &[RunRecord]) -> StyledText {
+/// The table of runs. On a terminal, those that need attention are coloured.
+fn runs_table(runs: &[ListedRun]) -> StyledText {
     let mut styled = StyledText::default();
-    if records.is_empty() {
+    if runs.is_empty() {
         styled.push(TextStyle::Plain, "no runs\n");
         return styled;
     }
-    let rows: Vec<Vec<String>> = records.iter().map(|record| RunEntry::from(record).row()).collect();
+    let rows: Vec<Vec<String>> = runs.iter().map(run_entry::row).collect();
     let text = table::to_text(&HEADER.map(str::to_owned), &rows);
-    let styles = records.iter().map(|record| match record.state() {
+    let styles = runs.iter().map(|listed| match listed.summary.state {
         RunState::Failed | RunState::Interrupted => TextStyle::Error,
         RunState::Held | RunState::Degraded => TextStyle::Warning,
         RunState::Ok | RunState::Waiting | RunState::NotKnown => TextStyle::Plain,

@@ -20,9 +20,8 @@ use qontract_daemon::data_validity::{DataReporter, DataUse};
 use qontract_daemon::discovery::{self, PassedAs};
 use qontract_daemon::exit::Exit;
 use qontract_daemon::health::{self, Health};
-use qontract_daemon::journal;
+use qontract_daemon::journal::OpenJournal;
 use qontract_daemon::plan_report;
-use qontract_daemon::run_store::RunStore;
 use qontract_daemon::sandbox_folder;
 use qontract_daemon::signals;
 use qontract_daemon::source::{DataSource as _, PollResult, WatchedRepo};
@@ -73,9 +72,9 @@ pub fn run(arguments: UpArgs) -> anyhow::Result<Exit> {
     }
     let _lock = sandbox.as_deref().filter(|_| mode == Mode::Real).map(sandbox_folder::lock).transpose()?;
     log.write(&bundle_line(&*feed.current()?.source, sandbox.as_deref()));
-    let runs = Arc::new(RunStore::new(
-        arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from)),
-    )?);
+    let runs = arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from));
+    let OpenJournal { journal, folder: journal_folder, runs } =
+        OpenJournal::new(&config, sandbox.as_deref(), runs, mode)?;
     let mut threads = tokio::runtime::Builder::new_multi_thread();
     if sandbox.is_some() {
         // Runs have their own threads; the worker only waits.
@@ -87,8 +86,8 @@ pub fn run(arguments: UpArgs) -> anyhow::Result<Exit> {
         config,
         targets: targets.with_log(&log),
         source: Arc::clone(&feed) as _,
-        ledger: journal::of(sandbox.as_deref(), &runs),
-        journal: journal::folder(sandbox.as_deref(), &runs),
+        ledger: journal,
+        journal: journal_folder,
         runs,
         log: Arc::clone(&log),
         metrics: BUILD.metrics(),

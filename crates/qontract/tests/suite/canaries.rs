@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::process::Command;
 
 use crate::support::command::qontract;
+use crate::support::records::{all_text, run_ids};
 use crate::support::running::{Running, get};
 use crate::support::secrets_repo::{OBJECTS, SELECTED, SecretsRepo, files};
 use base64::Engine as _;
@@ -63,12 +64,7 @@ fn no_token_is_printed_or_stored() {
         captured += &String::from_utf8_lossy(&output.stdout);
         captured += &String::from_utf8_lossy(&output.stderr);
     }
-    for entry in std::fs::read_dir(scratch.path().join("runs")).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_file() {
-            captured += &std::fs::read_to_string(path).unwrap();
-        }
-    }
+    captured += &all_text(&scratch.path().join("runs"));
     assert!(
         captured.matches("cannot log in to the cluster").count() > COUNT,
         "the test means something: {}",
@@ -119,12 +115,7 @@ fn no_vault_token_is_in_the_output_of_a_loop() {
     drop(running);
     captured += &lines.join().unwrap();
     assert!(captured.matches(" ERROR ").count() >= COUNT, "the test means something");
-    for entry in std::fs::read_dir(scratch.path().join("runs")).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_file() {
-            captured += &std::fs::read_to_string(path).unwrap();
-        }
-    }
+    captured += &all_text(&scratch.path().join("runs"));
     assert_eq!(captured.matches("canary-").count(), 0);
 }
 
@@ -227,13 +218,10 @@ fn stored_records(repo: &SecretsRepo) -> String {
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
     };
     let mut captured = run(&["runs", "list"]) + &run(&["approve", "last"]);
-    for (name, _) in files(&repo.scratch.path().join("runs")) {
-        if let Some(id) = name.rsplit('/').next().and_then(|name| name.strip_suffix(".json")) {
-            for words in
-                [&["runs", "show", id][..], &["runs", "show", id, "-o", "json"], &["explain", "run", id]]
-            {
-                captured += &run(words);
-            }
+    for id in &run_ids(&repo.scratch.path().join("runs")) {
+        for words in [&["runs", "show", id][..], &["runs", "show", id, "-o", "json"], &["explain", "run", id]]
+        {
+            captured += &run(words);
         }
     }
     captured

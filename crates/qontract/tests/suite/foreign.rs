@@ -61,10 +61,9 @@ fn text(output: &Output) -> String {
 
 /// The only record in a directory.
 fn record(scratch: &Scratch, runs: &str) -> Value {
-    let files = std::fs::read_dir(scratch.path().join(runs)).unwrap().map(|entry| entry.unwrap().path());
-    let records: Vec<_> = files.filter(|file| file.extension().is_some_and(|end| end == "json")).collect();
+    let mut records = records(&scratch.path().join(runs));
     assert_eq!(records.len(), 1, "{records:?}");
-    serde_json::from_str(&std::fs::read_to_string(&records[0]).unwrap()).unwrap()
+    records.remove(0).1
 }
 
 fn output(record: &Value) -> Vec<&str> {

@@ -5,6 +5,7 @@
 use std::process::Command;
 
 use crate::support::bounded_output::run;
+use crate::support::records::all_text;
 use qontract_testkit::{Scratch, example};
 use serde_json::json;
 
@@ -71,9 +72,7 @@ fn secrets_of_a_program_are_not_shown_in_any_encoding() {
         let mut text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{answer}: {text}");
         assert!(text.contains("[redacted]"), "{answer}: {text}");
-        for file in std::fs::read_dir(scratch.path().join("runs")).unwrap() {
-            text += &std::fs::read_to_string(file.unwrap().path()).unwrap_or_default();
-        }
+        text += &all_text(&scratch.path().join("runs"));
         for leak in ["hush-token-123", "aHVzaC10b2tlbi0xMjM"] {
             assert!(!text.contains(leak), "{answer}: {text}");
         }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use crate::support::command::qontract;
+use crate::support::records::run_ids;
 use crate::support::secrets_repo::{OBJECTS, SELECTED, SecretsRepo, files};
 
 const LIVE: &str = "ConfigMap/plain";
@@ -72,12 +73,10 @@ fn reports(repo: &SecretsRepo, commands: Commands) -> String {
     if is_all {
         run(&["runs", "list", "--runs", "runs"]);
         run(&["approve", "last", "--runs", "runs"]);
-        for (name, _) in &files(&repo.scratch.path().join("runs")) {
-            if let Some(id) = name.rsplit('/').next().and_then(|name| name.strip_suffix(".json")) {
-                run(&["runs", "show", id, "--runs", "runs"]);
-                run(&["runs", "show", id, "--runs", "runs", "-o", "json"]);
-                run(&["explain", "run", id, "--runs", "runs"]);
-            }
+        for id in &run_ids(&repo.scratch.path().join("runs")) {
+            run(&["runs", "show", id, "--runs", "runs"]);
+            run(&["runs", "show", id, "--runs", "runs", "-o", "json"]);
+            run(&["explain", "run", id, "--runs", "runs"]);
         }
     }
     for (name, file) in files(repo.scratch.path()) {

@@ -4,6 +4,7 @@
 use std::process::Command;
 
 use crate::support::command::{qontract, seen};
+use crate::support::records::records as records_in;
 use crate::support::running::Running;
 use qontract_testkit::{Scratch, example};
 use serde_json::{Value, json};
@@ -193,10 +194,10 @@ fn all_outputs_of_a_run_have_the_same_counts() {
     let cells: Vec<&str> = row.lines().nth(1).unwrap().split("  ").filter(|cell| !cell.is_empty()).collect();
     assert_eq!((cells[4].trim(), cells[6].trim()), (&*add.to_string(), &*errors.to_string()), "{row}");
     // Times are timestamps, in the output and in the files of the run.
-    let file = scratch.read(&format!("runs/{}.json", shown["run"].as_str().unwrap()));
-    let stored: Value = serde_json::from_str(&file).unwrap();
+    let stored = records_in(&scratch.path().join("runs"));
+    let (_, stored) = stored.iter().find(|(id, _)| shown["run"] == **id).unwrap();
     assert_eq!(stored["began"], shown["started"]);
-    assert!(stored["began"].as_str().unwrap().ends_with('Z') && stored["version"] == 5, "{file}");
+    assert!(stored["began"].as_str().unwrap().ends_with('Z') && stored["version"] == 5, "{stored}");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
+use crate::support::records::records;
 use crate::support::running::Running;
 use qontract_testkit::eventually;
 use qontract_testkit::{Scratch, example};
@@ -82,10 +83,9 @@ fn expect_gone(pids: &[Pid]) {
 
 /// Asserts that the only record and the audit log name the abandoned step.
 fn assert_recorded(scratch: &Scratch, exit: u8) {
-    let files = std::fs::read_dir(scratch.path().join("runs")).unwrap().map(|entry| entry.unwrap().path());
-    let records: Vec<_> = files.filter(|file| file.extension().is_some_and(|end| end == "json")).collect();
+    let mut records = records(&scratch.path().join("runs"));
     assert_eq!(records.len(), 1);
-    let record: Value = serde_json::from_str(&std::fs::read_to_string(&records[0]).unwrap()).unwrap();
+    let (_, record) = records.remove(0);
     assert_eq!((&record["ended"], &record["exit"]), (&"interrupted".into(), &exit.into()));
     let shard = &record["shards"]["app=a"];
     assert_eq!(shard["changes"][0]["result"], "interrupted");

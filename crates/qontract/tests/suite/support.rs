@@ -9,6 +9,7 @@ pub mod command;
 pub mod empty_cluster;
 pub mod loopback;
 pub mod operator;
+pub mod records;
 pub mod running;
 pub mod secrets_repo;
 pub mod terminal;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::support::clock::SteppedClock;
 use crate::support::cluster::ClusterFixture;
 use crate::support::operator::{operator_fixture, run_with, stderr};
+use crate::support::records::run_ids;
 use crate::support::running::{Running, get};
 use qontract_testkit::{Scratch, eventually, example};
 use rustix::process::Signal;
@@ -122,8 +123,7 @@ fn a_failed_roll_out_is_degraded_and_fails_a_run_that_waits() {
 
 /// Number of run records, without the counters of runs that have none.
 fn number_of_records(scratch: &Scratch) -> usize {
-    let files = std::fs::read_dir(scratch.path().join("runs")).unwrap().flatten();
-    files.filter(|file| file.path().extension().is_some_and(|ending| ending == "json")).count()
+    run_ids(&scratch.path().join("runs")).len()
 }
 
 #[test]
