@@ -136,7 +136,9 @@ impl AtomicFile {
     pub fn commit(self) -> io::Result<()> {
         let Self { path, out, access, durability } = self;
         let file = match out {
-            Output::Temporary(out) => out.into_inner().map_err(IntoInnerError::into_error)?,
+            Output::Temporary(out) => {
+                out.into_inner().map_err(IntoInnerError::into_error).map_err(without_path)?
+            }
             Output::Direct { opened, .. } => return opened.map_or(Ok(()), |mut opened| opened.flush()),
         };
         if access == Access::Preserved {
