@@ -80,9 +80,8 @@ pub async fn a_rehearsal_predicts_the_result_and_writes_nothing(fixture: &Contra
         };
         fixture.kubernetes.rehearse(&fixture.permits.read, &fixture.cluster, MANAGER, &draft).await
     };
-    let rehearse = async |kind: &str, body: Value, onto: WritePrecondition| {
-        attempt(kind, body, onto).await.unwrap()
-    };
+    let rehearse =
+        async |kind: &str, body: Value, onto: WritePrecondition| attempt(kind, body, onto).await.unwrap();
     let rejection = async |rehearsal: Rehearsal| match rehearsal {
         Rehearsal::Rejected(why) => why,
         other => panic!("{other:?}"),
