@@ -6,7 +6,7 @@
 //! inputs/bundles/SHA.json.zst
 //! ```
 //!
-//! A recording is removed with the record of its run. If recordings and bundles exceed [`MAX_TOTAL_BYTES`], the
+//! A recording is removed with the record of its run. If recordings and bundles exceed 512 MiB, the
 //! oldest recordings are removed, and then the bundles that no recording names.
 
 use std::cmp::Reverse;

@@ -358,8 +358,8 @@ impl LoopReporter {
         }
     }
 
-    /// Logs lines that are new or were not logged for an hour, and the rest at `DEBUG`. The id of the run
-    /// does not make a line new.
+    /// Logs lines that are new or were not logged for an hour, and the rest at `DEBUG`. A line that differs only
+    /// in the id of the run is not new.
     fn log_new(&self, lines: Vec<LogLine>, run: Option<&str>) {
         let texts: Vec<String> =
             lines.iter().map(|line| line.format(LineFormat::Levelled, Timestamp::UNIX_EPOCH)).collect();

@@ -29,7 +29,7 @@ pub enum ValidationLevel {
     /// Errors that make data unusable: no bundle is written, and no integration runs on it. The level of
     /// `bundle`, and of data that is opened for `reconcile`, `up`, `plan` and `serve`.
     Errors,
-    /// Warnings as well: `bundle --strict`, and the findings of data that is unusable anyway.
+    /// Warnings as well. The level of `bundle --strict`, and of data that has errors and is therefore not used.
     Warnings,
     /// Errors that concern single objects as well: bundles are written and integrations run, and report
     /// them for their shards. The level of `validate`.

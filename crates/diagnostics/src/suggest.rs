@@ -6,7 +6,7 @@ use std::cell::Cell;
 /// Maximum length of a word, in bytes, for which a suggestion is searched.
 const MAX_WORD_BYTES: usize = 1_000;
 
-/// Maximum edit distance of a typing error.
+/// Maximum edit distance of a typo.
 const MAX_TYPING_ERROR: usize = 2;
 
 /// Budget of word comparisons. When it is exhausted, no more suggestions are made: a long list of them does
@@ -39,7 +39,7 @@ pub fn did_you_mean<'c>(written: &str, candidates: impl IntoIterator<Item = &'c 
     nearest_name(written, candidates).map(|name| format!("did you mean `{name}`?"))
 }
 
-/// The candidate that `written` most likely means: one that differs by a typing error, else one that contains
+/// The candidate that `written` most likely means: one that differs by a typo, else one that contains
 /// all of its words, else the closest.
 fn nearest_name<'c>(written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let candidates: Vec<&str> = candidates.into_iter().collect();
@@ -199,7 +199,7 @@ mod tests {
         check("kafka-topics", None);
         // A name is not its own suggestion.
         assert_eq!(nearest_name("a-b", ["a-b"]), None);
-        // Two typing errors are close enough; with three, the words decide.
+        // Two typos are close enough; with three, the words decide.
         assert_eq!(nearest_name("team-abcdef", ["team-abcdef-longer", "team-abcdxy"]), Some("team-abcdxy"));
         assert_eq!(
             nearest_name("team-abcdef", ["team-abcdef-longer", "team-abcxyz"]),

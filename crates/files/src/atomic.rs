@@ -86,9 +86,9 @@ impl AtomicFile {
         Ok(Self::temporary(path, file.map_err(without_path)?, durability))
     }
 
-    /// Replaces a file that only its owner may read, by way of the temporary file at `temporary`, in the same file
-    /// system. The caller holds a lock, so no other process uses the temporary file. One that a killed process left,
-    /// or a link in its place, is removed.
+    /// Replaces a file that only its owner may read, through a temporary file at `temporary`, which must be in the
+    /// same file system. The caller holds a lock, so no other process uses the temporary file. A temporary file that
+    /// a killed process left, or a link in its place, is removed.
     pub fn locked(path: &Path, temporary: &Path, durability: Durability) -> io::Result<Self> {
         match fs::remove_file(temporary) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -136,7 +136,9 @@ impl AtomicFile {
     pub fn commit(self) -> io::Result<()> {
         let Self { path, out, access, durability } = self;
         let file = match out {
-            Output::Temporary(out) => out.into_inner().map_err(IntoInnerError::into_error)?,
+            Output::Temporary(out) => {
+                out.into_inner().map_err(IntoInnerError::into_error).map_err(without_path)?
+            }
             Output::Direct { opened, .. } => return opened.map_or(Ok(()), |mut opened| opened.flush()),
         };
         if access == Access::Preserved {

@@ -87,11 +87,11 @@ impl Options {
     /// ```
     /// use qontract_runtime::{IntegrationMeta, Options};
     ///
-    /// let meta = IntegrationMeta::new("x", "").selects("env-name", "env").variable("ENV_NAME");
+    /// let meta = IntegrationMeta::new("x", "").selects("env-name", "env").variable("INTEGRATION_NAME");
     /// let mut options = Options::default();
     /// options.fill_from_environment(&meta.flags, |_| Some("stage prod".to_owned())).unwrap();
     /// assert_eq!(options.values("env-name"), ["stage", "prod"]);
-    /// assert_eq!(options.variable_of("env-name"), Some("ENV_NAME"));
+    /// assert_eq!(options.variable_of("env-name"), Some("INTEGRATION_NAME"));
     /// ```
     pub fn fill_from_environment(
         &mut self,

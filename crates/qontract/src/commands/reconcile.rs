@@ -280,7 +280,7 @@ impl RunContext<'_> {
             options: flags,
             slot: slot(options).validate().map_err(|error| UsageError(error.to_string()))?,
             shards: if only_affected { ShardScope::Affected } else { ShardScope::AllIfAffected },
-            // A flag that selects nothing is a person's typing error; in a peer's job, the selected object
+            // A flag that selects nothing is a person's typo; in a peer's job, the selected object
             // may have been removed.
             strict_selectors: options.flavor == CliFlavor::Qontract,
             validate_schemas: options.validates_schemas(),

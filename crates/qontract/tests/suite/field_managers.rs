@@ -26,7 +26,7 @@ impl ManagedQuota {
         let fields = r#"{"f:spec":{"f:hard":{"f:limits.memory":{}}}}"#;
         let entry =
             format!(r#"# managed: {{"fieldsV1":{fields},"manager":"{manager}","operation":"Update"}}"#);
-        fixture.0.write(QUOTA, format!("{entry}\n{quota}"));
+        fixture.0.write(QUOTA, format!("{quota}{entry}\n"));
         fixture
     }
 

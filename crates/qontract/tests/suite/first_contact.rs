@@ -1,4 +1,4 @@
-//! Tests of the first minutes of a new user: in a data repo, in a directory below it, and with typing errors.
+//! Tests of the first minutes of a new user: in a data repo, in a directory below it, and with typos.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::path::Path;

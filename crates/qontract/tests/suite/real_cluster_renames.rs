@@ -53,7 +53,7 @@ fn a_cluster_whose_name_and_address_change_keeps_its_objects_on_a_real_cluster()
     let (code, plan) = stage.run(QUOTAS, &["--base", "old"]);
     assert_eq!(code, 0, "{plan}");
     let kept = format!("kept: the shard `cluster=c2, namespace={name}` observes the same object");
-    assert!(plan.contains("not done: - remove ResourceQuota") && plan.contains(&kept), "{plan}");
+    assert!(plan.contains("left unchanged: ResourceQuota") && plan.contains(&kept), "{plan}");
     assert_eq!(uids(), before);
     let (code, plan) = stage.run(QUOTAS, &[]);
     assert_eq!((code, plan.as_str()), (0, ""), "the second run has nothing to do");

@@ -90,7 +90,7 @@ fn nothing_is_removed_because_of_an_invalid_name() {
             assert!(text.contains(error), "{name}: {text}");
             // Without a base, a dry run does not know what is missing.
             if more != ["--dry-run"] {
-                assert!(text.contains("not done: - remove LimitRange"), "{name}: {text}");
+                assert!(text.contains("left unchanged: LimitRange"), "{name}: {text}");
                 assert!(
                     text.contains("may be the reason why the data no longer declares it"),
                     "{name}: {text}"
@@ -104,7 +104,7 @@ fn nothing_is_removed_because_of_an_invalid_name() {
     let more = ["--runs", "runs", "--base", "old", "--no-validate"];
     let (code, text) = fixture.run(&[&words[..], &more].concat());
     assert_eq!(code, 1, "{text}");
-    assert!(text.contains("not done: - remove LimitRange"), "{text}");
+    assert!(text.contains("left unchanged: LimitRange"), "{text}");
     assert_eq!(fixture.in_namespace("checkout-prod"), before, "{text}");
 
     fixture.scratch.write(NAMESPACE, &fixture.original);
@@ -120,7 +120,7 @@ fn nothing_is_removed_because_of_an_invalid_name() {
     let (code, text) = fixture.up(&[]);
     assert_eq!(code, 1, "the removal of the namespace is held: {text}");
     assert!(text.contains("- remove LimitRange"), "{text}");
-    assert!(!text.contains("not done: - remove LimitRange"), "{text}");
+    assert!(!text.contains("left unchanged: LimitRange"), "{text}");
     assert!(fixture.in_namespace("checkout-prod").len() < before.len(), "{text}");
     assert!(fixture.in_namespace("checkout-live").len() > 5, "{text}");
 }
@@ -139,7 +139,7 @@ fn a_loop_removes_nothing_because_of_an_invalid_name() {
     let mut running = Running::of(&mut command);
     running.until("run ended: ok");
     fixture.rename("checkout_prod");
-    running.until("not done: - remove LimitRange");
+    running.until("left unchanged: LimitRange");
     running.until("run ended: failed");
     assert_eq!(range("checkout-prod"), 1);
     // The loop still compares with the data before the error, so it cleans up after the correction.

@@ -279,7 +279,7 @@ fn without_recording_a_replay_says_so() {
 fn objects_have_the_same_plan_on_another_machine_real_cluster() {
     let fixture = ClusterFixture::new();
     let (one, two) = (fixture.name("one"), fixture.name("two"));
-    fixture.declare(&one, "labels: '{\"team\": \"a\"}'");
+    fixture.declare(&one, "labels: {team: a}");
     let runs = Scratch::new();
     let check = |integration: &str, more: &[&str]| {
         let (_, shown) = fixture.run(integration, &[&["-o", "json"], more].concat());
@@ -291,8 +291,8 @@ fn objects_have_the_same_plan_on_another_machine_real_cluster() {
     };
     check("openshift-namespaces", &[]);
     check("openshift-namespace-labels", &[]);
-    fixture.declare(&two, "labels: '{\"team\": \"b\"}'");
-    fixture.declare(&one, "labels: '{\"team\": \"c\"}'");
+    fixture.declare(&two, "labels: {team: b}");
+    fixture.declare(&one, "labels: {team: c}");
     check("openshift-namespaces", &["--dry-run"]);
     check("openshift-namespaces", &[]);
     check("openshift-namespace-labels", &[]);
