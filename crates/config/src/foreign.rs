@@ -62,8 +62,10 @@ impl ForeignTable {
         }
     }
 
-    /// Resolves the path of the configuration relative to the directory of the configuration file.
+    /// Resolves the path of the configuration, and the files of the command, at the directory of the configuration
+    /// file.
     pub(crate) fn resolve(&mut self, folder: &Path) {
+        super::resolve_command(&mut self.command, folder);
         if let Some(config) = &mut self.config {
             *config = folder.join(&*config);
         }

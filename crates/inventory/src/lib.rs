@@ -25,6 +25,7 @@ mod recycle;
 mod refusal;
 mod restart;
 mod rollout;
+mod values;
 
 pub use canonical::{CanonicalForm, NotAnObject, canonical};
 pub use compare::{ObjectComparison, compare};
@@ -43,3 +44,4 @@ pub use quantity::is_quantity;
 pub use recycle::{uses, wants_recycle};
 pub use restart::{preserve_restarts, to_write};
 pub use rollout::{RolloutStatus, rollout_status};
+pub use values::{InvalidValue, invalid_values};

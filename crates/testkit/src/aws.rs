@@ -9,7 +9,7 @@ use crate::{Process, Scratch, free_port, tool};
 pub struct TestAws {
     port: u16,
     // in this order: the directory is removed after the process has ended
-    _process: Process,
+    process: Process,
     _folder: Scratch,
 }
 
@@ -25,7 +25,7 @@ impl TestAws {
         let arguments: Vec<String> = arguments.into_iter().chain([port.to_string()]).collect();
         let mut process = Process::start(&tool("QONTRACT_PYTHON"), &arguments, folder.path());
         process.wait_for(port);
-        Self { port, _process: process, _folder: folder }
+        Self { port, process, _folder: folder }
     }
 
     /// The URL of the server.
@@ -46,6 +46,16 @@ impl TestAws {
     /// Removes all buckets and objects.
     pub fn reset(&self) {
         self.send("POST", "/moto-api/reset", "");
+    }
+
+    /// Stops the server with `SIGSTOP`: it accepts connections and answers none.
+    pub fn pause(&self) {
+        self.process.suspend();
+    }
+
+    /// Continues a paused server.
+    pub fn resume(&self) {
+        self.process.resume();
     }
 
     /// Sends a request, which must succeed.

@@ -101,10 +101,9 @@ impl Process {
         let supervisor = self.supervisor.id();
         let children = fs::read_to_string(format!("/proc/{supervisor}/task/{supervisor}/children"));
         let children = children.expect("the supervisor runs");
-        let is_server = |pid: &&str| {
-            fs::read_link(format!("/proc/{pid}/exe"))
-                .is_ok_and(|exe| exe.file_name() == self.program.file_name())
-        };
+        // A program may be a link to its executable.
+        let program = fs::canonicalize(&self.program).ok();
+        let is_server = |pid: &&str| fs::read_link(format!("/proc/{pid}/exe")).ok() == program;
         let server = children.split_whitespace().find(is_server).expect("the server runs");
         let sent = Command::new("kill").args([signal, server]).status();
         assert!(sent.is_ok_and(|status| status.success()), "cannot send {signal} to {server}");

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use qontract_client_kubernetes::{Cluster, Kind};
 use qontract_client_secrets::SecretFields;
-use qontract_inventory::DesiredBody;
+use qontract_inventory::{DesiredBody, InvalidValue, invalid_values};
 use qontract_runtime::state::Shard;
 use qontract_runtime::{Data, Fault, SourceLocation};
 use serde_json::Value;
@@ -145,8 +145,8 @@ impl ResourceFindings {
         }
         let Some((kind, name)) = identity(item) else { return };
         if let ResourceEntry::Object(body) = item {
-            for key in keys_without_text(body) {
-                report(ObjectErrorKind::Value(format!("`data.{key}` of {kind} `{name}` is not a string")));
+            for InvalidValue { path, expected } in invalid_values(body) {
+                report(ObjectErrorKind::Value(format!("`{path}` of {kind} `{name}` is not {expected}")));
             }
         }
         let object = format!("{kind} `{name}`");
@@ -199,14 +199,6 @@ fn identity(item: &ResourceEntry) -> Option<(Kind, String)> {
 fn name_error(address: &SecretAddress) -> Option<String> {
     let body = secret::kubernetes_secret(address, &SecretFields::new()).ok()?;
     DesiredBody::new(body).err().map(|error| format!("Secret `{}`: {error}", address.name))
-}
-
-/// The keys of a ConfigMap whose values are not strings.
-fn keys_without_text(body: &Value) -> Vec<&str> {
-    let is_config_map = body["kind"] == "ConfigMap" && body["apiVersion"] == "v1";
-    let data = body["data"].as_object().filter(|_| is_config_map);
-    let wrong = data.into_iter().flatten().filter(|(_, value)| !value.is_string());
-    wrong.map(|(key, _)| key.as_str()).collect()
 }
 
 fn error(InvalidEntry { subject: what, fault, cause }: &InvalidEntry) -> Option<ResourceTextError> {

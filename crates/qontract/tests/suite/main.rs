@@ -58,6 +58,7 @@ mod safe_removals;
 mod screen;
 mod secret_store;
 mod serve;
+mod shared_journal;
 mod shutdown;
 mod simulation;
 mod stopped_target;

@@ -212,3 +212,35 @@ openshiftResources:
     }
     assert!(text.contains("4 errors in 1 file"), "{text}");
 }
+
+/// A value that no API server accepts is an error of its object in the plan and in the run, and nothing of the object
+/// changes.
+#[test]
+fn a_value_that_no_api_server_accepts_is_an_error_of_the_run() {
+    let scratch = operator_fixture();
+    let quota = "repo/data/platform/quotas/small.yml";
+    let words = "reconcile openshift-resourcequotas --data repo --sandbox sandbox --runs runs --no-validate";
+    let run = |more: &[&str]| {
+        let words: Vec<&str> = words.split(' ').chain(more.iter().copied()).collect();
+        let output = run_with(scratch.path(), &[], &words);
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned() + &stderr(&output))
+    };
+    let namespaces = words.replace("resourcequotas", "namespaces");
+    let output = run_with(scratch.path(), &[], &namespaces.split(' ').collect::<Vec<_>>());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(run(&[]).0, Some(0));
+    let file = "sandbox/clusters/cliffs-stage/billing-stage/ResourceQuota/compute.yaml";
+    let (before, data) = (scratch.read(file), scratch.read(quota));
+    scratch.write(quota, data.replace("8Gi", "8Gigs"));
+    for more in [&["--dry-run"][..], &[]] {
+        let (code, text) = run(more);
+        assert_eq!(code, Some(1), "{text}");
+        let error = "ResourceQuota `compute`: `spec.hard.limits.memory` is not a quantity";
+        assert!(text.contains(error), "{text}");
+        assert_eq!(scratch.read(file), before);
+    }
+    scratch.write(quota, data);
+    let (code, text) = run(&[]);
+    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(scratch.read(file), before, "nothing to do");
+}
