@@ -1,16 +1,18 @@
 //! The journal: a store that all processes of a platform share. It contains the removal ledger of each
-//! integration.
+//! integration, and the leases of the shards whose steps are being applied.
 //!
 //! | blob | content |
 //! |---|---|
 //! | `format` | the version of the format, and the integrations that have a ledger |
 //! | `ledger/INTEGRATION` | the [removal ledger](qontract_runtime::guard::LedgerState), with a checksum |
+//! | `lease/INTEGRATION/DIGEST` | the lease of a shard, named by the digest of its key |
 //!
 //! **Invariant:** a journal that was lost, in whole or in part, is never mistaken for a new one: `format` is
 //! the index of the ledgers that must exist, and it is created only by [`Journal::init`] or by the first
 //! write to a target that is known to be new.
 
 mod document;
+mod lease;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -25,6 +27,8 @@ use qontract_client_blobs::{BlobContent, BlobKey, Blobs, BlobsError, Etag, Preco
 use qontract_runtime::guard::{Ledger, LedgerError, LedgerSnapshot, LedgerState, StoreResult};
 
 use document::{IndexError, JournalIndex};
+
+pub use lease::{LeaseHost, LeaseProcess, LeaseTable, LeaseTiming};
 
 /// Maximum number of attempts to write the index when other processes write it concurrently.
 const MAX_ATTEMPTS: usize = 100;
@@ -53,6 +57,8 @@ pub struct JournalLocation {
 /// The journal of a platform.
 pub struct Journal {
     blobs: Arc<dyn Blobs>,
+    /// The store of the leases.
+    lease_blobs: Arc<dyn Blobs>,
     location: JournalLocation,
     absence: MissingJournal,
     /// Whether this process has seen the journal: from then on its absence is a loss.
@@ -100,7 +106,19 @@ pub enum JournalStatus {
 impl Journal {
     /// The journal in a store.
     pub fn new(blobs: Arc<dyn Blobs>, location: JournalLocation, absence: MissingJournal) -> Self {
-        Self { blobs, location, absence, seen: AtomicBool::new(false), registered: Mutex::default() }
+        let (lease_blobs, seen) = (Arc::clone(&blobs), AtomicBool::new(false));
+        Self { blobs, lease_blobs, location, absence, seen, registered: Mutex::default() }
+    }
+
+    /// Keeps the leases in another store: they need not survive a crash of the machine that stores them.
+    #[must_use]
+    pub fn with_leases_in(self, lease_blobs: Arc<dyn Blobs>) -> Self {
+        Self { lease_blobs, ..self }
+    }
+
+    /// The leases in the journal, for this process.
+    pub fn leases(&self, host: Arc<dyn LeaseHost>, process: LeaseProcess, timing: LeaseTiming) -> LeaseTable {
+        LeaseTable::new(Arc::clone(&self.lease_blobs), host, process, timing)
     }
 
     /// The location of the journal.
