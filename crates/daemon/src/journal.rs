@@ -1,11 +1,14 @@
-//! Opens the journal of this process: in the sandbox, if there is one, else next to the run records.
+//! Opens the journal of this process, and its leases: in the sandbox, if there is one, else next to the run records.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use qontract_client_blobs::Directory;
-use qontract_journal::{Journal, JournalLocation, MissingJournal};
+use qontract_config::UsageError;
+use qontract_journal::{Journal, JournalLocation, LeaseTiming, MissingJournal};
+use qontract_runtime::lease::Leases;
 
+use crate::lease_host::{LocalHost, this_process};
 use crate::run_store::RunStore;
 
 /// The directory of a journal, in a sandbox or next to the run records.
@@ -37,10 +40,18 @@ pub fn folder(sandbox: Option<&Path>, runs: &RunStore) -> PathBuf {
     sandbox.unwrap_or(runs.folder()).join(FOLDER)
 }
 
+/// The leases in a journal, for all runs of this process.
+pub fn leases(journal: &Journal) -> Result<Arc<dyn Leases>, UsageError> {
+    let timing = LeaseTiming::new(qontract_config::environment::lease_duration()?);
+    Ok(Arc::new(journal.leases(Arc::new(LocalHost), this_process(), timing)))
+}
+
 fn open(folder: &Path, option: &str, absence: MissingJournal) -> Journal {
     let location = JournalLocation {
         place: folder.join(FOLDER).display().to_string(),
         init: format!("qontract journal init {option} {}", folder.display()),
     };
-    Journal::new(Arc::new(Directory::new(folder.join(FOLDER))), location, absence)
+    let blobs = Directory::new(folder.join(FOLDER));
+    let leases = Arc::new(blobs.volatile());
+    Journal::new(Arc::new(blobs), location, absence).with_leases_in(leases)
 }

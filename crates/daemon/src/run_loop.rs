@@ -154,12 +154,14 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
         options.log.write(&LogLine::new(Level::Warning, warning));
     }
     let sandbox = config.sandbox_folder(input.sandbox.folder);
+    let journal = journal::of(sandbox, &runs);
     let settings = RunSettings {
         options: flags,
+        leases: journal::leases(&journal)?,
         slot,
         validate_schemas: input.validate_schemas,
         bodies: input.bodies,
-        ..RunSettings::new(mode, config.guards.budgets(), journal::of(sandbox, &runs))
+        ..RunSettings::new(mode, config.guards.budgets(), journal)
     };
     let reconciled = match feed.identity() {
         Some(data) => ReconciledData::stored(&journal::folder(sandbox, &runs), data, name, &settings),

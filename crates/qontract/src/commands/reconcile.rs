@@ -36,8 +36,8 @@ use qontract_daemon::signals;
 use qontract_daemon::targets::{SandboxLocation, Targets};
 use qontract_daemon::watcher;
 use qontract_diagnostics::pluralize;
+use qontract_journal::Journal;
 use qontract_report::FileName;
-use qontract_runtime::guard::Ledger;
 use qontract_runtime::reconcile_loop::{Schedule, ShutdownSignal};
 use qontract_runtime::{Bodies, Options, RunEnd, RunOutcome, RunRecord, ShardKey};
 use qontract_telemetry::activity::Activities;
@@ -83,8 +83,8 @@ pub fn run(
     if mode == Mode::Real {
         runs.check_writable()?;
     }
-    let ledger: Arc<dyn Ledger> = journal::of(config.sandbox_folder(options.sandbox.as_deref()), &runs);
-    let context = RunContext { options: &options, config: &config, runs: &runs, ledger: &ledger, printer };
+    let journal = journal::of(config.sandbox_folder(options.sandbox.as_deref()), &runs);
+    let context = RunContext { options: &options, config: &config, runs: &runs, journal: &journal, printer };
     let progress = Progress::start("reading the data", Activities::default());
     let opened = context.open_data(runtime.handle());
     drop(progress);
@@ -225,7 +225,7 @@ struct RunContext<'a> {
     options: &'a RunOptions,
     config: &'a Config,
     runs: &'a Arc<RunStore>,
-    ledger: &'a Arc<dyn Ledger>,
+    journal: &'a Arc<Journal>,
     printer: &'a Printer,
 }
 
@@ -270,7 +270,7 @@ impl RunContext<'_> {
 
     /// The settings of the run; `flags` are those of the integration.
     fn settings(&self, flags: Options, mode: Mode) -> anyhow::Result<RunSettings> {
-        let Self { options, config, ledger, .. } = self;
+        let Self { options, config, journal, .. } = self;
         let only_affected = match options.flavor {
             CliFlavor::Qontract => !options.all_shards,
             CliFlavor::QontractReconcile => options.check_only_affected_shards,
@@ -286,7 +286,8 @@ impl RunContext<'_> {
             trust_head: options.trust_head,
             bodies: if options.full { Bodies::Shown } else { Bodies::Hidden },
             await_rollouts: options.wait,
-            ..RunSettings::new(mode, config.guards.budgets(), Arc::clone(ledger))
+            leases: journal::leases(journal)?,
+            ..RunSettings::new(mode, config.guards.budgets(), Arc::clone(journal) as _)
         })
     }
 

@@ -82,12 +82,14 @@ pub fn run(arguments: UpArgs) -> anyhow::Result<Exit> {
         threads.worker_threads(1);
     }
     let runtime = threads.enable_all().build().context("cannot start threads")?;
+    let journal = journal::of(sandbox.as_deref(), &runs);
     let supervisor = Supervisor {
         integrations: REGISTRY,
         config,
         targets: targets.with_log(&log),
         source: Arc::clone(&feed) as _,
-        ledger: journal::of(sandbox.as_deref(), &runs),
+        leases: journal::leases(&journal)?,
+        ledger: journal,
         journal: journal::folder(sandbox.as_deref(), &runs),
         runs,
         log: Arc::clone(&log),
