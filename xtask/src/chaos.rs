@@ -39,7 +39,7 @@ impl Scenario {
     }
 }
 
-const SCENARIOS: [Scenario; 8] = [
+const SCENARIOS: [Scenario; 9] = [
     Scenario::local(
         "faults",
         "seeds: clients that time out, lie, lose writes and crash",
@@ -81,6 +81,13 @@ const SCENARIOS: [Scenario; 8] = [
         1_000,
         "qontract-runtime",
         "a_crash_at_any_point_of_a_wait_loses_nothing_and_records_nothing_false",
+    ),
+    Scenario::local(
+        "leases",
+        "histories: paused and killed processes, wrong clocks, lost and late requests",
+        100_000,
+        "qontract-journal",
+        "at_most_one_fence_holds_in_random_histories",
     ),
     Scenario::local(
         "throttling",

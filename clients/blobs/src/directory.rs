@@ -1,6 +1,6 @@
 //! A directory that stands in for a bucket, for the sandbox.
 //!
-//! **Invariant:** a blob is written completely or not at all; no key resolves outside of the directory; a
+//! **Invariant:** a blob is written completely or not at all, unless the store is volatile; no key resolves outside of the directory; a
 //! file lock serializes the writes of all processes that use the directory.
 
 mod names;
@@ -40,12 +40,20 @@ pub struct Directory {
     /// Serializes the writers of this process, so that only one of them blocks a thread on the lock file.
     write_lock: Arc<Mutex<()>>,
     mode: Mode,
+    durability: Durability,
 }
 
 impl Directory {
     /// A store in the directory `root`, which the first write creates.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into().into(), write_lock: Arc::default(), mode: Mode::Real }
+        let (write_lock, mode, durability) = (Arc::default(), Mode::Real, Durability::Directory);
+        Self { root: root.into().into(), write_lock, mode, durability }
+    }
+
+    /// This store for blobs that may be lost or damaged if the machine crashes: writes do not wait for the disk.
+    #[must_use]
+    pub fn volatile(&self) -> Self {
+        Self { durability: Durability::None, ..self.clone() }
     }
 
     /// This store for the run of this permit: in a dry run, writes are refused, regardless of the permit.
@@ -67,7 +75,7 @@ impl Directory {
         &self,
         act: impl FnOnce(&BlockingDirectory) -> Result<T, BlobsError> + Send + 'static,
     ) -> Result<T, BlobsError> {
-        let folder = BlockingDirectory { root: Arc::clone(&self.root) };
+        let folder = BlockingDirectory { root: Arc::clone(&self.root), durability: self.durability };
         match tokio::task::spawn_blocking(move || act(&folder)).await {
             Ok(outcome) => outcome,
             Err(error) => std::panic::resume_unwind(error.into_panic()),
@@ -78,6 +86,7 @@ impl Directory {
 /// The blocking implementation.
 struct BlockingDirectory {
     root: Arc<Path>,
+    durability: Durability,
 }
 
 impl BlockingDirectory {
@@ -205,7 +214,7 @@ impl BlockingDirectory {
     /// Replaces a file. The caller holds the lock, so nothing else uses the temporary file.
     fn replace(&self, file: &Path, bytes: &[u8]) -> Result<(), BlobsError> {
         let write = || {
-            let mut out = AtomicFile::locked(file, &self.root.join(".draft"), Durability::Directory)?;
+            let mut out = AtomicFile::locked(file, &self.root.join(".draft"), self.durability)?;
             out.write_all(bytes)?;
             out.commit()
         };

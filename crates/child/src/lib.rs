@@ -5,6 +5,7 @@
 //! process that has left its group is killed with the last group that may have started it
 //! ([`adopt_orphans`]), unless this process is killed first.
 
+mod identity;
 mod interpreter;
 mod orphans;
 mod pipe;
@@ -22,6 +23,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 #[cfg(target_os = "linux")]
 use rustix::process::{Resource, Rlimit, prlimit};
 
+pub use identity::ProcessIdentity;
 pub use pipe::DeadlineReader;
 pub use registry::{
     GRACE_PERIOD, GroupSettings, Purpose, adopt_orphans, enable_watchdog, is_stopping, retire_watchdog,

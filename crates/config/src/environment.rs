@@ -1,6 +1,7 @@
 //! Table of all environment variables. Help texts and the reference page are generated from it.
 
 use std::fmt::Write as _;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::keys::{KEYS, Key};
@@ -28,6 +29,33 @@ fn parse_stall_timeout(seconds: Option<&str>) -> Result<Option<Duration>, UsageE
         Ok(seconds) if seconds >= MIN_STALL_SECONDS => Ok(Some(Duration::from_secs(seconds))),
         Ok(_) => Err(UsageError(format!("`{STALL_VARIABLE}` is less than {MIN_STALL_SECONDS}: `{text}`"))),
         Err(_) => Err(UsageError(format!("`{STALL_VARIABLE}` is not a number of seconds: `{text}`"))),
+    }
+}
+
+/// The variable that sets the duration of leases.
+pub const LEASE_VARIABLE: &str = "QONTRACT_LEASE_SECONDS";
+
+/// The range of [`LEASE_VARIABLE`]. With shorter leases, slow requests to the store would lose them.
+const LEASE_SECONDS: RangeInclusive<u64> = 5..=600;
+
+/// The default for [`LEASE_VARIABLE`].
+const DEFAULT_LEASE_SECONDS: u64 = 60;
+
+/// The duration of leases.
+pub fn lease_duration() -> Result<Duration, UsageError> {
+    parse_lease_duration(variable(LEASE_VARIABLE).as_deref())
+}
+
+fn parse_lease_duration(seconds: Option<&str>) -> Result<Duration, UsageError> {
+    let Some(text) = seconds else { return Ok(Duration::from_secs(DEFAULT_LEASE_SECONDS)) };
+    match text.parse() {
+        Ok(seconds) if LEASE_SECONDS.contains(&seconds) => Ok(Duration::from_secs(seconds)),
+        Ok(_) => Err(UsageError(format!(
+            "`{LEASE_VARIABLE}` is not between {} and {}: `{text}`",
+            LEASE_SECONDS.start(),
+            LEASE_SECONDS.end()
+        ))),
+        Err(_) => Err(UsageError(format!("`{LEASE_VARIABLE}` is not a number of seconds: `{text}`"))),
     }
 }
 
@@ -135,6 +163,13 @@ pub const VARIABLES: &[Variable] = &[
         "number of seconds",
         "720",
         "time without progress after which the run of a loop is cancelled; at least 2",
+    ),
+    Variable::new(
+        ReadBy::Qontract,
+        LEASE_VARIABLE,
+        "number of seconds",
+        "60",
+        "duration of the leases of shards, from 5 to 600: another process can take over a shard whose lease was not renewed for this time",
     ),
     Variable::new(
         ReadBy::Qontract,
@@ -479,6 +514,16 @@ mod tests {
         assert_eq!(parse_stall_timeout(Some("2")).ok().flatten(), Some(Duration::from_secs(2)));
         for wrong in ["1", "0", "-5", "soon"] {
             assert!(parse_stall_timeout(Some(wrong)).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_duration_of_leases_is_limited() {
+        let seconds = |text| parse_lease_duration(text).ok().map(|duration| duration.as_secs());
+        assert_eq!(seconds(None), Some(60));
+        assert_eq!([seconds(Some("5")), seconds(Some("600"))], [Some(5), Some(600)]);
+        for wrong in ["4", "601", "-5", "soon"] {
+            assert_eq!(seconds(Some(wrong)), None, "{wrong}");
         }
     }
 

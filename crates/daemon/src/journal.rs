@@ -1,5 +1,5 @@
-//! Opens the journal of this process: in the sandbox, if there is one, else in the bucket of the configuration,
-//! else next to the run records.
+//! Opens the journal of this process, and its leases: in the sandbox, if there is one, else in the bucket of the
+//! configuration, else next to the run records.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,9 +7,11 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use qontract_access::{Mode, Permits, ReadPermit};
 use qontract_client_blobs::{Blobs, Directory, Prefixed};
-use qontract_config::Config;
-use qontract_journal::{Journal, JournalLocation, MissingJournal, RunRecords, TransferEnd};
+use qontract_config::{Config, UsageError};
+use qontract_journal::{Journal, JournalLocation, LeaseTiming, MissingJournal, RunRecords, TransferEnd};
+use qontract_runtime::lease::Leases;
 
+use crate::lease_host::{LocalHost, this_process};
 use crate::run_store::RunStore;
 use crate::targets::{self, BlobStores};
 
@@ -110,6 +112,12 @@ pub fn permits() -> Permits {
     qontract_access::mint(Mode::Real)
 }
 
+/// The leases in a journal, for all runs of this process.
+pub fn leases(journal: &Journal) -> Result<Arc<dyn Leases>, UsageError> {
+    let timing = LeaseTiming::new(qontract_config::environment::lease_duration()?);
+    Ok(Arc::new(journal.leases(Arc::new(LocalHost), this_process(), timing)))
+}
+
 /// Copies a journal into an empty directory. Returns the number of copied files.
 pub async fn export(journal: &Journal, directory: &Path) -> anyhow::Result<usize> {
     let (copy, place) = (Directory::new(directory), directory.display().to_string());
@@ -137,5 +145,7 @@ fn in_folder(folder: &Path, option: &str, absence: MissingJournal) -> Journal {
         place: folder_in(folder).display().to_string(),
         init: format!("qontract journal init {option} {}", folder.display()),
     };
-    Journal::new(Arc::new(Directory::new(folder_in(folder))), location, absence)
+    let blobs = Directory::new(folder_in(folder));
+    let leases = Arc::new(blobs.volatile());
+    Journal::new(Arc::new(blobs), location, absence).with_leases_in(leases)
 }

@@ -20,6 +20,7 @@ pub mod held_changes;
 pub mod input;
 pub mod input_store;
 pub mod journal;
+mod lease_host;
 pub mod line_cache;
 pub mod opened_repo;
 pub mod pinned_data;

@@ -24,7 +24,7 @@ use crate::discovery::{self, PassedAs};
 use crate::exit::{Exit, UsageError};
 use crate::health::Health;
 use crate::input::{InputCheck, InputResolver};
-use crate::journal::OpenJournal;
+use crate::journal::{self, OpenJournal};
 use crate::pinned_data::{PinnedData, ServerConnection};
 use crate::process_slot::ProcessSlot;
 use crate::pushgateway::{MetricsPusher, NotifyOnEnd, PushgatewayConfig};
@@ -155,6 +155,7 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     }
     let settings = RunSettings {
         options: flags,
+        leases: journal::leases(&journal)?,
         slot,
         validate_schemas: input.validate_schemas,
         bodies: input.bodies,

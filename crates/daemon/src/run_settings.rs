@@ -7,6 +7,7 @@ use std::time::Duration;
 use qontract_access::Mode;
 use qontract_config::{UsageError, variable};
 use qontract_runtime::guard::{Budgets, Ledger};
+use qontract_runtime::lease::{Leases, NoLeases};
 use qontract_runtime::slot::Slot;
 use qontract_runtime::{Bodies, Integration, Options, RunRequest, ShardKey};
 
@@ -47,6 +48,8 @@ pub struct RunSettings {
     pub budgets: Budgets,
     /// The removal ledger.
     pub ledger: Arc<dyn Ledger>,
+    /// The leases of the shards. Dry runs do not use them.
+    pub leases: Arc<dyn Leases>,
     /// The maximum time that a run waits for rollouts; `None` if it only reports them.
     pub await_rollouts: Option<Duration>,
 }
@@ -66,6 +69,7 @@ impl RunSettings {
             bodies: Bodies::default(),
             budgets,
             ledger,
+            leases: Arc::new(NoLeases),
             await_rollouts: None,
         }
     }
@@ -92,6 +96,7 @@ impl RunSettings {
             bodies,
             budgets,
             ledger,
+            leases,
             await_rollouts,
         } = self;
         request.mode = *mode;
@@ -107,6 +112,7 @@ impl RunSettings {
         request.bodies = *bodies;
         request.budgets = *budgets;
         request.ledger = Arc::clone(ledger);
+        request.leases = Arc::clone(leases);
         request.await_rollouts = *await_rollouts;
         Ok(())
     }

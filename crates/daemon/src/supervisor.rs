@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use qontract_access::Mode;
 use qontract_config::Config;
 use qontract_runtime::guard::Ledger;
+use qontract_runtime::lease::Leases;
 use qontract_runtime::reconcile_loop::{
     Isolation, Limiter, LoopContext, LoopExit, LoopSettings, Schedule, ShutdownSignal, ShutdownTrigger,
     TerminationSignal,
@@ -66,6 +67,8 @@ pub struct Supervisor {
     pub runs: Arc<RunStore>,
     /// The removal ledger.
     pub ledger: Arc<dyn Ledger>,
+    /// The leases of the shards.
+    pub leases: Arc<dyn Leases>,
     /// The directory of the journal; `None` if it is in a bucket.
     pub journal: Option<PathBuf>,
     /// The log.
@@ -203,6 +206,7 @@ impl Supervisor {
     fn runner(&self, name: &str, observer: Arc<dyn RunObserver>) -> anyhow::Result<Runner> {
         let settings = RunSettings {
             bodies: self.bodies,
+            leases: Arc::clone(&self.leases),
             ..RunSettings::new(self.mode, self.config.guards.budgets(), Arc::clone(&self.ledger))
         };
         let reconciled = match (self.source.identity(), &self.journal) {

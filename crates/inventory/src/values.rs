@@ -92,8 +92,7 @@ mod tests {
     fn amounts_of_quotas_and_limit_ranges_are_quantities() {
         check(json!({"spec": {"hard": {"limits.cpu": "2", "pods": 4}}}), "ResourceQuota", &[]);
         let hard = json!({"spec": {"hard": {"limits.memory": "8Gigs", "pods": ""}}});
-        let expect =
-            ["`spec.hard.limits.memory` is not a quantity", "`spec.hard.pods` is not a quantity"];
+        let expect = ["`spec.hard.limits.memory` is not a quantity", "`spec.hard.pods` is not a quantity"];
         check(hard, "ResourceQuota", &expect);
         let limits = json!({"spec": {"limits": [{"max": {"cpu": "1"}}, {"min": {"cpu": "one"}}]}});
         check(limits, "LimitRange", &["`spec.limits[1].min.cpu` is not a quantity"]);

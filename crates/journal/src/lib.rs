@@ -1,10 +1,11 @@
 //! The journal: a store that all processes of a platform share. It contains the removal ledger of each
-//! integration, and the records of runs.
+//! integration, the leases of the shards whose steps are being applied, and the records of runs.
 //!
 //! | blob | content |
 //! |---|---|
 //! | `format` | the version of the format, and the integrations that have a ledger |
 //! | `ledger/INTEGRATION` | the [removal ledger](qontract_runtime::guard::LedgerState), with a checksum |
+//! | `lease/INTEGRATION/DIGEST` | the lease of a shard, named by the digest of its key |
 //! | `runs/DAY/RUN~SUMMARY` | the [record of a run](qontract_runtime::RunRecord); its key is its [summary](RunKey) |
 //!
 //! **Invariant:** a journal that was lost, in whole or in part, is never mistaken for a new one: `format` is
@@ -12,6 +13,7 @@
 //! write to a target that is known to be new.
 
 mod document;
+mod lease;
 mod run_key;
 mod run_records;
 mod transfer;
@@ -30,6 +32,7 @@ use qontract_runtime::guard::{Ledger, LedgerError, LedgerSnapshot, LedgerState, 
 
 use document::{IndexError, JournalIndex};
 
+pub use lease::{LeaseHost, LeaseProcess, LeaseTable, LeaseTiming};
 pub use run_key::{ChangesByKind, RunFacts, RunId, RunKey, RunSummary};
 pub use run_records::{PrunedRuns, RecordsError, Retention, RunRecords};
 pub use transfer::{TransferEnd, TransferError, copy};
@@ -61,6 +64,8 @@ pub struct JournalLocation {
 /// The journal of a platform.
 pub struct Journal {
     blobs: Arc<dyn Blobs>,
+    /// The store of the leases.
+    lease_blobs: Arc<dyn Blobs>,
     location: JournalLocation,
     absence: MissingJournal,
     /// Whether this process has seen the journal: from then on its absence is a loss.
@@ -108,7 +113,19 @@ pub enum JournalStatus {
 impl Journal {
     /// The journal in a store.
     pub fn new(blobs: Arc<dyn Blobs>, location: JournalLocation, absence: MissingJournal) -> Self {
-        Self { blobs, location, absence, seen: AtomicBool::new(false), registered: Mutex::default() }
+        let (lease_blobs, seen) = (Arc::clone(&blobs), AtomicBool::new(false));
+        Self { blobs, lease_blobs, location, absence, seen, registered: Mutex::default() }
+    }
+
+    /// Keeps the leases in another store: they need not survive a crash of the machine that stores them.
+    #[must_use]
+    pub fn with_leases_in(self, lease_blobs: Arc<dyn Blobs>) -> Self {
+        Self { lease_blobs, ..self }
+    }
+
+    /// The leases in the journal, for this process.
+    pub fn leases(&self, host: Arc<dyn LeaseHost>, process: LeaseProcess, timing: LeaseTiming) -> LeaseTable {
+        LeaseTable::new(Arc::clone(&self.lease_blobs), host, process, timing)
     }
 
     /// The store of the journal.

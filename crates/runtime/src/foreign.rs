@@ -24,6 +24,7 @@ use crate::audit::{StepAttempt, WriteRecord};
 use crate::data::BundleReader;
 use crate::fault::Fault;
 use crate::key::{Scope, ShardKey};
+use crate::lease::LazyLease;
 use crate::meta::{IntegrationLimits, IntegrationMeta};
 use crate::outcome::{PlanKnowledge, ShardOutcome, ShardState};
 use crate::plan::{Change, ChangeKind, ObjectKey};
@@ -130,7 +131,7 @@ impl ForeignIntegration {
     }
 
     /// Runs the command once, in the process of this slot. The command itself selects its shards.
-    pub(crate) async fn run(&self, request: &RunRequest) -> ShardOutcome {
+    pub(crate) async fn run(&self, request: &RunRequest, lease: &LazyLease<'_>) -> ShardOutcome {
         let mut shard = ShardOutcome::new(ShardState::Ran);
         shard.rounds = 1;
         shard.plan = PlanKnowledge::NotKnown;
@@ -141,7 +142,11 @@ impl ForeignIntegration {
             shard.unplanned.push(UnplannedItem::new(text));
         }
         let output = Arc::<Mutex<OutputTail>>::default();
-        let ended = self.execute(request, &output).await;
+        // The command is one step: it is finished even if the lease is lost meanwhile.
+        let ended = match lease.check().await {
+            Ok(()) => self.execute(request, &output).await,
+            Err(fault) => Err(fault),
+        };
         shard.faults.extend(ended.err());
         shard.output = std::mem::take(&mut *output.lock()).into_lines();
         shard

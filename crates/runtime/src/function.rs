@@ -17,6 +17,7 @@ use crate::deadline::with_deadline;
 use crate::fault::Fault;
 use crate::guard::{JudgedShard, Proposal, RemovalGuard, ShardFacts, ShardPlans};
 use crate::key::ShardKey;
+use crate::lease::LazyLease;
 use crate::meta::IntegrationMeta;
 use crate::options::Options;
 use crate::plan::{Change, HeldPlanChange, Plan, set_result};
@@ -150,6 +151,8 @@ pub struct FunctionContext<'r> {
     request: &'r RunRequest,
     limits: RunLimits,
     report: Mutex<FunctionReport>,
+    /// Acquired with the first change that is applied.
+    lease: Option<&'r LazyLease<'r>>,
     /// Locked for reading while a change is applied.
     acting: RwLock<()>,
 }
@@ -174,6 +177,7 @@ impl<'r> FunctionContext<'r> {
             request,
             limits: request.limits,
             report: Mutex::default(),
+            lease: None,
             acting: RwLock::default(),
         }
     }
@@ -182,6 +186,12 @@ impl<'r> FunctionContext<'r> {
     #[must_use]
     pub(crate) fn with_limits(self, limits: RunLimits) -> Self {
         Self { limits, ..self }
+    }
+
+    /// Sets the lease that changes are applied under.
+    #[must_use]
+    pub(crate) fn with_lease(self, lease: &'r LazyLease<'r>) -> Self {
+        Self { lease: Some(lease), ..self }
     }
 
     /// The verdict of the guards on a change. In a real run, a removal that is not held is reserved in the ledger.
@@ -282,6 +292,12 @@ impl<'r> FunctionContext<'r> {
         if let Some(held) = held {
             self.lock().held.push(held);
             return Ok(());
+        }
+        if let Some(lease) = self.lease
+            && let Err(fault) = lease.check().await
+        {
+            self.lock().changes.push(change);
+            return Err(fault);
         }
         {
             let mut did = self.lock();

@@ -20,6 +20,7 @@ mod function;
 pub mod guard;
 mod integration;
 mod key;
+pub mod lease;
 mod meta;
 mod options;
 mod outcome;

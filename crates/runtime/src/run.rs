@@ -15,6 +15,7 @@ mod rehearsal;
 mod renamed_target;
 mod round;
 mod selection;
+mod shard_lease;
 mod unplanned;
 mod unresolved;
 mod waiting;
@@ -35,9 +36,11 @@ use crate::flag::Flag;
 use crate::function::FunctionContext;
 use crate::integration::{Integration, IntegrationForm};
 use crate::key::ShardKey;
+use crate::lease::LazyLease;
 use crate::outcome::{ApprovalForm, Decision, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState};
 use crate::reservation::Reservations;
 use crate::run_request::RunRequest;
+use crate::slot::Slot;
 
 /// Runs an integration.
 ///
@@ -170,6 +173,14 @@ fn begin(integration: &Integration, request: &RunRequest) -> RunOutcome {
     }
 }
 
+/// The key of the lease of a foreign command, which selects its shards itself: the slot of its process.
+fn slot_key(slot: Slot) -> ShardKey {
+    if slot == Slot::default() {
+        return ShardKey::default();
+    }
+    ShardKey::new([("slot", &*format!("{}/{}", slot.index(), slot.count()))])
+}
+
 async fn execute(
     integration: &Integration,
     request: &RunRequest,
@@ -211,16 +222,21 @@ async fn execute(
             outcome.decisions.push(Decision { text, places: Vec::new() });
         }
         IntegrationForm::Function(function) => {
-            let cx = FunctionContext::new(data, base.as_ref(), request, permits, &guard).with_limits(limits);
+            let lease = LazyLease::new(&integration.meta().name, ShardKey::default(), request, permits);
+            let cx = FunctionContext::new(data, base.as_ref(), request, permits, &guard)
+                .with_limits(limits)
+                .with_lease(&lease);
             let ran = match function.ready() {
                 Ok(()) => tokio::select! {
                     biased;
                     ran = with_deadline(limits.phase_timeout, "run", function.run(&cx)) => ran,
                     () = cx.interrupted() => Ok(()),
+                    never = lease.maintain() => match never {},
                 },
                 Err(fault) => Err(fault),
             };
             let did = cx.finish();
+            lease.release(&mut outcome.warnings).await;
             let mut shard = ShardOutcome::new(ShardState::Ran);
             shard.rounds = 1;
             shard.removed = did.removed;
@@ -231,7 +247,14 @@ async fn execute(
             outcome.shards.insert(ShardKey::default(), shard);
         }
         IntegrationForm::Foreign(foreign) => {
-            outcome.shards.insert(ShardKey::default(), foreign.run(request).await);
+            let lease = LazyLease::new(&integration.meta().name, slot_key(request.slot), request, permits);
+            let ran = tokio::select! {
+                biased;
+                ran = foreign.run(request, &lease) => ran,
+                never = lease.maintain() => match never {},
+            };
+            lease.release(&mut outcome.warnings).await;
+            outcome.shards.insert(ShardKey::default(), ran);
         }
     }
     approvals::report_approvals(&guard, integration, request, outcome);

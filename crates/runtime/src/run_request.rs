@@ -14,6 +14,7 @@ use crate::data::BundleReader;
 use crate::flag::Flag;
 use crate::guard::{Budgets, Date, Ledger, MemoryLedger, ProtectedKinds};
 use crate::key::ShardKey;
+use crate::lease::{Leases, NoLeases};
 use crate::meta::IntegrationLimits;
 use crate::options::Options;
 use crate::reconcile_loop::ShutdownSignal;
@@ -97,6 +98,8 @@ pub struct RunRequest {
     pub budgets: Budgets,
     /// The ledger in which removals are reserved.
     pub ledger: Arc<dyn Ledger>,
+    /// The leases of the shards: which process applies their steps.
+    pub leases: Arc<dyn Leases>,
     /// The start time of the run.
     pub now: Timestamp,
     /// The date of the run, for approvals and for declarations that expire.
@@ -180,6 +183,7 @@ impl RunRequest {
             protected,
             budgets: Budgets::default(),
             ledger: Arc::new(MemoryLedger::default()),
+            leases: Arc::new(NoLeases),
             now: today.to_zoned(TimeZone::UTC).map_or(Timestamp::UNIX_EPOCH, |start| start.timestamp()),
             today,
             limits: RunLimits::default(),
@@ -195,6 +199,19 @@ impl RunRequest {
     /// that a step of the system clock does not affect a run.
     pub(crate) fn time_after(&self, elapsed: Duration) -> Timestamp {
         self.now.checked_add(elapsed).unwrap_or(self.now)
+    }
+
+    /// Waits until newer data is available.
+    pub(crate) async fn newer_data_available(&self) {
+        match self.newer_data.clone() {
+            // An error means that no newer data can arrive.
+            Some(mut data) => {
+                if data.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+            None => std::future::pending().await,
+        }
     }
 
     /// Whether the run is not restricted to other shards.

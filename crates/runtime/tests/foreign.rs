@@ -14,9 +14,11 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use qontract_access::Mode;
 use qontract_runtime::foreign::{DataEndpoint, ForeignCommand, ForeignIntegration, OpenEndpoint};
 use qontract_runtime::guard::ProtectedKinds;
+use qontract_runtime::lease::{HolderLiveness, LeaseAcquisition, LeaseHolder, LeaseRequest, Leases};
 use qontract_runtime::reconcile_loop::{ShutdownSignal, TerminationSignal};
 use qontract_runtime::slot::Slot;
 use qontract_runtime::{
@@ -111,6 +113,41 @@ fn output(outcome: &RunOutcome) -> Vec<&str> {
 
 fn fault(outcome: &RunOutcome) -> &Fault {
     outcome.all_faults().next().expect("it failed")
+}
+
+/// Leases that another run holds, with the shards that were requested.
+#[derive(Debug, Default)]
+struct HeldLeases(Mutex<Vec<String>>);
+
+impl Leases for HeldLeases {
+    fn acquire<'a>(&'a self, request: LeaseRequest<'a>) -> BoxFuture<'a, LeaseAcquisition> {
+        self.0.lock().push(format!("{} {}", request.integration, request.shard));
+        let holder = LeaseHolder { text: "run `other`".to_owned(), liveness: HolderLiveness::Alive };
+        std::future::ready(LeaseAcquisition::Held(holder)).boxed()
+    }
+
+    fn wait<'a>(&'a self, _: LeaseRequest<'a>) -> BoxFuture<'a, Result<(), LeaseHolder>> {
+        std::future::ready(Ok(())).boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_command_does_not_start_while_another_run_holds_the_lease_of_its_slot() {
+    let mut fixture = Fixture::new("touch $OUT/started");
+    let leases = Arc::<HeldLeases>::default();
+    fixture.request.leases = Arc::clone(&leases) as _;
+    fixture.run().await;
+    assert!(fixture.scratch.path().join("started").exists(), "a dry run needs no lease");
+    fixture.scratch.remove("started");
+    fixture.request.mode = Mode::Real;
+    for slot in [Slot::default(), Slot::new(1, 3).unwrap()] {
+        fixture.request.slot = slot;
+        let outcome = fixture.run().await;
+        assert_eq!(outcome.ended, RunEnd::Transient);
+        assert!(fault(&outcome).text.contains("another run holds its lease (run `other`)"));
+        assert!(!fixture.scratch.path().join("started").exists());
+    }
+    assert_eq!(*leases.0.lock(), ["old all", "old slot=1/3"]);
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! The contract tests on a directory, and tests for directories only.
 
-use qontract_client_blobs::{BlobsError, Precondition};
+use std::sync::Arc;
+
+use qontract_client_blobs::{BlobsError, Directory, Precondition};
 use qontract_testkit::Scratch;
 
 use crate::cases::CASES;
@@ -11,6 +13,15 @@ async fn a_directory_passes_the_contract_tests() {
     for (name, case) in CASES {
         let scratch = Scratch::new();
         case(&Store::folder(&scratch.path().join(name))).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_volatile_directory_passes_the_contract_tests() {
+    for (name, case) in CASES {
+        let scratch = Scratch::new();
+        let directory = Directory::new(scratch.path().join(name)).volatile();
+        case(&Store::new(Arc::new(directory))).await;
     }
 }
 

@@ -59,7 +59,9 @@ fn check_command(name: &str, registered: &ForeignTable) -> CheckReport {
         report.failed(&title, format!("`{key}.command` is empty"), "name the command and its arguments");
         return report;
     };
-    let hint = format!("correct `{key}.command`; a relative path is relative to the configuration file if the file exists there, else to the working directory");
+    let hint = format!(
+        "correct `{key}.command`; a relative path is relative to the configuration file if the file exists there, else to the working directory"
+    );
     match find(executable, std::env::var_os("PATH").as_deref()) {
         Ok(_) => report.ok(&title, format!("`{}` exists", registered.command.join(" "))),
         Err(why) => report.failed(&title, format!("`{executable}`: {why}"), &hint),
@@ -86,7 +88,9 @@ fn check_program(name: &str, registered: &ProgramTable, is_sandbox: bool) -> Che
         return report;
     };
     if let Err(why) = find(executable, std::env::var_os("PATH").as_deref()) {
-        let hint = format!("correct `{key}.command`; a relative path is relative to the configuration file if the file exists there, else to the working directory");
+        let hint = format!(
+            "correct `{key}.command`; a relative path is relative to the configuration file if the file exists there, else to the working directory"
+        );
         report.failed(&title, format!("`{executable}`: {why}"), &hint);
         return report;
     }

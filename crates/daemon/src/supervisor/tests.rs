@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::io::{self, Write};
 
 use qontract_runtime::guard::MemoryLedger;
+use qontract_runtime::lease::NoLeases;
 use qontract_runtime::{Data, Function, FunctionContext, FunctionState, Integration, Options};
 use qontract_telemetry::log::LineFormat;
 use qontract_testkit::Scratch;
@@ -112,6 +113,7 @@ impl Fixture {
             source: Arc::clone(&source) as _,
             runs: Arc::new(RunStore::new(Some(records.path().join("runs"))).expect("a directory")),
             ledger: Arc::new(MemoryLedger::default()),
+            leases: Arc::new(NoLeases),
             journal: Some(records.path().join("journal")),
             log: Arc::new(Log::new(Level::Info).with_output(LineFormat::Plain, lines.clone())),
             metrics: Arc::new(Metrics::default()),

@@ -21,7 +21,7 @@ use qontract_daemon::discovery;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::failed_shards::failed_shards;
 use qontract_daemon::input::{InputCheck, InputResolver};
-use qontract_daemon::journal::OpenJournal;
+use qontract_daemon::journal::{self, OpenJournal};
 use qontract_daemon::pinned_data::{PinnedData, ServerConnection};
 use qontract_daemon::plan_report;
 use qontract_daemon::process_slot::ProcessSlot;
@@ -36,8 +36,8 @@ use qontract_daemon::signals;
 use qontract_daemon::targets::{SandboxLocation, Targets};
 use qontract_daemon::watcher;
 use qontract_diagnostics::pluralize;
+use qontract_journal::Journal;
 use qontract_report::FileName;
-use qontract_runtime::guard::Ledger;
 use qontract_runtime::reconcile_loop::{Schedule, ShutdownSignal};
 use qontract_runtime::{Bodies, Options, RunEnd, RunOutcome, RunRecord, ShardKey};
 use qontract_telemetry::activity::Activities;
@@ -84,9 +84,8 @@ pub fn run(
     if mode == Mode::Real {
         runs.check_writable()?;
     }
-    let ledger: Arc<dyn Ledger> = journal;
-    let (runs, ledger, threads) = (&runs, &ledger, &runtime.handle().clone());
-    let context = RunContext { options: &options, config: &config, runs, ledger, threads, printer };
+    let (runs, journal, threads) = (&runs, &journal, &runtime.handle().clone());
+    let context = RunContext { options: &options, config: &config, runs, journal, threads, printer };
     let progress = Progress::start("reading the data", Activities::default());
     let opened = context.open_data();
     drop(progress);
@@ -228,7 +227,7 @@ struct RunContext<'a> {
     options: &'a RunOptions,
     config: &'a Config,
     runs: &'a Arc<RunStore>,
-    ledger: &'a Arc<dyn Ledger>,
+    journal: &'a Arc<Journal>,
     threads: &'a tokio::runtime::Handle,
     printer: &'a Printer,
 }
@@ -271,7 +270,7 @@ impl RunContext<'_> {
 
     /// The settings of the run; `flags` are those of the integration.
     fn settings(&self, flags: Options, mode: Mode) -> anyhow::Result<RunSettings> {
-        let Self { options, config, ledger, .. } = self;
+        let Self { options, config, journal, .. } = self;
         let only_affected = match options.flavor {
             CliFlavor::Qontract => !options.all_shards,
             CliFlavor::QontractReconcile => options.check_only_affected_shards,
@@ -287,7 +286,8 @@ impl RunContext<'_> {
             trust_head: options.trust_head,
             bodies: if options.full { Bodies::Shown } else { Bodies::Hidden },
             await_rollouts: options.wait,
-            ..RunSettings::new(mode, config.guards.budgets(), Arc::clone(ledger))
+            leases: journal::leases(journal)?,
+            ..RunSettings::new(mode, config.guards.budgets(), Arc::clone(journal) as _)
         })
     }
 

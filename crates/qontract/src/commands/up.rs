@@ -20,7 +20,7 @@ use qontract_daemon::data_validity::{DataReporter, DataUse};
 use qontract_daemon::discovery::{self, PassedAs};
 use qontract_daemon::exit::Exit;
 use qontract_daemon::health::{self, Health};
-use qontract_daemon::journal::OpenJournal;
+use qontract_daemon::journal::{self, OpenJournal};
 use qontract_daemon::plan_report;
 use qontract_daemon::sandbox_folder;
 use qontract_daemon::signals;
@@ -81,11 +81,13 @@ pub fn run(arguments: UpArgs) -> anyhow::Result<Exit> {
         threads.worker_threads(1);
     }
     let runtime = threads.enable_all().build().context("cannot start threads")?;
+    let journal = journal::of(sandbox.as_deref(), &runs);
     let supervisor = Supervisor {
         integrations: REGISTRY,
         config,
         targets: targets.with_log(&log),
         source: Arc::clone(&feed) as _,
+        leases: journal::leases(&journal)?,
         ledger: journal,
         journal: journal_folder,
         runs,

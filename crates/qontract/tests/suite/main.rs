@@ -31,6 +31,7 @@ mod hostile_server;
 mod hostile_trees;
 mod integrations;
 mod invalid_data;
+mod leases;
 mod loops;
 mod not_planned;
 mod operations;

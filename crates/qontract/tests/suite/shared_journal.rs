@@ -187,7 +187,8 @@ fn without_the_bucket_nothing_is_removed_and_afterwards_the_rest_is_done() {
     aws.pause();
     let mut slow = fleet.slot(0, 1);
     let output = slow.env("QONTRACT_SHUTDOWN_SECONDS", "5").output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert_eq!(fleet.left(), OBJECTS, "{text}");
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("the removal ledger cannot be used"), "{text}");
@@ -217,7 +218,11 @@ fn a_journal_is_checked_exported_imported_and_pruned() {
     fleet.keep(OBJECTS - 1);
     assert_eq!(fleet.run_one().0, Some(0));
     let (code, text) = fleet.run(&["journal", "check"]);
-    assert_eq!((code, text.contains("is intact: removal ledgers of 1 integration")), (Some(0), true), "{text}");
+    assert_eq!(
+        (code, text.contains("is intact: removal ledgers of 1 integration")),
+        (Some(0), true),
+        "{text}"
+    );
     let (code, text) = fleet.run(&["journal", "export", "backup"]);
     assert_eq!((code, text.starts_with("copied ")), (Some(0), true), "{text}");
     assert_eq!(fleet.run(&["journal", "export", "backup"]).0, Some(1), "the directory is not empty");

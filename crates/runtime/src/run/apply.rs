@@ -12,6 +12,7 @@ use crate::deadline::with_deadline;
 use crate::fault::Fault;
 use crate::guard::{JudgedGroup, JudgedShard, JudgedStep, PlannedSteps};
 use crate::key::{Scope, ShardKey};
+use crate::lease::{Lease, LeaseLoss};
 use crate::plan::{Change, ObjectKey, StepResult};
 use crate::run_request::{RunLimits, RunRequest};
 use crate::step_effect::{result_of, until_forced};
@@ -35,6 +36,8 @@ pub struct ApplyOutcome {
     pub failed: FailedWrites,
     /// Number of removals that were postponed, by scope, because a write that may replace them failed.
     pub skipped: BTreeMap<Scope, usize>,
+    /// The reason why the lease of the shard was lost before all steps were started.
+    pub lost: Option<LeaseLoss>,
 }
 
 /// The writes of a shard that failed or were not completed.
@@ -60,6 +63,8 @@ pub struct ApplyContext<'r> {
     pub limits: RunLimits,
     /// Redacts the shard's secrets from reports.
     pub redactor: &'r ShardRedactor,
+    /// The lease of the shard. Its fence is checked before each step.
+    pub lease: &'r dyn Lease,
 }
 
 /// Applies the steps that are not held. The groups of a stage are applied concurrently, the stages
@@ -96,6 +101,7 @@ pub async fn apply_plan<S: PlannedSteps<Action = OpaqueValue>>(
             done.applied += of_group.applied;
             done.stale |= of_group.stale;
             done.stopped |= of_group.stopped;
+            done.lost = done.lost.or(of_group.lost);
             done.faults.append(&mut of_group.faults);
             done.results.append(&mut of_group.results);
         }
@@ -118,7 +124,7 @@ async fn apply_group(
     group: &JudgedGroup<'_, OpaqueValue>,
     failed: &FailedWrites,
 ) -> ApplyOutcome {
-    let ApplyContext { integration, write, request, limits, redactor } = *context;
+    let ApplyContext { integration, write, request, limits, redactor, lease } = *context;
     let ShardSteps { key, deletes } = shard;
     let mut done = ApplyOutcome::default();
     for step in group.steps().iter().filter_map(JudgedStep::permitted) {
@@ -134,6 +140,10 @@ async fn apply_group(
             step.changes.iter().map(|change| redactor.change(change.clone())).collect();
         let what =
             changes.first().map_or_else(|| redactor.text(group.name().to_owned()), ToString::to_string);
+        if let Err(loss) = lease.check() {
+            done.lost = Some(loss);
+            break;
+        }
         let Some(in_progress) = request.shutdown.begin_long_step(&what, limits.shutdown_timeout) else {
             done.stopped = true;
             break;

@@ -15,13 +15,14 @@ use qontract_diagnostics::pluralize;
 use qontract_telemetry::activity;
 use tokio::time::Instant;
 
-use super::apply::{self, ApplyContext, ApplyOutcome};
+use super::apply::ApplyOutcome;
 use super::orphaned_shard::{OrphanedShard, SuspectError};
 use super::planned_shard::{PlannedShard, record_plan};
 use super::redaction::ShardRedactor;
 use super::rehearsal;
 use super::renamed_target::{ObservedObjects, TargetComparison};
 use super::selection::ShardSelection;
+use super::shard_lease::{HeldShard, LeasedApply};
 use super::unresolved::{UNCHANGED, Unresolved};
 use super::waiting::{NextPass, WaitBudget};
 use crate::contract::{ReadContext, WriteContext};
@@ -30,6 +31,7 @@ use crate::deadline::with_deadline;
 use crate::fault::{Fault, Responsible};
 use crate::guard::{JudgedShard, ShardFacts, ShardPlans};
 use crate::key::ShardKey;
+use crate::lease::{LeaseHolder, warn_unavailable};
 use crate::meta::{MAX_ROUNDS, Resolution};
 use crate::outcome::{RunOutcome, ShardOutcome, ShardState};
 use crate::plan::{PlanOutline, set_result};
@@ -103,6 +105,20 @@ pub(super) struct PassOutcome {
     pub(super) failed: bool,
     /// Whether the plan has operations in progress that the run waits for.
     pub(super) waits: bool,
+    /// The lease of the shard.
+    pub(super) lease: PassLease,
+}
+
+/// The lease of a shard in a pass.
+#[derive(Debug, Default)]
+pub(super) enum PassLease {
+    /// The steps were applied under the lease, or none was needed.
+    #[default]
+    Sufficient,
+    /// Nothing was applied, because another run holds the lease.
+    Held(LeaseHolder),
+    /// The lease was lost before all steps were started.
+    Lost,
 }
 
 impl RoundRunner<'_> {
@@ -110,6 +126,7 @@ impl RoundRunner<'_> {
     pub async fn run_rounds(&self, work: ShardSelection, outcome: &mut RunOutcome) {
         let mut live = self.activate(&work, outcome);
         let mut waiting: Vec<ActiveShard<'_>> = Vec::new();
+        let mut held: Vec<HeldShard<'_>> = Vec::new();
         let mut comparison = TargetComparison::new(&work);
         let mut patience = WaitBudget::new(self.patience(), self.request);
         loop {
@@ -121,6 +138,12 @@ impl RoundRunner<'_> {
             let mut rounds = Vec::new();
             for mut shard in live {
                 let Some(pass) = passes.get(&shard.key) else { continue };
+                if let PassLease::Held(holder) = &pass.lease {
+                    if Self::waits_for_lease(&shard, holder, outcome) {
+                        held.push(HeldShard { shard, holder: holder.clone() });
+                    }
+                    continue;
+                }
                 match self.next_pass(&shard, pass) {
                     NextPass::Round => {
                         shard.pass = Pass::Round;
@@ -139,6 +162,9 @@ impl RoundRunner<'_> {
                     }
                     NextPass::None => {}
                 }
+            }
+            if rounds.is_empty() && !held.is_empty() {
+                rounds = self.await_leases(std::mem::take(&mut held), outcome).await;
             }
             if rounds.is_empty() {
                 if waiting.is_empty() || !patience.pause(&waiting, outcome).await {
@@ -304,22 +330,31 @@ impl RoundRunner<'_> {
         let mut applying: Vec<BoxFuture<'_, _>> = Vec::new();
         for shard in judged {
             let planned = shard.shard();
-            let context = ApplyContext {
-                integration: self.integration,
-                write,
-                request: self.request,
-                limits: self.limits,
-                redactor: &planned.redactor,
-            };
-            applying.push(apply::apply_plan(context, shard).map(move |done| (planned, done)).boxed());
+            applying.push(self.apply_leased(write, shard).map(move |done| (planned, done)).boxed());
         }
         let width = self.limits.max_shards.max(1);
-        let done: Vec<(&PlannedShard, ApplyOutcome)> =
+        let done: Vec<(&PlannedShard, LeasedApply)> =
             futures_util::stream::iter(applying).buffer_unordered(width).collect().await;
         let mut passes = BTreeMap::new();
         for (planned, done) in done {
             let Some(shard) = outcome.shards.get_mut(&planned.key) else { continue };
-            let ApplyOutcome { applied, stale, stopped: _, mut faults, results, failed: _, skipped } = done;
+            let done = match done {
+                LeasedApply::Applied(done) => done,
+                LeasedApply::Unleased(done, reason) => {
+                    warn_unavailable(&mut outcome.warnings, &reason);
+                    done
+                }
+                LeasedApply::Held(holder) => {
+                    let lease = PassLease::Held(holder);
+                    let pass = PassOutcome { failed: true, lease, ..PassOutcome::default() };
+                    passes.insert(planned.key.clone(), pass);
+                    continue;
+                }
+            };
+            let ApplyOutcome { applied, stale, stopped: _, mut faults, results, failed: _, skipped, lost } =
+                done;
+            let lease = if lost.is_some() { PassLease::Lost } else { PassLease::Sufficient };
+            faults.extend(lost.map(|loss| loss.fault(&planned.key)));
             for (scope, count) in skipped {
                 let removals = pluralize(count, "removal");
                 let text = format!(
@@ -333,7 +368,8 @@ impl RoundRunner<'_> {
             for (change, result) in results {
                 set_result(&mut shard.changes, &change, result);
             }
-            let pass = PassOutcome { applied, stale, failed, waits: !shard.waits.is_empty() };
+            let waits = !shard.waits.is_empty();
+            let pass = PassOutcome { applied, stale, failed, waits, lease };
             passes.insert(planned.key.clone(), pass);
         }
         passes

@@ -10,7 +10,7 @@ use qontract_telemetry::activity;
 use tokio::time::{Instant, sleep_until};
 
 use super::planned_shard::PlannedShard;
-use super::round::{ActiveShard, Pass, PassOutcome, RoundRunner};
+use super::round::{ActiveShard, Pass, PassLease, PassOutcome, RoundRunner};
 use crate::fault::Fault;
 use crate::meta::{MAX_ROUNDS, Patience, Resolution};
 use crate::outcome::{RunOutcome, ShardOutcome};
@@ -40,6 +40,9 @@ impl RoundRunner<'_> {
     /// Decides how a shard continues after a pass.
     pub(super) fn next_pass(&self, shard: &ActiveShard<'_>, pass: &PassOutcome) -> NextPass {
         let meta = self.integration.meta();
+        if matches!(pass.lease, PassLease::Lost) {
+            return NextPass::None;
+        }
         if pass.stale {
             return if shard.rounds < MAX_ROUNDS { NextPass::Round } else { NextPass::Stale };
         }
@@ -117,15 +120,10 @@ impl<'r> WaitBudget<'r> {
             [wait] => format!("wait: {}", wait.text),
             [wait, others @ ..] => format!("wait: {} and {} more", wait.text, others.len()),
         });
-        let mut newer_data = self.request.newer_data.clone();
         tokio::select! {
             () = sleep_until(next) => true,
             () = self.request.shutdown.requested() => false,
-            () = async { match &mut newer_data {
-                // An error means that no newer data can arrive.
-                Some(data) => if data.changed().await.is_err() { std::future::pending().await },
-                None => std::future::pending().await,
-            } } => false,
+            () = self.request.newer_data_available() => false,
         }
     }
 }

@@ -1,0 +1,113 @@
+//! The side of a process that wants a lease: decides whether the lease is free. Pure: the time is an argument, from
+//! a clock that only this process uses.
+//!
+//! Whether a lease has expired is judged by how long this process has observed it unchanged, never by the times
+//! that the holder wrote.
+
+use std::time::Duration;
+
+use qontract_client_blobs::{Etag, Precondition};
+use qontract_runtime::lease::{HolderLiveness, LeaseHolder};
+
+use super::record::{LeaseProcess, LeaseRecord, LeaseState, StoredLease};
+use super::timing::LeaseTiming;
+
+/// A lease of another process, as this process has observed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseObservation {
+    etag: Etag,
+    /// The id of the holder, if the lease is readable.
+    holder: Option<String>,
+    /// When this content was first read.
+    since: Duration,
+}
+
+/// Whether a lease can be acquired.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Availability {
+    /// It can be acquired by a write with this precondition, which is the `counter`th of the lease.
+    Free {
+        /// The precondition of the write.
+        precondition: Precondition,
+        /// The counter of the write.
+        counter: u64,
+    },
+    /// Another process holds it.
+    Held {
+        /// The holder.
+        holder: LeaseHolder,
+        /// When the lease expires, unless it is renewed.
+        expires: Duration,
+    },
+}
+
+/// What a process knows when it judges a lease.
+pub struct Observer<'a> {
+    /// The id of this process.
+    pub process: &'a str,
+    /// The times of the leases of this process, for a lease that is not readable.
+    pub timing: LeaseTiming,
+    /// The time after the lease was read.
+    pub now: Duration,
+    /// Whether a process certainly does not exist any more.
+    pub is_gone: &'a dyn Fn(&LeaseProcess) -> bool,
+}
+
+impl Observer<'_> {
+    /// Judges a lease that was just read, and updates the observation of it. The caller makes sure that no other
+    /// run of this process holds the lease.
+    pub fn judge(
+        &self,
+        observation: &mut Option<LeaseObservation>,
+        stored: Option<&StoredLease>,
+    ) -> Availability {
+        let Some(stored) = stored else {
+            *observation = None;
+            return Availability::Free { precondition: Precondition::IfAbsent, counter: 1 };
+        };
+        let record = stored.record.as_ref();
+        let free = Availability::Free {
+            precondition: Precondition::IfMatch(stored.etag.clone()),
+            counter: record.map_or(1, |record| record.counter.saturating_add(1)),
+        };
+        if record.is_some_and(|record| self.is_unused(record)) {
+            *observation = None;
+            return free;
+        }
+        let holder = record.map(|record| record.process.id.clone());
+        let previous = observation.take();
+        let is_same_holder = previous.as_ref().is_some_and(|previous| previous.holder == holder);
+        let previous = previous.filter(|previous| previous.etag == stored.etag);
+        let liveness = match previous {
+            None if is_same_holder => HolderLiveness::Alive,
+            None | Some(_) => HolderLiveness::Unknown,
+        };
+        let since = previous.map_or(self.now, |previous| previous.since);
+        *observation = Some(LeaseObservation { etag: stored.etag.clone(), holder, since });
+        let expires = since + record.map_or(self.timing, LeaseRecord::timing).takeover();
+        if self.now >= expires {
+            return free;
+        }
+        let unchanged = self.now.saturating_sub(since);
+        Availability::Held { holder: LeaseHolder { text: describe(record, unchanged), liveness }, expires }
+    }
+
+    /// Whether nothing is applied under the lease: it was released, or its process has ended, or it is left from
+    /// an earlier run of this process.
+    fn is_unused(&self, record: &LeaseRecord) -> bool {
+        record.state == LeaseState::Released
+            || record.process.id == self.process
+            || (self.is_gone)(&record.process)
+    }
+}
+
+/// Describes the holder of a lease.
+fn describe(record: Option<&LeaseRecord>, unchanged: Duration) -> String {
+    let seconds = unchanged.as_secs();
+    match record {
+        Some(LeaseRecord { process: LeaseProcess { host, pid, .. }, run, .. }) => {
+            format!("run `{run}` on `{host}`, pid {pid}, observed without a renewal for {seconds} s")
+        }
+        None => format!("a process of another version, observed without a renewal for {seconds} s"),
+    }
+}

@@ -1,0 +1,155 @@
+//! Leases: which process may apply the steps of a shard.
+//!
+//! The runner acquires the lease of a shard just before it applies the shard's plan, and releases it as soon as
+//! that ended: a shard without steps, and a dry run, need no lease. Before each step, the runner checks the
+//! *fence* of the lease, a local deadline that renewals move. After the fence is lost, no further step starts.
+//!
+//! A lease coordinates processes, but it is not what makes writes safe: a process may be paused between the check
+//! and the write. Safety comes from the preconditions of writes.
+
+mod lazy;
+
+use std::convert::Infallible;
+use std::fmt;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use qontract_access::{ReadPermit, WritePermit};
+
+use crate::fault::Fault;
+use crate::key::ShardKey;
+
+pub(crate) use lazy::LazyLease;
+
+/// The lease that a run needs.
+#[derive(Clone, Copy, Debug)]
+pub struct LeaseRequest<'a> {
+    /// The integration.
+    pub integration: &'a str,
+    /// The shard.
+    pub shard: &'a ShardKey,
+    /// The run, for messages of other processes.
+    pub run: &'a str,
+    /// Permits reading the lease.
+    pub read: &'a ReadPermit,
+    /// Permits writing the lease.
+    pub write: &'a WritePermit,
+}
+
+/// The leases of all shards, shared by all processes of a platform.
+pub trait Leases: fmt::Debug + Send + Sync {
+    /// Acquires the lease of a shard, without waiting for another process.
+    fn acquire<'a>(&'a self, request: LeaseRequest<'a>) -> BoxFuture<'a, LeaseAcquisition>;
+
+    /// Waits until the lease of a shard seems to be free: it was released, or has expired. Returns the holder as
+    /// soon as it turns out that it still renews the lease.
+    fn wait<'a>(&'a self, request: LeaseRequest<'a>) -> BoxFuture<'a, Result<(), LeaseHolder>>;
+}
+
+/// The result of [`Leases::acquire`].
+#[derive(Debug)]
+pub enum LeaseAcquisition {
+    /// This run holds the lease.
+    Acquired(Box<dyn Lease>),
+    /// Another run holds the lease.
+    Held(LeaseHolder),
+    /// The leases cannot be read or written, for this reason.
+    Unavailable(String),
+}
+
+/// The run that holds a lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseHolder {
+    /// Its host, process and run, and when it last renewed the lease.
+    pub text: String,
+    /// What is known about the holder.
+    pub liveness: HolderLiveness,
+}
+
+/// Whether the holder of a lease still runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HolderLiveness {
+    /// It has renewed the lease since this process first observed it.
+    Alive,
+    /// The lease may expire: no renewal was observed so far.
+    Unknown,
+}
+
+impl LeaseHolder {
+    /// The fault of a shard whose steps were not applied because of this holder.
+    pub(crate) fn fault(&self, shard: &ShardKey) -> Fault {
+        let text = format!(
+            "the steps of `{shard}` were not applied: another run holds its lease ({}); the next run plans it again",
+            self.text
+        );
+        Fault::remote(text).caused_by(self.text.clone())
+    }
+}
+
+/// A lease that a run holds.
+pub trait Lease: fmt::Debug + Send + Sync {
+    /// Checks the fence: whether another step may start. Once it is lost, it stays lost.
+    fn check(&self) -> Result<(), LeaseLoss>;
+
+    /// Renews the lease until the future is dropped.
+    fn maintain<'a>(&'a self, read: &'a ReadPermit, write: &'a WritePermit) -> BoxFuture<'a, Infallible>;
+
+    /// Releases the lease, so that other processes need not wait until it expires.
+    fn release<'a>(&'a self, read: &'a ReadPermit, write: &'a WritePermit) -> BoxFuture<'a, ()>;
+}
+
+/// The reason why a lease was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseLoss(pub String);
+
+impl LeaseLoss {
+    /// The fault of a shard whose remaining steps were not started.
+    pub(crate) fn fault(&self, shard: &ShardKey) -> Fault {
+        let Self(reason) = self;
+        Fault::remote(format!("the lease of `{shard}` was lost: {reason}; the next run plans it again"))
+            .caused_by(reason.clone())
+    }
+}
+
+/// The start of the warning about a run that applied steps without a lease.
+const UNAVAILABLE: &str = "steps were applied without a lease, because the journal cannot be used";
+
+/// Adds the warning about steps that were applied without a lease. A run has it once, with the first reason.
+pub(crate) fn warn_unavailable(warnings: &mut Vec<String>, reason: &str) {
+    if !warnings.iter().any(|warning| warning.starts_with(UNAVAILABLE)) {
+        warnings.push(format!("{UNAVAILABLE}: {reason}"));
+    }
+}
+
+/// No coordination with other processes: every acquisition succeeds. For tests, and for one process that has its
+/// targets to itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoLeases;
+
+impl Leases for NoLeases {
+    fn acquire<'a>(&'a self, _: LeaseRequest<'a>) -> BoxFuture<'a, LeaseAcquisition> {
+        async { LeaseAcquisition::Acquired(Box::new(Unfenced)) }.boxed()
+    }
+
+    fn wait<'a>(&'a self, _: LeaseRequest<'a>) -> BoxFuture<'a, Result<(), LeaseHolder>> {
+        async { Ok(()) }.boxed()
+    }
+}
+
+/// A lease that is never lost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unfenced;
+
+impl Lease for Unfenced {
+    fn check(&self) -> Result<(), LeaseLoss> {
+        Ok(())
+    }
+
+    fn maintain<'a>(&'a self, _: &'a ReadPermit, _: &'a WritePermit) -> BoxFuture<'a, Infallible> {
+        std::future::pending().boxed()
+    }
+
+    fn release<'a>(&'a self, _: &'a ReadPermit, _: &'a WritePermit) -> BoxFuture<'a, ()> {
+        async {}.boxed()
+    }
+}

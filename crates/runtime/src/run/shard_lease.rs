@@ -1,0 +1,147 @@
+//! Leases in a staged run: each shard with steps is applied under its lease, and a shard whose lease another run
+//! holds waits until the lease expires, or fails as soon as it is renewed.
+
+use futures_util::future::join_all;
+use qontract_diagnostics::pluralize;
+use qontract_telemetry::activity;
+
+use super::apply::{self, ApplyContext, ApplyOutcome};
+use super::planned_shard::PlannedShard;
+use super::round::{ActiveShard, Pass, RoundRunner};
+use crate::contract::WriteContext;
+use crate::guard::{JudgedShard, JudgedStep};
+use crate::key::ShardKey;
+use crate::lease::{HolderLiveness, Lease, LeaseAcquisition, LeaseHolder, LeaseRequest, Unfenced};
+use crate::meta::MAX_ROUNDS;
+use crate::outcome::RunOutcome;
+
+/// The outcome of applying the plan of a shard under its lease.
+#[derive(Debug)]
+pub(super) enum LeasedApply {
+    /// The plan was applied under the lease, or has no steps.
+    Applied(ApplyOutcome),
+    /// The plan was applied without a lease, because the leases are not available, for this reason.
+    Unleased(ApplyOutcome, String),
+    /// Nothing was applied, because another run holds the lease.
+    Held(LeaseHolder),
+}
+
+/// A shard that waits until the lease of another run expires.
+pub(super) struct HeldShard<'w> {
+    pub(super) shard: ActiveShard<'w>,
+    pub(super) holder: LeaseHolder,
+}
+
+impl RoundRunner<'_> {
+    /// Applies the steps of a shard that are not held, under its lease. A shard without such steps needs none.
+    pub(super) async fn apply_leased(
+        &self,
+        write: &WriteContext<'_>,
+        shard: &JudgedShard<'_, PlannedShard>,
+    ) -> LeasedApply {
+        let planned = shard.shard();
+        if !shard.steps().any(|step| JudgedStep::permitted(step).is_some()) {
+            return LeasedApply::Applied(self.apply_fenced(write, shard, &Unfenced).await);
+        }
+        let acquired = tokio::select! {
+            biased;
+            acquired = self.request.leases.acquire(self.lease_request(write, &planned.key)) => acquired,
+            () = self.request.shutdown.requested() => {
+                return LeasedApply::Applied(ApplyOutcome { stopped: true, ..ApplyOutcome::default() });
+            }
+        };
+        match acquired {
+            LeaseAcquisition::Acquired(lease) => {
+                let done = tokio::select! {
+                    biased;
+                    done = self.apply_fenced(write, shard, &*lease) => done,
+                    never = lease.maintain(write.read, write.permit) => match never {},
+                };
+                lease.release(write.read, write.permit).await;
+                LeasedApply::Applied(done)
+            }
+            LeaseAcquisition::Held(holder) => LeasedApply::Held(holder),
+            LeaseAcquisition::Unavailable(reason) => {
+                LeasedApply::Unleased(self.apply_fenced(write, shard, &Unfenced).await, reason)
+            }
+        }
+    }
+
+    async fn apply_fenced(
+        &self,
+        write: &WriteContext<'_>,
+        shard: &JudgedShard<'_, PlannedShard>,
+        lease: &dyn Lease,
+    ) -> ApplyOutcome {
+        let context = ApplyContext {
+            integration: self.integration,
+            write,
+            request: self.request,
+            limits: self.limits,
+            redactor: &shard.shard().redactor,
+            lease,
+        };
+        apply::apply_plan(context, shard).await
+    }
+
+    fn lease_request<'a>(&'a self, write: &WriteContext<'a>, shard: &'a ShardKey) -> LeaseRequest<'a> {
+        LeaseRequest {
+            integration: &self.integration.meta().name,
+            shard,
+            run: &self.request.run,
+            read: write.read,
+            write: write.permit,
+        }
+    }
+
+    /// Whether a shard whose lease another run holds waits until the lease expires. If not, the fault is recorded.
+    pub(super) fn waits_for_lease(
+        shard: &ActiveShard<'_>,
+        holder: &LeaseHolder,
+        outcome: &mut RunOutcome,
+    ) -> bool {
+        let waits = holder.liveness == HolderLiveness::Unknown && shard.rounds < MAX_ROUNDS;
+        if !waits {
+            report_holder(&shard.key, holder, outcome);
+        }
+        waits
+    }
+
+    /// Waits until leases expire or are released, and returns the shards that can be planned again. The others
+    /// have a fault: their leases are renewed, or newer data is available. None is left after a shutdown request.
+    pub(super) async fn await_leases<'w>(
+        &self,
+        held: Vec<HeldShard<'w>>,
+        outcome: &mut RunOutcome,
+    ) -> Vec<ActiveShard<'w>> {
+        let Some(permit) = &self.permits.write else { return Vec::new() };
+        let write =
+            WriteContext { permit, read: &self.permits.read, run: &self.request.run, now: self.request.now };
+        let _activity = activity::begin(format!("wait for {}", pluralize(held.len(), "lease")));
+        let waits =
+            held.iter().map(|held| self.request.leases.wait(self.lease_request(&write, &held.shard.key)));
+        let waited = tokio::select! {
+            waited = join_all(waits) => waited,
+            () = self.request.shutdown.requested() => return Vec::new(),
+            () = self.request.newer_data_available() => held.iter().map(|held| Err(held.holder.clone())).collect(),
+        };
+        let mut free = Vec::new();
+        for (HeldShard { mut shard, .. }, waited) in held.into_iter().zip(waited) {
+            match waited {
+                Ok(()) => {
+                    // The former holder may have changed the target since the shard was planned.
+                    shard.pass = Pass::Round;
+                    free.push(shard);
+                }
+                Err(holder) => report_holder(&shard.key, &holder, outcome),
+            }
+        }
+        free
+    }
+}
+
+fn report_holder(key: &ShardKey, holder: &LeaseHolder, outcome: &mut RunOutcome) {
+    if let Some(shard) = outcome.shards.get_mut(key) {
+        shard.faults.push(holder.fault(key));
+    }
+}
