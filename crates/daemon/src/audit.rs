@@ -5,15 +5,17 @@ use std::fmt;
 use std::sync::{Arc, Once};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use qontract_diagnostics::{MessageSink, sanitize};
-use qontract_runtime::audit::{Audit, StepAttempt, WriteRecord};
-use qontract_runtime::{Change, ChangeKind};
+use qontract_runtime::audit::{Audit, IntendedRound, RoundNumber, WriteRecord};
+use qontract_runtime::{Change, ChangeKind, StepResult};
 use qontract_telemetry::log::{Level, LineFormat, LogLine};
 
 use crate::line_cache::LineCache;
 use crate::pinned_data::PinnedData;
+use crate::run_rounds::RunRounds;
 use crate::run_store::RunStore;
-use crate::step_file::StepFile;
 
 /// Observes writes, in addition to the audit log that is stored with the run records.
 pub trait WriteObserver: Send + Sync + 'static {
@@ -64,8 +66,8 @@ pub struct AuditLog {
     pub failure_reported: Once,
     /// Cache that maps source locations to lines.
     pub lines: LineCache,
-    /// The steps in progress.
-    pub steps: StepFile,
+    /// Its rounds in the journal.
+    pub rounds: RunRounds,
 }
 
 impl fmt::Debug for AuditLog {
@@ -112,14 +114,21 @@ impl AuditLog {
 }
 
 impl Audit for AuditLog {
-    fn begin(&self, attempt: &StepAttempt<'_>) {
-        let noted = self.steps.begin(attempt.shard.to_string(), attempt.changes);
-        self.report_failure("the list of steps in progress", noted.map_err(Into::into));
+    fn begin_round<'a>(&'a self, round: &'a IntendedRound) -> BoxFuture<'a, RoundNumber> {
+        async move {
+            let (number, stored) = self.rounds.begin(round).await;
+            self.report_failure("the steps of a round", stored);
+            number
+        }
+        .boxed()
     }
 
-    fn end(&self, attempt: &StepAttempt<'_>) {
-        let noted = self.steps.end(attempt.shard.to_string(), attempt.changes);
-        self.report_failure("the list of steps in progress", noted.map_err(Into::into));
+    fn end_round<'a>(&'a self, round: RoundNumber, results: &'a [(Change, StepResult)]) -> BoxFuture<'a, ()> {
+        async move {
+            let stored = self.rounds.end(round, results).await;
+            self.report_failure("the results of a round", stored);
+        }
+        .boxed()
     }
 
     fn record_write(&self, written: &WriteRecord<'_>) {
@@ -140,12 +149,13 @@ impl Audit for AuditLog {
 #[cfg(test)]
 mod tests {
     use parking_lot::Mutex;
+    use qontract_journal::{RoundOwner, RunId};
     use qontract_runtime::record::BundleRecord;
     use qontract_runtime::{Fault, ObjectKey, Scope, ShardKey};
     use qontract_testkit::Scratch;
 
     use super::*;
-    use crate::step_file::RunInfo;
+    use crate::lease_host::this_process;
     use crate::test_data::data_with;
 
     /// Records what it observes.
@@ -171,16 +181,16 @@ mod tests {
     fn audit_log(runs: RunStore, observer: &Arc<Observed>) -> AuditLog {
         let (runs, head) = (Arc::new(runs), data_with(&["a"]));
         let bundle = BundleRecord { sha: head.source.sha().to_owned(), commit: None, modified: false };
-        let info = RunInfo {
-            run: "run-1".to_owned(),
-            integration: "a".to_owned(),
+        let owner = RoundOwner {
+            run: RunId::parse("20270115T080000Z-a-1").expect("an id"),
             began: jiff::Timestamp::UNIX_EPOCH,
             head: bundle,
+            process: this_process(),
         };
         AuditLog {
             integration: "a".to_owned(),
             head,
-            steps: StepFile::new(&runs, info),
+            rounds: RunRounds::new(Arc::clone(&runs), owner),
             runs,
             observer: Arc::clone(observer) as _,
             failure_reported: Once::new(),

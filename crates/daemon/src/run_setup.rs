@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::Context as _;
 use jiff::Timestamp;
 use qontract_access::Mode;
-use qontract_journal::RunId;
+use qontract_journal::{RoundOwner, RunId};
 use qontract_runtime::guard::ProtectedKinds;
 use qontract_runtime::record::BundleRecord;
 use qontract_runtime::{
@@ -15,12 +15,14 @@ use qontract_runtime::{
 
 use crate::audit::{AuditLog, WriteObserver};
 use crate::input_store::{InputStore, RunInputs};
+use crate::lease_host;
 use crate::line_cache::LineCache;
 use crate::pinned_data::{ComparedData, PinnedData};
+use crate::run_rounds::RunRounds;
 use crate::run_settings::RunSettings;
 use crate::run_store::RunStore;
 use crate::simulation;
-use crate::step_file::{self, RunInfo, StepFile};
+use crate::unfinished_runs;
 
 /// A clock before the year 2020 was never set.
 const MIN_CLOCK: Duration = Duration::from_hours((50 * 365 + 12) * 24);
@@ -58,9 +60,10 @@ impl RunSetup<'_> {
         let start = Timestamp::from_second(now.as_second())?;
         let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
         // Seeded by the operating system: ids of processes that start at the same time differ.
-        let run = RunId::new(name, now, fastrand::u64(..)).to_string();
+        let id = RunId::new(name, now, fastrand::u64(..));
+        let run = id.to_string();
         if settings.mode == Mode::Real {
-            for warning in step_file::report(runs, name, now).await {
+            for warning in unfinished_runs::report(runs, name, now).await {
                 observer.unfinished_run(&warning);
             }
         }
@@ -70,7 +73,8 @@ impl RunSetup<'_> {
             commit: source.commit().map(str::to_owned),
             modified: head.is_modified(),
         };
-        let info = RunInfo { run: run.clone(), integration: name.to_owned(), began: start, head: bundle };
+        let process = lease_host::this_process();
+        let owner = RoundOwner { run: id, began: start, head: bundle, process };
         let protected = ProtectedKinds::new(qontract_kinds::protected_kinds());
         let mut request = RunRequest::new(run, settings.mode, Arc::clone(source), today, protected);
         settings.apply(integration, &mut request)?;
@@ -85,7 +89,7 @@ impl RunSetup<'_> {
             observer,
             failure_reported: Once::new(),
             lines: LineCache::default(),
-            steps: StepFile::new(runs, info),
+            rounds: RunRounds::new(Arc::clone(runs), owner),
         });
         Ok(StartedRun { request, inputs, began: start, since: Instant::now() })
     }

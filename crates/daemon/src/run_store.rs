@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
-use qontract_access::{Mode, Permits};
+use qontract_access::{Mode, Permits, WritePermit};
 use qontract_client_blobs::Directory;
 use qontract_diagnostics::suggest;
-use qontract_journal::{PrunedRuns, Retention, RunId, RunKey, RunRecords, RunSummary};
+use qontract_journal::{PrunedRuns, Retention, RoundRecord, Rounds, RunId, RunKey, RunRecords, RunSummary};
 use qontract_runtime::record::ShardRecord;
 use qontract_runtime::{RunRecord, RunState};
 
@@ -26,6 +26,7 @@ use crate::exit::UsageError;
 use crate::input_store::InputStore;
 use crate::journal;
 use crate::run_summary;
+use crate::unfinished_runs::{self, UnfinishedRun};
 use audit_file::AuditFile;
 use idle::IdleCounters;
 use legacy::LegacyRecords;
@@ -140,12 +141,29 @@ pub struct RunStore {
     permits: Permits,
     /// When this process last removed old records from the bucket.
     pruned: Mutex<Option<Instant>>,
+    /// The rounds of real runs.
+    rounds: Option<Rounds>,
+    unfinished: Mutex<UnfinishedRuns>,
+}
+
+/// What this process knows about runs that did not finish.
+#[derive(Debug, Default)]
+struct UnfinishedRuns {
+    /// The integrations whose runs were looked up.
+    checked: BTreeSet<String>,
+    /// The runs of this process that were abandoned with steps in progress.
+    abandoned: BTreeSet<RunId>,
 }
 
 /// A stored record.
 enum StoredRun<'s> {
     Record(&'s RunRecords, RunKey),
     Legacy(legacy::RecordFile),
+    /// A run without a record.
+    Unfinished {
+        run: UnfinishedRun,
+        state: RunState,
+    },
 }
 
 impl StoredRun<'_> {
@@ -153,6 +171,7 @@ impl StoredRun<'_> {
         match self {
             Self::Record(_, key) => &key.run,
             Self::Legacy(file) => &file.run,
+            Self::Unfinished { run, .. } => run.run(),
         }
     }
 
@@ -161,6 +180,8 @@ impl StoredRun<'_> {
         match self {
             Self::Record(_, key) => key.order(),
             Self::Legacy(file) => (file.run.second(), file.written, file.run.as_str()),
+            // It ends later than the others.
+            Self::Unfinished { run, .. } => (run.run().second(), i64::MAX, run.run().as_str()),
         }
     }
 
@@ -170,7 +191,11 @@ impl StoredRun<'_> {
             return Some(summary.clone());
         }
         let record = self.read().await.ok()??;
-        Some(run_summary::of(&record, self.order().1))
+        let summary = run_summary::of(&record, self.order().1);
+        Some(match self {
+            Self::Unfinished { state, .. } => RunSummary { state: *state, ..summary },
+            Self::Record(..) | Self::Legacy(_) => summary,
+        })
     }
 
     /// The record; `None` if it was removed since it was listed.
@@ -178,6 +203,7 @@ impl StoredRun<'_> {
         match self {
             Self::Record(records, key) => Ok(records.read(key).await?),
             Self::Legacy(file) => file.read().map(Some),
+            Self::Unfinished { run, state } => Ok(run.record(*state)),
         }
     }
 }
@@ -202,6 +228,7 @@ impl RunStore {
             let journal = journal::folder_in(folder);
             RunRecords::new(std::sync::Arc::new(Directory::new(&journal)), folder.display().to_string())
         });
+        let rounds = shared.as_ref().or(local.as_ref()).map(RunRecords::rounds);
         let idle = IdleCounters::new(folder.as_deref().filter(|_| shared.is_none()));
         Self {
             folder,
@@ -212,6 +239,8 @@ impl RunStore {
             max_records: MAX_RECORDS,
             permits: journal::permits(),
             pruned: Mutex::default(),
+            rounds,
+            unfinished: Mutex::default(),
         }
     }
 
@@ -243,6 +272,12 @@ impl RunStore {
             }
             (_, Some(local)) => {
                 local.store(write, record, summary).await?;
+                // Everything that they contain is in the record and in the audit log.
+                if let (None, Some(rounds), Some(run)) =
+                    (&self.shared, &self.rounds, RunId::parse(&record.run))
+                {
+                    rounds.remove(write, &run).await?;
+                }
                 self.prune_local(local, record).await?;
             }
             // A dry run of a machine without a directory.
@@ -279,8 +314,96 @@ impl RunStore {
             is_due
         };
         if let (true, Some(write)) = (is_due, &self.permits.write) {
-            drop(shared.prune(Some(write), SHARED_RETENTION, Timestamp::now()).await);
+            drop(self.prune_bucket(shared, write).await);
         }
+    }
+
+    /// Removes old records from the bucket, with their rounds, and rounds of runs that never had a record.
+    async fn prune_bucket(&self, shared: &RunRecords, write: &WritePermit) -> anyhow::Result<()> {
+        let now = Timestamp::now();
+        let PrunedRuns { mut removed, .. } = shared.prune(Some(write), SHARED_RETENTION, now).await?;
+        let Some(rounds) = &self.rounds else { return Ok(()) };
+        let oldest = now.checked_sub(MAX_AGE)?;
+        let old = rounds.runs(None, now).await?.into_keys();
+        removed.extend(old.filter(|run| run.start().is_some_and(|start| start < oldest)));
+        for run in removed {
+            rounds.remove(write, &run).await?;
+        }
+        Ok(())
+    }
+
+    /// Stores the steps of a round, or their results.
+    pub async fn store_round(&self, round: &RoundRecord) -> anyhow::Result<()> {
+        let (Some(rounds), Some(write)) = (&self.rounds, &self.permits.write) else { return Ok(()) };
+        Ok(rounds.store(write, round).await?)
+    }
+
+    /// Notes that this process abandoned a run with steps in progress.
+    pub fn abandon(&self, run: &RunId) {
+        let mut unfinished = self.unfinished.lock();
+        unfinished.checked.remove(run.integration());
+        unfinished.abandoned.insert(run.clone());
+    }
+
+    /// The runs since a time that have rounds and no record, with their states. `recorded` are the runs with records.
+    async fn unfinished(
+        &self,
+        since: Option<Timestamp>,
+        recorded: &BTreeSet<RunId>,
+    ) -> anyhow::Result<Vec<(UnfinishedRun, RunState)>> {
+        let Some(rounds) = &self.rounds else { return Ok(Vec::new()) };
+        let now = Timestamp::now();
+        let mut unfinished = Vec::new();
+        for (run, keys) in rounds.runs(since, now).await? {
+            if recorded.contains(&run) {
+                continue;
+            }
+            let read = rounds.read(&keys).await?;
+            if let Some(found) = UnfinishedRun::new(run.clone(), read) {
+                let state = found.state(self.unfinished.lock().abandoned.contains(&run), now);
+                unfinished.push((found, state));
+            }
+        }
+        Ok(unfinished)
+    }
+
+    /// The runs of an integration that were killed and have no record. This process looks for them once, and again
+    /// after it abandoned one or found one in progress.
+    pub(crate) async fn unfinished_of(
+        &self,
+        integration: &str,
+        now: Timestamp,
+    ) -> anyhow::Result<Vec<UnfinishedRun>> {
+        if !self.unfinished.lock().checked.insert(integration.to_owned()) {
+            return Ok(Vec::new());
+        }
+        let found = self.find_unfinished(now).await;
+        let is_complete = found.as_ref().is_ok_and(|found| {
+            !found
+                .iter()
+                .any(|(run, state)| run.run().integration() == integration && *state == RunState::Running)
+        });
+        if !is_complete {
+            self.unfinished.lock().checked.remove(integration);
+        }
+        let mut found = found?;
+        found.retain(|(run, state)| run.run().integration() == integration && *state == RunState::Unfinished);
+        Ok(found.into_iter().map(|(run, _)| run).collect())
+    }
+
+    async fn find_unfinished(&self, now: Timestamp) -> anyhow::Result<Vec<(UnfinishedRun, RunState)>> {
+        let since = now.checked_sub(unfinished_runs::MAX_AGE)?;
+        let mut recorded = BTreeSet::new();
+        for records in self.shared.iter().chain(&self.local) {
+            recorded.extend(records.list(Some(since), now).await?.into_iter().map(|key| key.run));
+        }
+        self.unfinished(Some(since), &recorded).await
+    }
+
+    /// Claims the report about a run that did not finish.
+    pub(crate) async fn claim_report(&self, run: &RunId) -> bool {
+        let (Some(rounds), Some(write)) = (&self.rounds, &self.permits.write) else { return false };
+        rounds.claim_report(write, run).await.unwrap_or_default()
     }
 
     /// Checks that records and the audit log can be written, before a run writes to its targets. A bucket is not
@@ -337,6 +460,9 @@ impl RunStore {
         if let Some(legacy) = self.legacy() {
             runs.extend(legacy.list(since)?.into_iter().map(StoredRun::Legacy));
         }
+        let recorded: BTreeSet<RunId> = runs.iter().map(|run| run.run().clone()).collect();
+        let unfinished = self.unfinished(since, &recorded).await?;
+        runs.extend(unfinished.into_iter().map(|(run, state)| StoredRun::Unfinished { run, state }));
         runs.sort_by(|a, b| b.order().cmp(&a.order()));
         let mut seen = BTreeSet::new();
         runs.retain(|run| seen.insert(run.run().clone()));
@@ -476,7 +602,15 @@ impl RunStore {
                 return Ok(Some(StoredRun::Record(records, key)));
             }
         }
-        Ok(self.legacy().and_then(|legacy| legacy.find(run)).map(StoredRun::Legacy))
+        if let Some(file) = self.legacy().and_then(|legacy| legacy.find(run)) {
+            return Ok(Some(StoredRun::Legacy(file)));
+        }
+        let Some(rounds) = &self.rounds else { return Ok(None) };
+        let read = rounds.read(&rounds.of_run(run).await?).await?;
+        Ok(UnfinishedRun::new(run.clone(), read).map(|found| {
+            let is_abandoned = self.unfinished.lock().abandoned.contains(run);
+            StoredRun::Unfinished { state: found.state(is_abandoned, Timestamp::now()), run: found }
+        }))
     }
 
     async fn find_record(&self, run: &RunId) -> anyhow::Result<Option<RunRecord>> {
@@ -484,11 +618,6 @@ impl RunStore {
             Some(stored) => stored.read().await,
             None => Ok(None),
         }
-    }
-
-    /// Whether a run has a record.
-    pub async fn has(&self, run: &RunId) -> bool {
-        self.find(run).await.is_ok_and(|found| found.is_some())
     }
 
     /// The record of a run.

@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use crate::canonical::{CanonicalForm, canonical};
 use crate::mark::OwnerMark;
-use crate::values::{InvalidValue, invalid_values};
 
 /// Kinds whose names are not restricted to DNS characters.
 const UNRESTRICTED_NAME_KINDS: [&str; 4] = ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"];
@@ -37,16 +36,6 @@ pub enum InvalidObject {
         name: String,
         /// The path of the containers.
         list: String,
-    },
-    /// No API server accepts a value.
-    #[error("{kind} `{name}`: {value}")]
-    Value {
-        /// The kind of the object.
-        kind: String,
-        /// The name of the object.
-        name: String,
-        /// The value.
-        value: InvalidValue,
     },
     /// The name of a container is not a DNS-1123 label.
     #[error(
@@ -104,9 +93,6 @@ impl DesiredBody {
             return Err(InvalidObject::Name { kind, name });
         }
         check_containers(&body, &kind, &name)?;
-        if let Some(value) = invalid_values(&body).into_iter().next() {
-            return Err(InvalidObject::Value { kind, name, value });
-        }
         Ok(Self { body, kind, name, api_version })
     }
 

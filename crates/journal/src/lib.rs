@@ -6,6 +6,7 @@
 //! | `format` | the version of the format, and the integrations that have a ledger |
 //! | `ledger/INTEGRATION` | the [removal ledger](qontract_runtime::guard::LedgerState), with a checksum |
 //! | `lease/INTEGRATION/DIGEST` | the lease of a shard, named by the digest of its key |
+//! | `rounds/DAY/RUN~NUMBER-DIGEST` | the [steps of a round](RoundRecord), before they are applied, and their results |
 //! | `runs/DAY/RUN~SUMMARY` | the [record of a run](qontract_runtime::RunRecord); its key is its [summary](RunKey) |
 //!
 //! **Invariant:** a journal that was lost, in whole or in part, is never mistaken for a new one: `format` is
@@ -14,6 +15,7 @@
 
 mod document;
 mod lease;
+mod rounds;
 mod run_key;
 mod run_records;
 mod transfer;
@@ -33,6 +35,7 @@ use qontract_runtime::guard::{Ledger, LedgerError, LedgerSnapshot, LedgerState, 
 use document::{IndexError, JournalIndex};
 
 pub use lease::{LeaseHost, LeaseProcess, LeaseTable, LeaseTiming};
+pub use rounds::{ChangeResult, RoundOwner, RoundRecord, Rounds};
 pub use run_key::{ChangesByKind, RunFacts, RunId, RunKey, RunSummary};
 pub use run_records::{PrunedRuns, RecordsError, Retention, RunRecords};
 pub use transfer::{TransferEnd, TransferError, copy};

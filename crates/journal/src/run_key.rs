@@ -140,7 +140,7 @@ pub struct RunFacts {
 }
 
 /// Every state, with its name in keys.
-const STATES: [(RunState, &str); 7] = [
+const STATES: [(RunState, &str); 9] = [
     (RunState::Ok, "ok"),
     (RunState::Waiting, "waiting"),
     (RunState::Degraded, "degraded"),
@@ -148,6 +148,8 @@ const STATES: [(RunState, &str); 7] = [
     (RunState::NotKnown, "unknown"),
     (RunState::Failed, "failed"),
     (RunState::Interrupted, "interrupted"),
+    (RunState::Running, "running"),
+    (RunState::Unfinished, "unfinished"),
 ];
 
 /// The modes, with their names in keys.
@@ -268,17 +270,19 @@ impl RunKey {
 /// Maximum number of days that are listed one by one.
 const MAX_LISTED_DAYS: usize = 31;
 
-/// The key prefixes of the records since a day, the newest first; one prefix for all of them if they are many.
-pub fn prefixes_since(since: Timestamp, now: Timestamp) -> Vec<String> {
+/// The key prefixes of the days since a time below a prefix, the newest first; only the prefix itself without a time,
+/// or if the days are many.
+pub fn days_since(prefix: &str, since: Option<Timestamp>, now: Timestamp) -> Vec<String> {
+    let Some(since) = since else { return vec![prefix.to_owned()] };
     let date = |at: Timestamp| at.to_zoned(TimeZone::UTC).date();
     let (first, last) = (date(since), date(now));
     let mut prefixes = Vec::new();
     let mut day = last;
     while day >= first {
         if prefixes.len() == MAX_LISTED_DAYS {
-            return vec![RUNS_PREFIX.to_owned()];
+            return vec![prefix.to_owned()];
         }
-        prefixes.push(format!("{RUNS_PREFIX}{}/", day.strftime("%Y%m%d")));
+        prefixes.push(format!("{prefix}{}/", day.strftime("%Y%m%d")));
         let Ok(before) = day.yesterday() else { break };
         day = before;
     }
@@ -377,10 +381,11 @@ mod tests {
     #[test]
     fn the_last_day_is_listed_by_two_prefixes_and_a_year_by_one() {
         let now: Timestamp = "2026-03-01T09:00:00Z".parse().unwrap();
-        let since = |text: &str| prefixes_since(text.parse().unwrap(), now);
+        let since = |text: &str| days_since(RUNS_PREFIX, Some(text.parse().unwrap()), now);
         assert_eq!(since("2026-02-28T09:00:00Z"), ["runs/20260301/", "runs/20260228/"]);
         assert_eq!(since("2026-03-01T08:00:00Z"), ["runs/20260301/"]);
         assert_eq!(since("2025-03-01T08:00:00Z"), ["runs/"]);
         assert_eq!(since("2026-03-02T00:00:00Z"), [""; 0]);
+        assert_eq!(days_since("rounds/", None, now), ["rounds/"]);
     }
 }

@@ -10,7 +10,8 @@ use qontract_access::{ReadPermit, WritePermit};
 use qontract_client_blobs::{BlobContent, BlobKey, Blobs, BlobsError, Precondition};
 use qontract_runtime::RunRecord;
 
-use crate::run_key::{RUNS_PREFIX, RunId, RunKey, RunSummary, prefixes_since};
+use crate::rounds::Rounds;
+use crate::run_key::{RUNS_PREFIX, RunId, RunKey, RunSummary, days_since};
 
 /// An error of the store of run records.
 #[derive(Debug, thiserror::Error)]
@@ -99,6 +100,11 @@ impl RunRecords {
         Self { blobs, place, read: ReadPermit::for_data() }
     }
 
+    /// The rounds in the same store.
+    pub fn rounds(&self) -> Rounds {
+        Rounds::new(Arc::clone(&self.blobs))
+    }
+
     /// The location of the store.
     pub fn place(&self) -> &str {
         &self.place
@@ -124,9 +130,8 @@ impl RunRecords {
     ///
     /// S3 needs one request per day, and one more per thousand records.
     pub async fn list(&self, since: Option<Timestamp>, now: Timestamp) -> Result<Vec<RunKey>, RecordsError> {
-        let prefixes = since.map_or_else(|| vec![RUNS_PREFIX.to_owned()], |since| prefixes_since(since, now));
         let mut keys: Vec<RunKey> = Vec::new();
-        for prefix in prefixes {
+        for prefix in days_since(RUNS_PREFIX, since, now) {
             let listed = self.blobs.keys(&self.read, &prefix).await.map_err(self.failed("list"))?;
             keys.extend(listed.iter().filter_map(|key| RunKey::parse(key)));
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use qontract_client_kubernetes::{Cluster, Kind, ObjectAddress};
-use qontract_inventory::{Callers, DesiredBody, Disclosure, Owner};
+use qontract_inventory::{Callers, DesiredBody, Disclosure, Owner, invalid_values};
 use qontract_runtime::{
     CALLER_DIMENSION, DesiredItem, DesiredState, Fault, ObjectKey, Scope, SourceLocation,
 };
@@ -177,6 +177,12 @@ impl ManagedScope {
             let text =
                 format!("`metadata.namespace` is `{other}`, but the object is declared in namespace `{own}`");
             let fault = Fault::author(text).hint("remove `metadata.namespace`");
+            return DesiredItem { object, place, state: DesiredState::Unresolved(fault) };
+        }
+        // Not of an object that may hold secrets: the error would depend on them.
+        let invalid = if sensitivity.is_sensitive() { Vec::new() } else { invalid_values(&body) };
+        if let Some(value) = invalid.first() {
+            let fault = Fault::author(format!("{} `{}`: {value}", object.kind, object.name));
             return DesiredItem { object, place, state: DesiredState::Unresolved(fault) };
         }
         let wanted = match DesiredBody::new(body) {

@@ -1,11 +1,15 @@
-//! The audit trail: reports every write when it happens, one record per step, regardless of the outcome of
-//! the run.
+//! The audit trail: reports the steps of a shard before the first of them is applied (write-ahead), their results,
+//! and every write when it happens, regardless of the outcome of the run.
 
 use std::fmt;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+
 use crate::fault::Fault;
 use crate::key::ShardKey;
-use crate::plan::Change;
+use crate::plan::{Change, ChangeKind, Plan, PlanDigest, StepResult};
 
 /// A step that was applied or tried: the target may have changed.
 #[derive(Clone, Copy, Debug)]
@@ -20,21 +24,73 @@ pub struct WriteRecord<'a> {
     pub fault: Option<&'a Fault>,
 }
 
-/// A step that starts, or whose result is known.
-#[derive(Clone, Copy, Debug)]
-pub struct StepAttempt<'a> {
-    /// The key of the shard.
-    pub shard: &'a ShardKey,
-    /// The changes of the step.
-    pub changes: &'a [Change],
+/// The steps of a shard that a round is about to apply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IntendedRound {
+    /// The shard.
+    pub shard: ShardKey,
+    /// The steps, in the order of the plan.
+    pub steps: Vec<IntendedStep>,
 }
+
+impl IntendedRound {
+    /// The round of an integration without shards, which makes one change.
+    pub(crate) fn of_change(change: &Change) -> Self {
+        let mut plan = Plan::default();
+        plan.add_step(change.clone(), ());
+        let step = IntendedStep { digest: plan.digest(), changes: vec![IntendedChange::from(change)] };
+        Self { shard: ShardKey::default(), steps: vec![step] }
+    }
+}
+
+/// A step that a round is about to apply.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IntendedStep {
+    /// The digest of the step.
+    pub digest: PlanDigest,
+    /// Its changes.
+    pub changes: Vec<IntendedChange>,
+}
+
+/// A change that a round is about to make. It contains no values.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IntendedChange {
+    /// How the object changes.
+    pub kind: ChangeKind,
+    /// The action as shown to people, with its sign.
+    pub text: String,
+    /// The precondition of the write: the version of the object that was read; `None` if the object must not exist,
+    /// or the target has no versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+impl From<&Change> for IntendedChange {
+    fn from(change: &Change) -> Self {
+        Self { kind: change.kind, text: change.to_string(), version: change.incarnation.clone() }
+    }
+}
+
+/// Identifies a round whose steps were reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoundNumber(pub u32);
 
 /// Receives every write.
 pub trait Audit: fmt::Debug + Send + Sync {
-    /// A step starts: from now on the target may change.
-    fn begin(&self, _: &StepAttempt<'_>) {}
-    /// The result of a step is known. It follows [`Audit::record_write`], if that is called for the step.
-    fn end(&self, _: &StepAttempt<'_>) {}
+    /// Reports the steps of a round before the first of them is applied. The round is applied even if this fails.
+    fn begin_round<'a>(&'a self, _round: &'a IntendedRound) -> BoxFuture<'a, RoundNumber> {
+        std::future::ready(RoundNumber(0)).boxed()
+    }
+
+    /// Reports the result of each change that was tried.
+    fn end_round<'a>(
+        &'a self,
+        _round: RoundNumber,
+        _results: &'a [(Change, StepResult)],
+    ) -> BoxFuture<'a, ()> {
+        std::future::ready(()).boxed()
+    }
+
     /// Records a write.
     fn record_write(&self, written: &WriteRecord<'_>);
 }

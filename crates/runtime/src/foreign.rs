@@ -20,7 +20,7 @@ use qontract_access::Mode;
 use qontract_child::{GRACE_PERIOD, GroupSettings, ProcessGroup, Purpose};
 use qontract_redaction::Redactor;
 
-use crate::audit::{StepAttempt, WriteRecord};
+use crate::audit::{IntendedRound, WriteRecord};
 use crate::data::BundleReader;
 use crate::fault::Fault;
 use crate::key::{Scope, ShardKey};
@@ -30,7 +30,7 @@ use crate::outcome::{PlanKnowledge, ShardOutcome, ShardState};
 use crate::plan::{Change, ChangeKind, ObjectKey};
 use crate::process::{CancelOnDrop, Cancellation, StderrLog, is_secret_name};
 use crate::run_request::RunRequest;
-use crate::step_effect::until_forced;
+use crate::step_effect::{result_of, until_forced};
 use crate::unplanned::UnplannedItem;
 use output::{OutputTail, read_lines};
 use qontract_telemetry::activity;
@@ -164,9 +164,9 @@ impl ForeignIntegration {
         };
         let _activity = activity::phase("apply", what.clone());
         let shard = ShardKey::default();
-        let attempt = StepAttempt { shard: &shard, changes: std::slice::from_ref(&change) };
+        let mut round = None;
         if request.mode == Mode::Real {
-            request.audit.begin(&attempt);
+            round = Some(request.audit.begin_round(&IntendedRound::of_change(&change)).await);
         }
         let (_cancel_guard, cancellation) = CancelOnDrop::new();
         let execution = Execution {
@@ -182,11 +182,10 @@ impl ForeignIntegration {
         };
         let ended = until_forced(&request.shutdown, working).await;
         let is_interrupted = ended.as_ref().is_err_and(|fault| fault.is_interrupted);
-        if request.mode == Mode::Real {
-            let fault = ended.as_ref().err();
-            let changes = attempt.changes;
+        if let Some(round) = round {
+            let (fault, changes) = (ended.as_ref().err(), std::slice::from_ref(&change));
             request.audit.record_write(&WriteRecord { run: &request.run, shard: &shard, changes, fault });
-            request.audit.end(&attempt);
+            request.audit.end_round(round, &[(change.clone(), result_of(&ended))]).await;
         }
         if !is_interrupted {
             step.finish();

@@ -10,7 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 use qontract_access::{Permits, ReadPermit};
 use tokio::sync::RwLock;
 
-use crate::audit::{StepAttempt, WriteRecord};
+use crate::audit::{IntendedRound, WriteRecord};
 use crate::contract::WriteContext;
 use crate::data::Data;
 use crate::deadline::with_deadline;
@@ -311,14 +311,14 @@ impl<'r> FunctionContext<'r> {
             return Err(interrupted());
         };
         let shard = ShardKey::default();
-        let attempt = StepAttempt { shard: &shard, changes: std::slice::from_ref(&change) };
-        audit.begin(&attempt);
+        let changes = std::slice::from_ref(&change);
+        let round = audit.begin_round(&IntendedRound::of_change(&change)).await;
         let write = WriteContext { permit, read: &self.permits.read, run, now: self.now };
         let done = until_forced(stop, effect(&write));
         let done = with_deadline(self.limits.step_timeout, "apply", done).await;
         let failed = done.as_ref().err();
-        audit.record_write(&WriteRecord { run, shard: &shard, changes: attempt.changes, fault: failed });
-        audit.end(&attempt);
+        audit.record_write(&WriteRecord { run, shard: &shard, changes, fault: failed });
+        audit.end_round(round, &[(change.clone(), result_of(&done))]).await;
         let mut did = self.lock();
         set_result(&mut did.changes, &change, result_of(&done));
         did.applied += usize::from(done.is_ok());

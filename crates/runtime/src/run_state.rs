@@ -24,6 +24,10 @@ pub enum RunState {
     Failed,
     /// The run was stopped before its end.
     Interrupted,
+    /// The run is in progress: it has no record yet.
+    Running,
+    /// The run was killed, or its process cannot be reached: it has no record, and may be done in part.
+    Unfinished,
 }
 
 impl RunState {
@@ -37,6 +41,8 @@ impl RunState {
             RunState::Held => "held",
             RunState::Failed => "failed",
             RunState::Interrupted => "interrupted",
+            RunState::Running => "running",
+            RunState::Unfinished => "unfinished",
         }
     }
 }

@@ -147,7 +147,7 @@ async fn replay(
 fn filter(list: &RunsListArgs) -> anyhow::Result<RunFilter> {
     let mut states = Vec::new();
     if list.failed {
-        states.extend([RunState::Failed, RunState::Interrupted]);
+        states.extend([RunState::Failed, RunState::Interrupted, RunState::Unfinished]);
     }
     let since = list.since.as_deref().map(|text| since::parse(text, jiff::Timestamp::now())).transpose()?;
     Ok(RunFilter {
@@ -203,9 +203,9 @@ fn runs_table(runs: &[ListedRun]) -> StyledText {
     let rows: Vec<Vec<String>> = runs.iter().map(run_entry::row).collect();
     let text = table::to_text(&HEADER.map(str::to_owned), &rows);
     let styles = runs.iter().map(|listed| match listed.summary.state {
-        RunState::Failed | RunState::Interrupted => TextStyle::Error,
+        RunState::Failed | RunState::Interrupted | RunState::Unfinished => TextStyle::Error,
         RunState::Held | RunState::Degraded => TextStyle::Warning,
-        RunState::Ok | RunState::Waiting | RunState::NotKnown => TextStyle::Plain,
+        RunState::Ok | RunState::Waiting | RunState::NotKnown | RunState::Running => TextStyle::Plain,
     });
     for (line, style) in text.lines().zip(std::iter::once(TextStyle::Bold).chain(styles)) {
         styled.push(style, line);

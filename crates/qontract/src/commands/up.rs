@@ -81,7 +81,6 @@ pub fn run(arguments: UpArgs) -> anyhow::Result<Exit> {
         threads.worker_threads(1);
     }
     let runtime = threads.enable_all().build().context("cannot start threads")?;
-    let journal = journal::of(sandbox.as_deref(), &runs);
     let supervisor = Supervisor {
         integrations: REGISTRY,
         config,

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::support::records::records;
 use qontract_testkit::{Scratch, example, tool};
 use serde_json::Value;
 

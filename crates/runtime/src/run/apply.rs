@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 
 use super::redaction::ShardRedactor;
-use crate::audit::{StepAttempt, WriteRecord};
+use crate::audit::WriteRecord;
 use crate::contract::{ApplyResult, WriteContext};
 use crate::deadline::with_deadline;
 use crate::fault::Fault;
@@ -149,8 +149,6 @@ async fn apply_group(
             break;
         };
         let _activity = activity::phase("apply", what.clone());
-        let attempt = StepAttempt { shard: key, changes: &changes };
-        request.audit.begin(&attempt);
         let effect = until_forced(&request.shutdown, integration.apply(write, &step.action));
         let applied = with_deadline(limits.step_timeout, "apply", effect).await;
         if !is_interrupted(&applied) {
@@ -168,7 +166,6 @@ async fn apply_group(
             let result = result_of(&applied);
             done.results.extend(changes.iter().map(|change| (change.clone(), result)));
         }
-        request.audit.end(&attempt);
         if !matches!(applied, Ok(ApplyResult::Done)) {
             done.failed.0.extend(step.changes.iter().map(|change| change.object.clone()));
         }

@@ -8,6 +8,7 @@ use qontract_telemetry::activity;
 use super::apply::{self, ApplyContext, ApplyOutcome};
 use super::planned_shard::PlannedShard;
 use super::round::{ActiveShard, Pass, RoundRunner};
+use crate::audit::{IntendedChange, IntendedRound, IntendedStep};
 use crate::contract::WriteContext;
 use crate::guard::{JudgedShard, JudgedStep};
 use crate::key::ShardKey;
@@ -81,7 +82,12 @@ impl RoundRunner<'_> {
             redactor: &shard.shard().redactor,
             lease,
         };
-        apply::apply_plan(context, shard).await
+        let Some(intended) = intended_round(shard) else { return apply::apply_plan(context, shard).await };
+        let audit = &self.request.audit;
+        let round = audit.begin_round(&intended).await;
+        let done = apply::apply_plan(context, shard).await;
+        audit.end_round(round, &done.results).await;
+        done
     }
 
     fn lease_request<'a>(&'a self, write: &WriteContext<'a>, shard: &'a ShardKey) -> LeaseRequest<'a> {
@@ -138,6 +144,22 @@ impl RoundRunner<'_> {
         }
         free
     }
+}
+
+/// The steps of a shard that are not held, redacted; `None` if there are none.
+fn intended_round(judged: &JudgedShard<'_, PlannedShard>) -> Option<IntendedRound> {
+    let planned = judged.shard();
+    let mut steps = Vec::new();
+    for (group_index, group) in judged.groups().iter().enumerate() {
+        for (step_index, step) in group.steps().iter().enumerate() {
+            let Some(permitted) = step.permitted() else { continue };
+            let digest = planned.outline.digest_of(|group, step| (group, step) == (group_index, step_index));
+            let changes = permitted.changes.iter().map(|change| planned.redactor.change(change.clone()));
+            let changes = changes.map(|change| IntendedChange::from(&change)).collect();
+            steps.push(IntendedStep { digest, changes });
+        }
+    }
+    (!steps.is_empty()).then(|| IntendedRound { shard: planned.key.clone(), steps })
 }
 
 fn report_holder(key: &ShardKey, holder: &LeaseHolder, outcome: &mut RunOutcome) {

@@ -1,0 +1,211 @@
+//! Runs that have rounds and no record: they are in progress, or were killed. The next real run of the integration
+//! reports those that were killed, and stores their records.
+
+use jiff::{SignedDuration, Timestamp};
+use qontract_child::ProcessIdentity;
+use qontract_diagnostics::pluralize;
+use qontract_journal::{LeaseProcess, RoundRecord, RunId};
+use qontract_runtime::audit::IntendedChange;
+use qontract_runtime::record::{ChangeRecord, LocatedText, RECORD_VERSION, RunRecord, ShardRecord};
+use qontract_runtime::{ApprovalForm, ChangeKind, RunEnd, RunState, StepResult};
+use qontract_telemetry::log::{Level, LineFormat, LogLine};
+
+use crate::run_store::RunStore;
+
+/// The exit code of a process that was ended by `SIGKILL`, assumed for runs whose end is unknown.
+const KILLED_EXIT_CODE: u8 = 137;
+
+/// Maximum number of changes that a warning names.
+const MAX_NAMED_STEPS: usize = 3;
+
+/// A run on another machine that has not begun a round for this time was killed: no run takes longer.
+const MAX_SILENCE: SignedDuration = SignedDuration::from_hours(2);
+
+/// How far back the next run looks for runs that did not finish.
+pub const MAX_AGE: SignedDuration = SignedDuration::from_hours(48);
+
+/// A run that has rounds and no record.
+#[derive(Debug)]
+pub struct UnfinishedRun {
+    run: RunId,
+    /// Its rounds, in the order in which they were made; never empty.
+    rounds: Vec<RoundRecord>,
+}
+
+impl UnfinishedRun {
+    /// The run.
+    pub fn run(&self) -> &RunId {
+        &self.run
+    }
+
+    /// The run of these rounds; `None` if there are none.
+    pub fn new(run: RunId, rounds: Vec<RoundRecord>) -> Option<Self> {
+        (!rounds.is_empty()).then_some(Self { run, rounds })
+    }
+
+    /// Whether the run is in progress, or was killed. `is_abandoned` says that this process abandoned it.
+    pub fn state(&self, is_abandoned: bool, now: Timestamp) -> RunState {
+        let Some(last) = self.rounds.last() else { return RunState::Unfinished };
+        let is_silent = now.duration_since(last.at) > MAX_SILENCE;
+        if is_abandoned || is_silent || is_gone(&last.process) {
+            RunState::Unfinished
+        } else {
+            RunState::Running
+        }
+    }
+
+    /// The changes that may be partially applied, with their shards.
+    fn changes(&self) -> impl Iterator<Item = (&str, &IntendedChange)> {
+        self.rounds
+            .iter()
+            .flat_map(|round| round.uncertain_changes().map(|change| (round.shard.as_str(), change)))
+    }
+
+    /// The warning that the next run logs.
+    fn warning(&self) -> String {
+        let run = &self.run;
+        let texts: Vec<&str> = self.changes().map(|(_, change)| change.text.as_str()).collect();
+        let named = texts[..texts.len().min(MAX_NAMED_STEPS)].join("; ");
+        let what = match texts.len() {
+            0 => "no step was in progress".to_owned(),
+            count if count > MAX_NAMED_STEPS => {
+                format!("{} may be partially applied: {named}; …", pluralize(count, "change"))
+            }
+            _ => format!("may be partially applied: {named}"),
+        };
+        format!("run {run} did not finish: it was killed or stalled; {what}; see `qontract runs show {run}`")
+    }
+
+    /// An audit log line for each change whose result is unknown.
+    fn audit_lines(&self) -> Vec<LogLine> {
+        let sha = self.rounds.first().map(|round| round.head.sha.clone()).unwrap_or_default();
+        let line = |(shard, change): (&str, &IntendedChange)| {
+            let text = format!("interrupted: {} may be partially applied", change.text);
+            let line = LogLine::new(Level::Warning, text).with("integration", self.run.integration());
+            let line = line.with("run", self.run.as_str()).with_detail("bundle", sha.as_str());
+            line.with_detail("shard", shard).with_detail("done", false)
+        };
+        self.changes().map(line).collect()
+    }
+
+    /// The record that the run could not write itself.
+    pub fn record(&self, state: RunState) -> Option<RunRecord> {
+        let (first, last) = (self.rounds.first()?, self.rounds.last()?);
+        let took = last.at.duration_since(first.began).as_millis();
+        let note = match state {
+            RunState::Running => "the run is in progress; its steps may be done in part",
+            _ => "the run was killed or stalled; the steps of its rounds may be done in part",
+        };
+        let mut record = RunRecord {
+            version: RECORD_VERSION,
+            run: self.run.to_string(),
+            began: first.began,
+            now: None,
+            milliseconds: u64::try_from(took).unwrap_or_default(),
+            integration: self.run.integration().to_owned(),
+            mode: qontract_access::Mode::Real,
+            head: first.head.clone(),
+            base: None,
+            options: std::collections::BTreeMap::new(),
+            slot: "0 of 1".to_owned(),
+            only_shards: Vec::new(),
+            decisions: Vec::new(),
+            causes: Vec::new(),
+            renamed: std::collections::BTreeMap::new(),
+            shards: std::collections::BTreeMap::new(),
+            released: Vec::new(),
+            faults: Vec::new(),
+            warnings: vec![note.to_owned()],
+            plan_digest: None,
+            approval: None,
+            approval_form: ApprovalForm::default(),
+            unplanned_holds: 0,
+            ended: RunEnd::Interrupted,
+            exit: KILLED_EXIT_CODE,
+        };
+        for round in &self.rounds {
+            let shard = record.shards.entry(round.shard.clone()).or_default();
+            shard.rounds += 1;
+            add_round(shard, round);
+        }
+        Some(record)
+    }
+}
+
+/// Adds the changes of a round: those with known results, and those that may be partially applied.
+fn add_round(shard: &mut ShardRecord, round: &RoundRecord) {
+    let results = round.results.as_deref().unwrap_or_default();
+    for change in round.steps.iter().flat_map(|step| &step.changes) {
+        let known = results.iter().find(|result| result.text == change.text).map(|result| result.result);
+        let result = match (&round.results, known) {
+            (None, _) => StepResult::Interrupted,
+            (Some(_), Some(result)) => result,
+            (Some(_), None) => StepResult::NotTried,
+        };
+        if result == StepResult::Interrupted {
+            let text = format!("interrupted: {} may be partially applied", change.text);
+            shard.faults.push(LocatedText {
+                text,
+                details: Vec::new(),
+                hint: None,
+                cause: None,
+                whose: None,
+                places: Vec::new(),
+            });
+        }
+        shard.applied += usize::from(result == StepResult::Done);
+        shard.changes.push(recorded(change.kind, change.text.clone(), result));
+    }
+}
+
+fn recorded(change: ChangeKind, text: String, result: StepResult) -> ChangeRecord {
+    ChangeRecord {
+        change,
+        text,
+        scope: std::collections::BTreeMap::new(),
+        kind: String::new(),
+        name: String::new(),
+        diff: Vec::new(),
+        why: None,
+        approvable: false,
+        hold: None,
+        plan: None,
+        remedy: None,
+        place: None,
+        result,
+    }
+}
+
+/// Whether the process of a run certainly has ended.
+fn is_gone(process: &LeaseProcess) -> bool {
+    let LeaseProcess { pid, started, machine, .. } = process.clone();
+    ProcessIdentity { pid, started, machine }.is_gone()
+}
+
+/// Finds the runs of an integration that did not finish, and writes a record and audit log lines for each. Returns a
+/// warning for each; every run is reported once.
+///
+/// A process looks once for each integration, and again after it abandoned a run or found one in progress.
+pub async fn report(runs: &RunStore, integration: &str, now: Timestamp) -> Vec<String> {
+    // Without the journal, the next run looks again.
+    let Ok(found) = runs.unfinished_of(integration, now).await else { return Vec::new() };
+    let mut warnings = Vec::new();
+    for unfinished in found {
+        if !runs.claim_report(&unfinished.run).await {
+            continue;
+        }
+        for line in unfinished.audit_lines() {
+            // The record names the changes as well.
+            drop(runs.append_audit(&line.format(LineFormat::Json, now)));
+        }
+        if let Some(record) = unfinished.record(RunState::Unfinished) {
+            // Without a record, the rounds remain.
+            drop(runs.store(&record).await);
+        }
+        warnings.push(unfinished.warning());
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests;

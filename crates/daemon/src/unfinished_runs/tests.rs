@@ -1,0 +1,147 @@
+//! Tests of runs that did not finish.
+
+use std::sync::Arc;
+
+use qontract_journal::RoundOwner;
+use qontract_runtime::audit::{IntendedRound, IntendedStep, RoundNumber};
+use qontract_runtime::record::BundleRecord;
+use qontract_runtime::{Change, ObjectKey, PlanDigest, Scope, ShardKey};
+use qontract_testkit::Scratch;
+
+use super::*;
+use crate::lease_host::this_process;
+use crate::run_rounds::RunRounds;
+use crate::run_store::RunFilter;
+
+/// The run that is killed.
+const RUN: &str = "20270115T080000Z-x-a";
+
+fn change(name: &str) -> Change {
+    let (scope, kind) = (Scope::new([("app", "a")]), "card".to_owned());
+    Change::new(ChangeKind::Add, ObjectKey { scope, kind, name: name.to_owned() }, "write card")
+}
+
+fn intended(names: &[&str]) -> IntendedRound {
+    let step = |name: &&str| IntendedStep {
+        digest: PlanDigest::from("d"),
+        changes: vec![IntendedChange::from(&change(name))],
+    };
+    IntendedRound { shard: ShardKey::new([("app", "a")]), steps: names.iter().map(step).collect() }
+}
+
+fn store(scratch: &Scratch) -> Arc<RunStore> {
+    Arc::new(RunStore::new(Some(scratch.path().to_owned())).unwrap())
+}
+
+/// The rounds of a run of a process: this one, or one that has ended.
+fn rounds(runs: &Arc<RunStore>, is_gone: bool) -> RunRounds {
+    let mut process = this_process();
+    process.started -= u64::from(is_gone);
+    let head = BundleRecord { sha: "s".to_owned(), commit: None, modified: false };
+    let began = Timestamp::now();
+    let owner = RoundOwner { run: RunId::new("x", began, 1), began, head, process };
+    RunRounds::new(Arc::clone(runs), owner)
+}
+
+async fn begin(rounds: &RunRounds, names: &[&str]) -> RoundNumber {
+    let (number, stored) = rounds.begin(&intended(names)).await;
+    stored.unwrap();
+    number
+}
+
+async fn reported(runs: &RunStore) -> Vec<String> {
+    report(runs, "x", Timestamp::now()).await
+}
+
+async fn states(runs: &RunStore) -> Vec<RunState> {
+    let page = runs.list(&RunFilter::default(), 9).await.unwrap();
+    page.runs.iter().map(|listed| listed.summary.state).collect()
+}
+
+#[tokio::test]
+async fn a_run_in_progress_is_listed_and_not_reported() {
+    let scratch = Scratch::new();
+    let rounds = rounds(&store(&scratch), false);
+    let number = begin(&rounds, &["one"]).await;
+    let other = store(&scratch);
+    assert_eq!((reported(&other).await.len(), states(&other).await), (0, vec![RunState::Running]));
+    // The run is looked up again, because it may be killed later.
+    rounds.end(number, &[(change("one"), StepResult::Done)]).await.unwrap();
+    assert_eq!(reported(&other).await.len(), 0);
+}
+
+#[tokio::test]
+async fn a_killed_run_is_reported_once_with_the_steps_whose_results_are_not_known() {
+    let scratch = Scratch::new();
+    let killed = rounds(&store(&scratch), true);
+    let number = begin(&killed, &["zero"]).await;
+    killed.end(number, &[(change("zero"), StepResult::Done)]).await.unwrap();
+    begin(&killed, &["one", "two"]).await;
+    let runs = store(&scratch);
+    assert_eq!(states(&runs).await, [RunState::Unfinished]);
+    assert_eq!(report(&runs, "y", Timestamp::now()).await, [""; 0]);
+    let warnings = reported(&runs).await;
+    let expect = "did not finish: it was killed or stalled; may be partially applied: + write card `one` (app=a); \
+                  + write card `two` (app=a); see `qontract runs show ";
+    assert!(warnings.len() == 1 && warnings[0].contains(expect), "{warnings:?}");
+    assert_eq!(reported(&store(&scratch)).await, [""; 0]);
+    let record = runs.resolve("last").await.unwrap();
+    let shard = &record.shards["app=a"];
+    assert_eq!((record.ended, record.exit, shard.changes.len()), (RunEnd::Interrupted, KILLED_EXIT_CODE, 3));
+    let results: Vec<StepResult> = shard.changes.iter().map(|change| change.result).collect();
+    assert_eq!(results, [StepResult::Done, StepResult::Interrupted, StepResult::Interrupted]);
+    assert_eq!(shard.faults[1].text, "interrupted: + write card `two` (app=a) may be partially applied");
+    assert_eq!(scratch.read("trail.jsonl").lines().count(), 2);
+    assert_eq!(states(&runs).await, [RunState::Interrupted]);
+}
+
+#[tokio::test]
+async fn a_run_that_this_process_abandoned_is_reported_by_its_next_run() {
+    let scratch = Scratch::new();
+    let runs = store(&scratch);
+    assert_eq!(reported(&runs).await, [""; 0], "this process has looked");
+    let stalled = rounds(&runs, false);
+    begin(&stalled, &["one"]).await;
+    drop(stalled);
+    assert_eq!(reported(&runs).await.len(), 1);
+    assert_eq!(reported(&runs).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_run_of_another_machine_is_in_progress_until_it_is_silent() {
+    let scratch = Scratch::new();
+    let runs = store(&scratch);
+    let owner = {
+        let mut process = this_process();
+        process.machine = Some("another".to_owned());
+        let head = BundleRecord { sha: "s".to_owned(), commit: None, modified: false };
+        RoundOwner { run: RunId::parse(RUN).unwrap(), began: Timestamp::UNIX_EPOCH, head, process }
+    };
+    let at: Timestamp = "2027-01-15T08:00:00Z".parse().unwrap();
+    let found = UnfinishedRun::new(owner.run.clone(), vec![owner.round(1, &intended(&["one"]), at)]).unwrap();
+    let state = |hours: i64| found.state(false, at + SignedDuration::from_hours(hours));
+    assert_eq!((state(1), state(3)), (RunState::Running, RunState::Unfinished));
+    assert_eq!(found.state(true, at), RunState::Unfinished);
+    drop(runs);
+}
+
+#[test]
+fn warnings_name_a_few_changes() {
+    let check = |count: usize, expect: &str| {
+        let names: Vec<String> = (0..count).map(|name| name.to_string()).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let head = BundleRecord { sha: "s".to_owned(), commit: None, modified: false };
+        let (run, began) = (RunId::parse(RUN).unwrap(), Timestamp::UNIX_EPOCH);
+        let owner = RoundOwner { run: run.clone(), began, head, process: this_process() };
+        let rounds = vec![owner.round(1, &intended(&names), began)];
+        let warning = UnfinishedRun::new(run, rounds).unwrap().warning();
+        assert!(warning.contains(expect), "{warning}");
+    };
+    check(0, "stalled; no step was in progress; see");
+    check(1, "stalled; may be partially applied: + write card `0` (app=a); see");
+    check(MAX_NAMED_STEPS, "; + write card `2` (app=a); see");
+    check(
+        MAX_NAMED_STEPS + 1,
+        "4 changes may be partially applied: + write card `0` (app=a); + write card `1` (app=a); + write card `2` (app=a); …; see",
+    );
+}
