@@ -90,7 +90,11 @@ impl ProcessIntegration {
             return Err(Fault::operator(text));
         }
         let mut meta = IntegrationMeta::new(response.name, response.about);
-        meta.patience = response.patience.map_or(meta.patience, Patience::from);
+        if let Some(patience) = response.patience {
+            meta.patience = Patience::from(patience);
+            // The second round observes the operations that the steps of the first one have started.
+            meta.rounds = 2;
+        }
         meta.limits = client.program().limits();
         meta.queries = response
             .queries

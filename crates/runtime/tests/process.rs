@@ -343,6 +343,34 @@ async fn a_stale_step_is_planned_again() {
 }
 
 #[tokio::test]
+async fn with_patience_a_run_waits_for_what_its_own_step_has_started() {
+    let scope = r#"{"scopes": [{"scope": [["app", "a"]], "count": 1}]"#;
+    for (patience, applied, plans) in [
+        (r#", "patience": {"every": 1, "total": 60}"#, "7\n8\n", "plan\nwait\nwait\nrecord\n"),
+        ("", "7\n", "plan\n"),
+    ] {
+        let record = ONE_STEP.replace("\"action\": 7", "\"action\": 8");
+        let stage = ProgramFixture::new(&format!(
+            r#"case $1 in
+            describe) echo '{{"name": "try", "description": ""{patience}}}'; exit ;;
+            plan)
+                case $(cat $OUT/applied 2>/dev/null) in
+                '') echo plan >> $OUT/plans; {ONE_STEP} ;;
+                7)  if [ "$(tail -n 2 $OUT/plans | tr -d '\n')" = waitwait ]; then echo record >> $OUT/plans; {record}
+                    else echo wait >> $OUT/plans; echo '{scope}, "waits": ["rollout"]}}'; fi ;;
+                *) echo '{scope}}}' ;;
+                esac; exit ;;
+            apply) echo $(sed 's/.*"action":\([0-9]\).*/\1/') >> $OUT/applied; echo '{{}}'; exit ;;
+            esac"#
+        ));
+        let outcome = stage.run(Mode::Real).await;
+        assert_eq!(outcome.ended, RunEnd::Ok, "{outcome:?}");
+        assert_eq!(stage.wrote("applied").as_deref(), Some(applied));
+        assert_eq!(stage.wrote("plans").as_deref(), Some(plans));
+    }
+}
+
+#[tokio::test]
 async fn a_shard_that_only_base_has_is_planned_with_an_empty_state() {
     let stage = ProgramFixture::new("case $1 in plan) cat >> $OUT/plan-request ;; esac");
     let head = RunRequest::new("r1", Mode::DryRun, data(&["a"]), TODAY, ProtectedKinds::default());

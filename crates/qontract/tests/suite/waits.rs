@@ -252,3 +252,89 @@ fn a_rollout_is_judged_by_the_observed_generation_real_cluster() {
     assert!(code == 0 && plan.contains("rolling out: Deployment"), "{plan}");
     assert!(plan.contains("0 to add, 0 to change, 0 to remove"), "{plan}");
 }
+
+/// A program that deploys, waits until there is a file `complete`, and then writes a record. Each applied step is
+/// a line of `log`. A file `hold-STEP` stops the step after it has begun, and after a deployment has started.
+const DEPLOY_PROGRAM: &str = r#"
+hold() { if [ -e "hold-$1" ]; then echo > "held-$1"; sleep 600; fi; }
+step() { echo '{"scopes": [{"scope": []}], "groups": [{"steps": [{"action": "'$1'", "changes": [
+    {"kind": "add", "thing": {"scope": [], "kind": "'$1'", "name": "web"}, "what": "'$1'"}]}]}]}'; }
+case $1 in
+describe) echo '{"name": "service-dependencies", "description": "deploys", "sandbox": true, "patience": {"every": 1, "total": 60}}' ;;
+declare) echo '{"shards": [{"state": 1}]}' ;;
+plan)
+    if ! [ -e deployed ]; then step deploy
+    elif ! [ -e complete ]; then echo >> waits; echo '{"scopes": [{"scope": []}], "waits": ["rollout of web"]}'
+    elif ! [ -e recorded ]; then step record
+    else echo '{"scopes": [{"scope": [], "count": 1}]}'; fi ;;
+apply)
+    if grep -q '"action":"deploy"'; then echo deploy >> log; echo > deployed; hold deploy
+    else hold record; if ! [ -e complete ]; then echo early >> log; fi; echo record >> log; echo > recorded; fi
+    echo '{}' ;;
+esac
+"#;
+
+/// The example with the program that deploys.
+fn deploy_fixture(program: &str) -> Scratch {
+    let scratch = operator_fixture();
+    scratch.write("program.sh", program);
+    scratch.write("config.toml", "[integrations.service-dependencies]\ncommand = [\"sh\", \"program.sh\"]\n");
+    scratch
+}
+
+/// Whether there is a file.
+fn exists(scratch: &Scratch, name: &str) -> Option<()> {
+    scratch.path().join(name).exists().then_some(())
+}
+
+/// The number of observations in which the program has seen the rollout in progress.
+fn observations(scratch: &Scratch) -> usize {
+    std::fs::read_to_string(scratch.path().join("waits")).unwrap_or_default().lines().count()
+}
+
+/// Runs the program that deploys to its end, and checks that a second run has nothing to do.
+fn finish_deployment(scratch: &Scratch) {
+    let words = ["--config", "config.toml"];
+    let is_complete = exists(scratch, "complete").is_some();
+    let before = observations(scratch);
+    let running = Running::of(&mut command(scratch, "service-dependencies", &words));
+    if !is_complete {
+        eventually("the run waits", || (observations(scratch) > before).then_some(()));
+        assert_eq!(exists(scratch, "recorded"), None);
+        scratch.write("complete", "");
+    }
+    assert_eq!(running.wait().code(), Some(0));
+    assert_eq!(scratch.read("log"), "deploy\nrecord\n", "each step once, and the record after the rollout");
+    let (code, text) = reconcile(scratch, "service-dependencies", &words);
+    assert!(code == 0 && text.contains("nothing to change"), "{text}");
+}
+
+#[test]
+fn a_program_waits_for_what_its_own_step_has_started_before_it_records_it() {
+    let scratch = deploy_fixture(DEPLOY_PROGRAM);
+    finish_deployment(&scratch);
+}
+
+#[test]
+fn a_program_that_is_killed_in_any_phase_of_a_wait_records_nothing_false() {
+    for (hold, reached) in [("hold-deploy", "held-deploy"), ("", "waits"), ("hold-record", "held-record")] {
+        let scratch = deploy_fixture(DEPLOY_PROGRAM);
+        if !hold.is_empty() {
+            scratch.write(hold, "");
+        }
+        let words = ["--config", "config.toml"];
+        let running = Running::of(&mut command(&scratch, "service-dependencies", &words));
+        if hold == "hold-record" {
+            eventually("the run waits", || exists(&scratch, "waits"));
+            scratch.write("complete", "");
+        }
+        eventually(reached, || exists(&scratch, reached));
+        running.signal(Signal::KILL);
+        running.wait();
+        assert_eq!(scratch.read("log"), "deploy\n", "{reached}");
+        if !hold.is_empty() {
+            scratch.remove(hold);
+        }
+        finish_deployment(&scratch);
+    }
+}
