@@ -338,3 +338,23 @@ fn a_program_that_is_killed_in_any_phase_of_a_wait_records_nothing_false() {
         finish_deployment(&scratch);
     }
 }
+
+#[test]
+fn a_pause_between_two_observations_that_exceeds_the_stall_timeout_is_not_a_stall() {
+    let scratch = deploy_fixture(&DEPLOY_PROGRAM.replace("\"every\": 1", "\"every\": 3"));
+    let words = ["--config", "config.toml", "--every", "1h", "--listen", "127.0.0.1:0"];
+    let mut looping = command(&scratch, "service-dependencies", &words);
+    let mut running = Running::of(looping.env("QONTRACT_STALL_SECONDS", "2"));
+    let listening = running.until("listening on http://");
+    let address = listening.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
+    eventually("a pause has passed", || (observations(&scratch) > 1).then_some(()));
+    scratch.write("complete", "");
+    running.until("run ended: ok");
+    let metrics = get(&address, "/metrics");
+    let is_zero = |line: &str| line.starts_with("qontract_reconcile_stuck_total{") && line.ends_with(" 0");
+    assert!(metrics.lines().any(is_zero), "{metrics}");
+    running.signal(Signal::TERM);
+    running.wait();
+    let (code, text) = reconcile(&scratch, "service-dependencies", &words[..2]);
+    assert!(code == 0 && text.contains("nothing to change"), "{text}");
+}
