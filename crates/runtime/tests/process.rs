@@ -370,6 +370,20 @@ async fn with_patience_a_run_waits_for_what_its_own_step_has_started() {
     }
 }
 
+#[test]
+fn the_callers_of_an_object_program_share_a_slot() {
+    let describe = |more: &str| {
+        let response = format!(r#"{{"name": "try", "description": "", "form": "objects"{more}}}"#);
+        ProgramFixture::new(&format!("echo '{response}'; exit"))
+    };
+    let meta = ProcessIntegration::describe("try", describe("").program()).expect("it describes itself");
+    let key = |caller| ShardKey::new([("cluster", "c"), ("namespace", "n"), ("caller", caller)]);
+    let slots = ["one", "two"].map(|caller| meta.meta().slot_value(&key(caller)));
+    assert_eq!(slots, ["c/n", "c/n"]);
+    let fault = describe(r#", "slots_by": "caller""#).fault();
+    check(&fault, Responsible::Operator, "the callers of a namespace share a process");
+}
+
 #[tokio::test]
 async fn a_shard_that_only_base_has_is_planned_with_an_empty_state() {
     let stage = ProgramFixture::new("case $1 in plan) cat >> $OUT/plan-request ;; esac");
