@@ -457,3 +457,35 @@ fn a_percentage_refers_to_the_objects_of_the_caller() {
     assert_eq!(fixture.reconcile(&[]).0, 0);
     fixture.check_settled();
 }
+
+/// A program with a Deployment and the `ConfigMap` that it uses, whose change restarts it.
+const RESTARTED: &str = r#"
+import json, sys
+json.load(sys.stdin)
+if sys.argv[1] == "describe":
+    print(json.dumps({"name": "service-dependencies", "description": "deploys", "form": "objects"}))
+else:
+    container = {"name": "web", "image": "example.com/web", "envFrom": [{"configMapRef": {"name": "settings"}}]}
+    pod = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": pod}
+    web = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+    metadata = {"name": "settings", "annotations": {"qontract.recycle": "true"}}
+    data = {"value": open("value").read()}
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+    shard = {"cluster": "cliffs-stage", "namespace": "catalog-stage", "caller": "shop",
+             "kinds": ["Deployment.apps", "ConfigMap"], "objects": [web, settings]}
+    print(json.dumps({"shards": [shard]}))
+"#;
+
+#[test]
+#[ignore = "needs python3; run by `cargo xtask test`"]
+fn a_restart_is_completed_in_the_run_that_causes_it() {
+    let fixture = Fixture::new();
+    fixture.0.write("program.py", RESTARTED);
+    for (value, expect) in [("1", "create Deployment `web`"), ("2", "restart Deployment `web`")] {
+        fixture.0.write("value", value);
+        let (code, text) = fixture.reconcile(&[]);
+        assert!(code == 0 && text.contains(expect), "{text}");
+        fixture.check_settled();
+    }
+}
