@@ -370,6 +370,23 @@ async fn with_patience_a_run_waits_for_what_its_own_step_has_started() {
     }
 }
 
+#[tokio::test]
+async fn a_removal_that_a_program_observed_to_be_approved_is_applied() {
+    let thing = |name: &str| format!(r#"{{"scope": [["app", "a"]], "kind": "vault", "name": "{name}"}}"#);
+    let (old, other) = (thing("t"), thing("u"));
+    for (approved, expect) in [(&old, RunEnd::Ok), (&other, RunEnd::Held)] {
+        let plan = format!(
+            r#"{{"scopes": [{{"scope": [["app", "a"]], "count": 50}}], "approved": [{approved}], "groups": [{{"steps": [
+            {{"changes": [{{"kind": "remove", "thing": {old}, "what": "remove it"}}]}}]}}]}}"#
+        );
+        let stage = ProgramFixture::new(&format!("case $1 in plan) echo '{plan}'; exit ;; esac"));
+        let request =
+            RunRequest::new("r1", Mode::DryRun, data(&["a"]), TODAY, ProtectedKinds::new(["vault"]));
+        let outcome = stage.perform(&request).await;
+        assert_eq!(outcome.ended, expect, "{outcome:?}");
+    }
+}
+
 #[test]
 fn the_callers_of_an_object_program_share_a_slot() {
     let describe = |more: &str| {
