@@ -118,6 +118,15 @@ fn a_failed_roll_out_is_degraded_and_fails_a_run_that_waits() {
     running.wait();
     assert_eq!(number_of_records(&scratch), records);
     assert_eq!(state_of_last_run(&scratch), "degraded");
+
+    // Once it is repaired, a run is ok again, and then nothing is left to do.
+    deployment(&scratch, "1s");
+    let (code, text) = resources(&scratch, &["--wait"]);
+    assert_eq!(code, 0, "{text}");
+    assert_eq!(state_of_last_run(&scratch), "ok");
+    let (code, text) = resources(&scratch, &[]);
+    assert!(code == 0 && text.contains("nothing to change") && !text.contains("degraded"), "{text}");
+    assert_eq!(state_of_last_run(&scratch), "ok");
 }
 
 /// Number of run records, without the counters of runs that have none.
@@ -204,6 +213,14 @@ fn a_loop_that_waits_follows_newer_data_and_comes_back_soon() {
     let ended = running.until("run ended: waiting");
     let next = ended.split("next_in=").nth(1).unwrap().split(' ').next().unwrap();
     assert!(next.ends_with('s') && !next.contains('m'), "the first back-off, not ten minutes: {ended}");
+    // Once the namespace is gone, the loop creates it again, and then nothing is left to do.
+    scratch.remove(file);
+    running.until("run ended: ok");
+    assert_eq!(exists(&scratch, file), Some(()));
+    running.signal(Signal::TERM);
+    running.wait();
+    let (code, text) = reconcile(&scratch, "openshift-namespaces", &[]);
+    assert!(code == 0 && text.contains("nothing to change"), "{text}");
 }
 
 /// An object program with one Deployment, in the namespace and with the caller that the file `target` names.
