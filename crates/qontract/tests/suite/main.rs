@@ -40,6 +40,7 @@ mod patterns;
 mod plan;
 mod printing;
 mod process_sandbox;
+mod program_approvals;
 mod query;
 mod real_cluster;
 mod real_cluster_logins;
