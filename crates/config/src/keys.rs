@@ -144,6 +144,26 @@ pub const KEYS: &[Key] = &[
         "path of the secret with the fields `aws_access_key_id` and `aws_secret_access_key`",
     ),
     key(
+        "targets.queue.*.url",
+        KeyType::Text,
+        "none",
+        "URL of a queue of SQS that integrations use; a queue has either a `url` or a `name`",
+    ),
+    key("targets.queue.*.name", KeyType::Text, "none", "name of the queue, in the account of the key"),
+    key("targets.queue.*.region", KeyType::Text, "that of `url`, else `us-east-1`", "region of the queue"),
+    key(
+        "targets.queue.*.endpoint",
+        KeyType::Text,
+        "the server of `url`, else AWS",
+        "URL of another SQS server",
+    ),
+    key(
+        "targets.queue.*.secret",
+        KeyType::Text,
+        "the environment",
+        "path of the secret with the fields `aws_access_key_id` and `aws_secret_access_key`",
+    ),
+    key(
         "targets.state.bucket",
         KeyType::Text,
         "",
@@ -414,7 +434,7 @@ mod tests {
                 "guards"
             ]
         );
-        assert_eq!(children(&["targets"]), ["kubernetes", "vault", "blobs", "state"]);
+        assert_eq!(children(&["targets"]), ["kubernetes", "vault", "blobs", "queue", "state"]);
         assert_eq!(children(&["targets", "kubernetes", "clusters"]), ["*"]);
     }
 }

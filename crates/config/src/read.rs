@@ -279,8 +279,20 @@ mod tests {
     fn unknown_keys_of_targets_are_refused_with_the_nearest() {
         check("[targets.blob]\n", Err((1, "unknown key `targets.blob`: did you mean `blobs`?")));
         check(
-            "[targets.queue]\n",
-            Err((1, "unknown key `targets.queue`: expected one of `kubernetes`, `vault`, `blobs`, `state`")),
+            "[targets.forge]\n",
+            Err((
+                1,
+                "unknown key `targets.forge`: expected one of `kubernetes`, `vault`, `blobs`, `queue`, `state`",
+            )),
+        );
+        check("[targets.queues]\n", Err((1, "unknown key `targets.queues`: did you mean `queue`?")));
+        check("[targets.queue]\nurl = \"x\"\n", Err((2, "`targets.queue.url` must be a table")));
+        check(
+            "[targets.queue.orders]\nqueue = \"a\"\n",
+            Err((
+                2,
+                "unknown key `targets.queue.orders.queue`: expected one of `url`, `name`, `region`, `endpoint`, `secret`",
+            )),
         );
         check(
             "[targets.blobs.reports]\nbucket = \"a\"\nregoin = \"b\"\n",
