@@ -15,6 +15,8 @@ pub enum KeyType {
     Boolean,
     /// A list of strings.
     Texts,
+    /// A list of bounds of writes.
+    WriteBounds,
 }
 
 impl KeyType {
@@ -27,6 +29,7 @@ impl KeyType {
             Self::Number => "an integer",
             Self::Boolean => "`true` or `false`",
             Self::Texts => "a list of strings",
+            Self::WriteBounds => "a list of tables with `origin`, `methods` and `paths`",
         }
     }
 }
@@ -340,6 +343,12 @@ pub const KEYS: &[Key] = &[
         KeyType::Number,
         "24",
         "number of hours that a removal counts towards the limits",
+    ),
+    key(
+        "guards.writes",
+        KeyType::WriteBounds,
+        "everything",
+        "the only requests to target systems by which real runs may write: `methods` at an `origin`, on exactly these `paths`, or below those that end in a slash",
     ),
     key(
         "guards.keys.count",

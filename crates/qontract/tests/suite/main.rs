@@ -67,3 +67,4 @@ mod templates;
 mod trust;
 mod up;
 mod waits;
+mod write_bounds;
