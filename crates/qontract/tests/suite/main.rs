@@ -60,6 +60,7 @@ mod secret_store;
 mod serve;
 mod shutdown;
 mod simulation;
+mod state;
 mod stopped_target;
 mod support;
 mod targets;
