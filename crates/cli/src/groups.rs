@@ -17,7 +17,7 @@ pub const PEER: &str = "peer";
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Start here", &["up"]),
     ("Data", &["validate", "bundle", "diff", "get", "query", "serve", "schema"]),
-    ("Reconciliation", &["plan", "affected", "reconcile", "approve", "runs", "explain", "journal"]),
+    ("Reconciliation", &["plan", "affected", "reconcile", "approve", "runs", "explain", "journal", "state"]),
     ("Inspection", &["integrations", "shards", "inventory"]),
     ("Setup and other", &["config", "peer", "completions", "man", "version", "help"]),
 ];

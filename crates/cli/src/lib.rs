@@ -17,6 +17,7 @@ mod run;
 pub mod screen;
 mod serve;
 pub mod since;
+mod state;
 pub mod terminal;
 
 use std::path::PathBuf;
@@ -38,6 +39,7 @@ pub use run::{
     LogLevel, LogOptions, ReconcileArgs, RunFormat, RunOptions, RunPurpose, SelectedIntegration, UpArgs,
 };
 pub use serve::{PeerServerArgs, ServeArgs};
+pub use state::{StateAction, StateArgs, StateChangeOptions, StateFormat, StateKey};
 
 /// Reconcile your infrastructure from one Git repository.
 #[derive(Debug, Parser)]
@@ -151,6 +153,13 @@ pub enum Command {
     Config(ConfigArgs),
     /// Work with the journal: state that all processes share, such as recent removals
     Journal(JournalArgs),
+    /// Read and change the state that integrations keep in the state store
+    #[command(after_long_help = examples(&[
+        ("qontract state ls openshift-saas-deploy", "list the keys of an integration"),
+        ("qontract state get openshift-saas-deploy shop/stage", "print a value"),
+        ("qontract state set openshift-saas-deploy shop/stage '{\"sha\": \"4f2a\"}' --dry-run", "show what would change"),
+    ]))]
+    State(StateArgs),
     /// Drop-in replacements for qontract-server, -bundler, -validator, -reconcile and run-integration
     Peer(PeerArgs),
     /// Generate shell completions: `source <(qontract completions bash)`

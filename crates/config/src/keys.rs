@@ -15,6 +15,8 @@ pub enum KeyType {
     Boolean,
     /// A list of strings.
     Texts,
+    /// A list of bounds of writes.
+    WriteBounds,
 }
 
 impl KeyType {
@@ -27,6 +29,7 @@ impl KeyType {
             Self::Number => "an integer",
             Self::Boolean => "`true` or `false`",
             Self::Texts => "a list of strings",
+            Self::WriteBounds => "a list of tables with `origin`, `methods` and `paths`",
         }
     }
 }
@@ -139,6 +142,26 @@ pub const KEYS: &[Key] = &[
     key("targets.blobs.*.endpoint", KeyType::Text, "AWS", "URL of another S3 server"),
     key(
         "targets.blobs.*.secret",
+        KeyType::Text,
+        "the environment",
+        "path of the secret with the fields `aws_access_key_id` and `aws_secret_access_key`",
+    ),
+    key(
+        "targets.queue.*.url",
+        KeyType::Text,
+        "none",
+        "URL of a queue of SQS that integrations use; a queue has either a `url` or a `name`",
+    ),
+    key("targets.queue.*.name", KeyType::Text, "none", "name of the queue, in the account of the key"),
+    key("targets.queue.*.region", KeyType::Text, "that of `url`, else `us-east-1`", "region of the queue"),
+    key(
+        "targets.queue.*.endpoint",
+        KeyType::Text,
+        "the server of `url`, else AWS",
+        "URL of another SQS server",
+    ),
+    key(
+        "targets.queue.*.secret",
         KeyType::Text,
         "the environment",
         "path of the secret with the fields `aws_access_key_id` and `aws_secret_access_key`",
@@ -336,6 +359,12 @@ pub const KEYS: &[Key] = &[
         "number of hours that a removal counts towards the limits",
     ),
     key(
+        "guards.writes",
+        KeyType::WriteBounds,
+        "everything",
+        "the only requests to target systems by which real runs may write: `methods` at an `origin`, on exactly these `paths`, or below those that end in a slash",
+    ),
+    key(
         "guards.keys.count",
         KeyType::Number,
         "5",
@@ -428,7 +457,7 @@ mod tests {
                 "guards"
             ]
         );
-        assert_eq!(children(&["targets"]), ["kubernetes", "vault", "blobs", "state"]);
+        assert_eq!(children(&["targets"]), ["kubernetes", "vault", "blobs", "queue", "state"]);
         assert_eq!(children(&["targets", "kubernetes", "clusters"]), ["*"]);
     }
 }

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use jiff::SignedDuration;
+use qontract_access::{BoundError, WriteBound, WriteBounds};
 use qontract_client_http::Url;
 use qontract_client_secrets::{Login, Secret, SecretRef};
 use qontract_diagnostics::MessageSink;
@@ -30,7 +31,7 @@ pub use foreign::ForeignTable;
 pub use located::LocatedConfig;
 pub use location::{ConfigLocation, IgnoreReason, IgnoredFile};
 pub use read::ConfigError;
-pub use targets::{BucketTable, TargetsTable};
+pub use targets::{BucketTable, QueueTable, TargetsTable};
 pub use usage::UsageError;
 
 /// The configuration. All other tables hold secrets.
@@ -314,8 +315,8 @@ impl ProgramTable {
     }
 }
 
-/// Limits on removals without approval.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+/// Limits on removals without approval, and on writes.
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuardsTable {
     shard_removals: Option<usize>,
@@ -331,6 +332,20 @@ pub struct GuardsTable {
     /// The limits beyond which a change counts as a removal.
     #[serde(default)]
     keys: GuardKeysTable,
+    /// The only writes of real runs; without the key, all are allowed.
+    writes: Option<Vec<WriteBoundTable>>,
+}
+
+/// Requests at one origin by which real runs may write.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WriteBoundTable {
+    /// Scheme, host, and the port if it is not the default.
+    origin: String,
+    /// Methods in capital letters.
+    methods: Vec<String>,
+    /// Paths, or prefixes that end in a slash.
+    paths: Vec<String>,
 }
 
 /// The number of removed keys at which a change counts as a removal.
@@ -346,8 +361,21 @@ struct GuardKeysTable {
 }
 
 impl GuardsTable {
+    /// The only requests by which real runs may write; `None` if all are allowed.
+    pub fn write_bounds(&self) -> Result<Option<WriteBounds>, BoundError> {
+        let Some(tables) = &self.writes else { return Ok(None) };
+        let mut bounds = Vec::new();
+        for WriteBoundTable { origin, methods, paths } in tables {
+            let methods: Vec<&str> = methods.iter().map(String::as_str).collect();
+            for path in paths {
+                bounds.push(WriteBound::new(origin, &methods, path)?);
+            }
+        }
+        Ok(Some(WriteBounds::new(bounds)))
+    }
+
     /// The removal budgets.
-    pub fn budgets(self) -> Budgets {
+    pub fn budgets(&self) -> Budgets {
         let defaults = Budgets::default();
         let budget = |count: Option<usize>, percent: Option<usize>, default: Budget| Budget {
             count: count.unwrap_or(default.count),

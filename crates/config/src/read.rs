@@ -108,6 +108,14 @@ fn parse(text: &str) -> Result<Config, TextErrors> {
         };
         TextErrors::from(wrong)
     })?;
+    if let Err(error) = config.guards.write_bounds() {
+        let writes = root
+            .get_ref()
+            .get("guards")
+            .and_then(|guards| guards.get_ref().as_table()?.get_key_value("writes"));
+        let at = writes.map_or(0, |(key, _)| key.span().start);
+        return Err(TextError { line: line(text, at), text: format!("`guards.writes`: {error}") }.into());
+    }
     config.unify_targets();
     Ok(config)
 }
@@ -244,7 +252,7 @@ mod tests {
         let values = |key: &crate::keys::Key| match key.value_type {
             crate::keys::KeyType::Number => "1",
             crate::keys::KeyType::Boolean => "true",
-            crate::keys::KeyType::Texts => "[]",
+            crate::keys::KeyType::Texts | crate::keys::KeyType::WriteBounds => "[]",
             _ => "\"x\"",
         };
         let required = "graphql.server = \"x\"\nvault.server = \"x\"\nsandbox.directory = \"x\"\nintegrations.x.command = []\nforeign.x.command = []\ntemplates.github_token.path = \"x\"\ntemplates.github_token.field = \"x\"\ntargets.blobs.x.bucket = \"x\"\ntargets.state.bucket = \"x\"\ntargets.journal.bucket = \"x\"\n";
@@ -279,10 +287,19 @@ mod tests {
     fn unknown_keys_of_targets_are_refused_with_the_nearest() {
         check("[targets.blob]\n", Err((1, "unknown key `targets.blob`: did you mean `blobs`?")));
         check(
-            "[targets.queue]\n",
+            "[targets.forge]\n",
             Err((
                 1,
-                "unknown key `targets.queue`: expected one of `kubernetes`, `vault`, `blobs`, `state`, `journal`",
+                "unknown key `targets.forge`: expected one of `kubernetes`, `vault`, `blobs`, `queue`, `state`, `journal`",
+            )),
+        );
+        check("[targets.queues]\n", Err((1, "unknown key `targets.queues`: did you mean `queue`?")));
+        check("[targets.queue]\nurl = \"x\"\n", Err((2, "`targets.queue.url` must be a table")));
+        check(
+            "[targets.queue.orders]\nqueue = \"a\"\n",
+            Err((
+                2,
+                "unknown key `targets.queue.orders.queue`: expected one of `url`, `name`, `region`, `endpoint`, `secret`",
             )),
         );
         check(
@@ -314,6 +331,40 @@ mod tests {
         check(
             "[targets.vault]\nserver = \"x\"\ntoken = 1\n",
             Err((3, "`targets.vault.token` must be a string (secret)")),
+        );
+    }
+
+    #[test]
+    fn bounds_of_writes_are_exact() {
+        let bound = |origin: &str, methods: &str, path: &str| {
+            format!(
+                "[guards]\nwrites = [{{ origin = {origin:?}, methods = [{methods}], paths = [{path:?}] }}]\n"
+            )
+        };
+        let config = parse(&bound("https://c1.example.com", "\"PATCH\"", "/api/v1/namespaces/shop")).unwrap();
+        let bounds = config.guards.write_bounds().unwrap().unwrap();
+        assert_eq!(bounds.to_string(), "`PATCH https://c1.example.com/api/v1/namespaces/shop`");
+        let nothing = parse("[guards]\nwrites = []\n").unwrap().guards.write_bounds().unwrap();
+        assert_eq!(nothing.unwrap().to_string(), "nothing");
+        assert!(parse("[guards]\n").unwrap().guards.write_bounds().unwrap().is_none());
+        let wrong = |text: &str, expect: &str| check(text, Err((2, expect)));
+        wrong(
+            &bound("c1.example.com", "\"PATCH\"", "/"),
+            "`guards.writes`: `c1.example.com` is not an origin such as `https://forge.example.com`",
+        );
+        wrong(
+            &bound("https://h", "", "/"),
+            "`guards.writes`: the methods must be at least one name in capital letters",
+        );
+        wrong(
+            &bound("https://h", "\"PUT\"", "/a/../b"),
+            "`guards.writes`: `/a/../b` is not an absolute path without escapes, `//`, `.` and `..`",
+        );
+        let shape = "`guards.writes` must be a list of tables with `origin`, `methods` and `paths`";
+        wrong("[guards]\nwrites = \"everything\"\n", shape);
+        wrong(
+            "[guards]\nwrites = [{ origin = \"https://h\", methods = [\"PUT\"], path = [\"/\"] }]\n",
+            shape,
         );
     }
 

@@ -12,6 +12,8 @@ use super::{KubernetesTable, VaultTable};
 pub struct TargetsTable {
     /// Buckets, by the names that integrations use.
     pub blobs: BTreeMap<String, BucketTable>,
+    /// Queues, by the names that integrations use.
+    pub queue: BTreeMap<String, QueueTable>,
     /// The bucket of the state store. Without it, the environment variables of qontract-reconcile apply.
     pub state: Option<BucketTable>,
     /// The bucket of the journal. Without it, the journal is a directory next to the run records.
@@ -29,6 +31,22 @@ pub struct BucketTable {
     /// The name of the bucket.
     pub bucket: String,
     /// The region; `us-east-1` by default.
+    pub region: Option<String>,
+    /// URL of a server other than AWS.
+    pub endpoint: Option<String>,
+    /// Path of the secret with the access key; by default, the key is in the environment.
+    pub secret: Option<String>,
+}
+
+/// A queue of SQS, or of a compatible server.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueueTable {
+    /// The URL of the queue, unless it has a name.
+    pub url: Option<String>,
+    /// The name of the queue, in the account of the key.
+    pub name: Option<String>,
+    /// The region; by default that of the URL, else `us-east-1`.
     pub region: Option<String>,
     /// URL of a server other than AWS.
     pub endpoint: Option<String>,

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use qontract_client_blobs::BlobsError;
 use qontract_client_server::ServerError;
 use qontract_runtime::RunEnd;
 use qontract_runtime::reconcile_loop::TerminationSignal;
@@ -40,8 +41,10 @@ impl Exit {
     /// The code of an error that ended a command.
     pub fn of(error: &anyhow::Error) -> Self {
         let server = error.chain().find_map(|cause| cause.downcast_ref::<ServerError>());
+        let blobs = error.chain().find_map(|cause| cause.downcast_ref::<BlobsError>());
         match server {
             Some(server) if server.is_transient() => Exit::Run(RunEnd::Transient),
+            _ if blobs.is_some_and(BlobsError::is_transient) => Exit::Run(RunEnd::Transient),
             _ if error.is::<UsageError>()
                 || error.is::<ConfigError>()
                 || error.is::<SandboxUnsupported>() =>

@@ -49,6 +49,7 @@ pub mod sandbox_folder;
 pub mod signals;
 pub mod simulation;
 pub mod source;
+pub mod state_access;
 pub mod status_view;
 pub mod supervisor;
 pub mod targets;

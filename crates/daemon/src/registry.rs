@@ -133,6 +133,12 @@ fn foreign(
         ))
         .into());
     }
+    if targets.mode() == Mode::Real && !matches!(config.guards.write_bounds(), Ok(None)) {
+        return Err(UsageError(format!(
+            "real runs of the command of `{name}` are not allowed: its requests cannot be compared with `guards.writes`; pass `--dry-run`"
+        ))
+        .into());
+    }
     let endpoint = LoopbackEndpoint { config: table.config.clone(), server: config.graphql.clone() };
     let command = table.command(name, targets.program_log());
     Ok(Integration::foreign(ForeignIntegration::new(command, Arc::new(endpoint))))

@@ -31,7 +31,7 @@ use crate::pushgateway::{MetricsPusher, NotifyOnEnd, PushgatewayConfig};
 use crate::reconciled_data::ReconciledData;
 use crate::registry::Registry;
 use crate::reporter::LoopReporter;
-use crate::run_settings::RunSettings;
+use crate::run_settings::{RunSettings, TargetLocation};
 use crate::runner::Runner;
 use crate::signals::{self, ShutdownTimeout};
 use crate::source::{DataSource, PollResult, ServerSource, WatchedRepo};
@@ -159,7 +159,7 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
         slot,
         validate_schemas: input.validate_schemas,
         bodies: input.bodies,
-        ..RunSettings::new(mode, config.guards.budgets(), journal)
+        ..RunSettings::configured(mode, config, TargetLocation::of(sandbox), journal)?
     };
     let reconciled = match (feed.identity(), folder) {
         (Some(data), Some(folder)) => ReconciledData::stored(&folder, data, name, &settings),

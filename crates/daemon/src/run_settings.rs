@@ -1,11 +1,12 @@
 //! Settings of runs, the same for a single run, a loop and a plan.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use qontract_access::Mode;
-use qontract_config::{UsageError, variable};
+use qontract_access::{Mode, WriteBounds};
+use qontract_config::{Config, UsageError, variable};
 use qontract_runtime::guard::{Budgets, Ledger};
 use qontract_runtime::lease::{Leases, NoLeases};
 use qontract_runtime::slot::Slot;
@@ -21,6 +22,22 @@ pub enum ShardScope {
     AllIfAffected,
     /// All shards, even if the change does not affect the integration.
     All,
+}
+
+/// Where the targets of runs are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetLocation {
+    /// In a sandbox.
+    Sandbox,
+    /// In target systems.
+    Real,
+}
+
+impl TargetLocation {
+    /// In the sandbox in this directory, if there is one.
+    pub fn of(sandbox: Option<&Path>) -> Self {
+        if sandbox.is_some() { Self::Sandbox } else { Self::Real }
+    }
 }
 
 /// Settings of runs. Everything else in a [`RunRequest`] belongs to one run: its id, clock and data.
@@ -50,6 +67,8 @@ pub struct RunSettings {
     pub ledger: Arc<dyn Ledger>,
     /// The leases of the shards. Dry runs do not use them.
     pub leases: Arc<dyn Leases>,
+    /// The only requests by which a real run may write; `None` for all of them.
+    pub write_bounds: Option<Arc<WriteBounds>>,
     /// The maximum time that a run waits for rollouts; `None` if it only reports them.
     pub await_rollouts: Option<Duration>,
 }
@@ -70,7 +89,34 @@ impl RunSettings {
             budgets,
             ledger,
             leases: Arc::new(NoLeases),
+            write_bounds: None,
             await_rollouts: None,
+        }
+    }
+
+    /// The limits of the configuration, and defaults for everything else.
+    pub fn configured(
+        mode: Mode,
+        config: &Config,
+        location: TargetLocation,
+        ledger: Arc<dyn Ledger>,
+    ) -> Result<Self, UsageError> {
+        let write_bounds = Self::write_bounds(config, location)?.map(Arc::new);
+        Ok(Self { write_bounds, ..Self::new(mode, config.guards.budgets(), ledger) })
+    }
+
+    /// The only requests by which a real run may write. The bounds of the configuration do not apply to a sandbox,
+    /// which no write leaves.
+    pub fn write_bounds(
+        config: &Config,
+        location: TargetLocation,
+    ) -> Result<Option<WriteBounds>, UsageError> {
+        match location {
+            TargetLocation::Sandbox => Ok(None),
+            TargetLocation::Real => {
+                let bounds = config.guards.write_bounds();
+                bounds.map_err(|error| UsageError(format!("`guards.writes`: {error}")))
+            }
         }
     }
 
@@ -97,6 +143,7 @@ impl RunSettings {
             budgets,
             ledger,
             leases,
+            write_bounds,
             await_rollouts,
         } = self;
         request.mode = *mode;
@@ -113,6 +160,7 @@ impl RunSettings {
         request.budgets = *budgets;
         request.ledger = Arc::clone(ledger);
         request.leases = Arc::clone(leases);
+        request.write_bounds.clone_from(write_bounds);
         request.await_rollouts = *await_rollouts;
         Ok(())
     }

@@ -29,7 +29,7 @@ use crate::exit::Exit;
 use crate::reconciled_data::ReconciledData;
 use crate::registry::{self, Registry, SandboxUnsupported, describe_missing};
 use crate::reporter::LoopReporter;
-use crate::run_settings::RunSettings;
+use crate::run_settings::{RunSettings, TargetLocation};
 use crate::run_store::RunStore;
 use crate::runner::{RunObserver, Runner};
 use crate::signals::{self, ShutdownTimeout};
@@ -204,10 +204,12 @@ impl Supervisor {
     }
 
     fn runner(&self, name: &str, observer: Arc<dyn RunObserver>) -> anyhow::Result<Runner> {
+        let location = if self.targets.is_sandbox() { TargetLocation::Sandbox } else { TargetLocation::Real };
+        let ledger = Arc::clone(&self.ledger);
         let settings = RunSettings {
             bodies: self.bodies,
             leases: Arc::clone(&self.leases),
-            ..RunSettings::new(self.mode, self.config.guards.budgets(), Arc::clone(&self.ledger))
+            ..RunSettings::configured(self.mode, &self.config, location, ledger)?
         };
         let reconciled = match (self.source.identity(), &self.journal) {
             (Some(data), Some(journal)) => ReconciledData::stored(journal, data, name, &settings),

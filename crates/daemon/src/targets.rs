@@ -5,6 +5,7 @@ mod kubeconfig;
 mod lazy_secrets;
 mod modes;
 mod no_clusters;
+mod queues;
 mod sandbox;
 mod stores;
 
@@ -19,6 +20,7 @@ use qontract_client_blobs::{Blobs, StateStore};
 use qontract_client_http::{Http, Settings, Url};
 use qontract_client_kubernetes::{Kubernetes, Sandbox};
 use qontract_client_promtool::{self as promtool, Promtool};
+use qontract_client_queue::Queue;
 use qontract_client_secrets::{ConfigSecrets, SecretReader, Secrets, Vault, VaultSettings};
 use qontract_config::{Config, ConfigError, TemplatesTable, VaultTable};
 use qontract_objects::templates::{ExternalLookups, HttpLookups};
@@ -33,6 +35,7 @@ use crate::simulation;
 
 pub use clusters::RealClusters;
 pub use modes::ClientModes;
+pub use queues::QueueStores;
 pub use sandbox::made_up_secrets;
 pub use stores::{BlobStores, state_settings};
 
@@ -41,6 +44,7 @@ pub struct Targets {
     kubernetes: Option<Arc<dyn Kubernetes>>,
     secrets: Arc<dyn Secrets>,
     stores: BlobStores,
+    queues: QueueStores,
     lookups: Arc<ExternalLookups>,
     promtool: Promtool,
     /// The sandbox directory, if there is one.
@@ -67,6 +71,8 @@ pub struct TargetClients {
     pub secrets: Arc<dyn Secrets>,
     /// Every bucket, and the state store.
     pub blobs: Arc<dyn Blobs>,
+    /// Every queue.
+    pub queue: Arc<dyn Queue>,
     /// The program that checks Prometheus rules.
     pub promtool: Promtool,
 }
@@ -110,6 +116,11 @@ impl Targets {
             Some(folder) => BlobStores::in_sandbox(&permit, folder),
             None => BlobStores::in_buckets(&permit, config.targets.clone(), Arc::clone(&secrets) as _),
         };
+        let permit = ReadPermit::for_targets(modes.queue);
+        let queues = match folder {
+            Some(folder) => QueueStores::in_sandbox(&permit, folder, &config.targets),
+            None => QueueStores::configured(&permit, &config.targets, Arc::clone(&secrets) as _),
+        };
         let path = std::env::var_os("PATH");
         let promtool = Promtool::new(promtool::find(config.promtool.path.as_deref(), path.as_deref()));
         let sandbox =
@@ -119,6 +130,7 @@ impl Targets {
             kubernetes,
             secrets,
             stores,
+            queues,
             lookups,
             promtool,
             sandbox,
@@ -156,12 +168,13 @@ impl Targets {
 
     /// Targets with these clients.
     pub fn of(clients: TargetClients) -> Self {
-        let TargetClients { kubernetes, secrets, blobs, promtool } = clients;
+        let TargetClients { kubernetes, secrets, blobs, queue, promtool } = clients;
         let lookups = Arc::new(ExternalLookups::secrets(Arc::clone(&secrets) as _));
         Self {
             kubernetes: Some(kubernetes),
             secrets,
             stores: BlobStores::of(blobs),
+            queues: QueueStores::of(queue),
             lookups,
             promtool,
             sandbox: None,
@@ -179,6 +192,7 @@ impl Targets {
             lookups: Arc::new(ExternalLookups::secrets(Arc::clone(&secrets) as _)),
             secrets,
             stores: BlobStores::unused(),
+            queues: QueueStores::unused(),
             promtool: Promtool::new(Err(unused)),
             sandbox: None,
             mode: Mode::DryRun,
@@ -206,6 +220,12 @@ impl Targets {
     /// there is none. In a sandbox, every name is a directory.
     pub fn blobs(&self, name: &str) -> anyhow::Result<Arc<dyn Blobs>> {
         self.stores.blobs(name)
+    }
+
+    /// The queue that the configuration lists as `targets.queue.NAME`, opened by the first call; an error if there
+    /// is none. In a sandbox, every name is a directory.
+    pub fn queue(&self, name: &str) -> anyhow::Result<Arc<dyn Queue>> {
+        self.queues.queue(name)
     }
 
     /// The state store of an integration, opened by the first call; an error if none is configured.

@@ -44,7 +44,8 @@ impl ObjectIntegration for ObjectProgram {
     type State = DeclaredObjects;
 
     fn meta(&self) -> IntegrationMeta {
-        self.program.meta().clone().query::<ProgramNamespaces>()
+        // Restarts are planned from the notes that an earlier round wrote.
+        self.program.meta().clone().query::<ProgramNamespaces>().rounds(3)
     }
 
     fn declare(&self, data: &Data, options: &Options) -> Result<Declared<DeclaredObjects>, Fault> {

@@ -25,6 +25,7 @@ mod reconcile;
 mod runs;
 mod schema;
 mod shards;
+mod state;
 mod up;
 mod validate;
 
@@ -76,6 +77,7 @@ pub fn run(cli: Cli, config: Option<LocatedConfig>, printer: &Printer) -> anyhow
         Command::Schema(schema) => match schema.action {
             SchemaAction::Export(arguments) => schema::export(arguments, printer),
         },
+        Command::State(arguments) => state::run(arguments, printer),
         Command::Validate(arguments) => validate::run(arguments, printer),
     }
 }

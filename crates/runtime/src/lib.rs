@@ -59,7 +59,7 @@ pub use field_diff::{DiffEntry, FieldChange, FieldDiff};
 pub use flag::{ArgumentKind, Flag, FlagKind, Switch, flags_error};
 pub use meta::{
     AdHocReads, DeclaredQuery, IndependentList, IntegrationLimits, IntegrationMeta, MAX_ROUNDS, Patience,
-    QueryPresence, Resolution,
+    QueryPresence, Resolution, SlotDimensions,
 };
 pub use qontract_graphql::{Operation, QuerySource, normalize_key};
 pub use type_erasure::{

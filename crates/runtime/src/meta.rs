@@ -7,7 +7,7 @@ use qontract_graphql::{Engine, NamedOperation, Operation, Request};
 
 use crate::data::unknown_fields;
 use crate::flag::{ArgumentKind, Flag, FlagKind, Switch};
-use crate::key::ShardKey;
+use crate::key::{CALLER_DIMENSION, ShardKey};
 
 /// A GraphQL query that an integration declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,8 +94,20 @@ pub struct IntegrationMeta {
     /// Whether a resource with this content, named by an element of that list, may cause further ad-hoc reads
     /// for the element.
     pub triggers_ad_hoc_reads: fn(&str) -> bool,
-    /// The dimension whose value decides in which slot a shard runs; without one, all dimensions decide.
-    pub slot_dimension: Option<String>,
+    /// The dimensions whose values decide in which slot a shard runs.
+    pub slot_dimensions: SlotDimensions,
+}
+
+/// The dimensions of a shard key whose values decide in which slot the shard runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum SlotDimensions {
+    /// All of them.
+    #[default]
+    All,
+    /// This one. A shard without it is hashed by all of its dimensions.
+    Only(String),
+    /// All of them but the [caller](crate::CALLER_DIMENSION), so that the callers of a target share a process.
+    WithoutCaller,
 }
 
 /// How long a run waits for operations that are in progress in the target, such as rollouts.
@@ -198,7 +210,7 @@ impl IntegrationMeta {
             runs_first: false,
             independent_list: None,
             triggers_ad_hoc_reads: |_| true,
-            slot_dimension: None,
+            slot_dimensions: SlotDimensions::All,
         }
     }
 
@@ -230,15 +242,37 @@ impl IntegrationMeta {
     /// ```
     #[must_use]
     pub fn slots_by(mut self, dimension: impl Into<String>) -> Self {
-        self.slot_dimension = Some(dimension.into());
+        self.slot_dimensions = SlotDimensions::Only(dimension.into());
         self
     }
 
-    /// The string that is hashed to choose the slot of a shard. A shard that lacks the dimension of the slots is
-    /// hashed by all of its dimensions.
+    /// Assigns all callers of a target to the same slot. A process compares only its own shards, so that the
+    /// process of one caller could remove an object that the process of another caller declares.
+    ///
+    /// ```
+    /// use qontract_runtime::{IntegrationMeta, ShardKey};
+    ///
+    /// let meta = IntegrationMeta::new("settings", "Declares settings").slots_without_caller();
+    /// let key = ShardKey::new([("cluster", "c1"), ("namespace", "n1"), ("caller", "shop")]);
+    /// assert_eq!(meta.slot_value(&key), "c1/n1");
+    /// ```
+    #[must_use]
+    pub fn slots_without_caller(mut self) -> Self {
+        self.slot_dimensions = SlotDimensions::WithoutCaller;
+        self
+    }
+
+    /// The string that is hashed to choose the slot of a shard.
     pub fn slot_value(&self, key: &ShardKey) -> String {
-        let value = self.slot_dimension.as_deref().and_then(|dimension| key.get(dimension));
-        value.map_or_else(|| key.slot_value(), str::to_owned)
+        match &self.slot_dimensions {
+            SlotDimensions::All => key.slot_value(),
+            SlotDimensions::Only(dimension) => {
+                key.get(dimension).map_or_else(|| key.slot_value(), str::to_owned)
+            }
+            SlotDimensions::WithoutCaller => {
+                ShardKey::new(key.parts().filter(|(name, _)| *name != CALLER_DIMENSION)).slot_value()
+            }
+        }
     }
 
     /// Adds a flag that selects shards by a dimension.

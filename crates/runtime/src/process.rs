@@ -26,8 +26,8 @@ use crate::contract::{ApplyResult, ReadContext, RehearsalResult, WriteContext};
 use crate::data::Data;
 use crate::fault::Fault;
 use crate::flag::FlagKind;
-use crate::key::ShardKey;
-use crate::meta::{DeclaredQuery, IntegrationMeta, Patience, QueryPresence};
+use crate::key::{CALLER_DIMENSION, ShardKey};
+use crate::meta::{DeclaredQuery, IntegrationMeta, Patience, QueryPresence, SlotDimensions};
 use crate::options::Options;
 use crate::plan::Plan;
 use crate::replay::Fingerprints;
@@ -90,7 +90,11 @@ impl ProcessIntegration {
             return Err(Fault::operator(text));
         }
         let mut meta = IntegrationMeta::new(response.name, response.about);
-        meta.patience = response.patience.map_or(meta.patience, Patience::from);
+        if let Some(patience) = response.patience {
+            meta.patience = Patience::from(patience);
+            // The second round observes the operations that the steps of the first one have started.
+            meta.rounds = 2;
+        }
         meta.limits = client.program().limits();
         meta.queries = response
             .queries
@@ -101,7 +105,17 @@ impl ProcessIntegration {
             })
             .collect();
         meta.flags = flags;
-        meta.slot_dimension = response.slots_by;
+        meta.slot_dimensions = match (response.slots_by, response.form) {
+            (Some(dimension), wire::ProgramForm::Objects) if dimension == CALLER_DIMENSION => {
+                let text = format!(
+                    "`{name}` has `slots_by: {dimension}`, but the callers of a namespace share a process"
+                );
+                return Err(Fault::operator(text));
+            }
+            (Some(dimension), _) => SlotDimensions::Only(dimension),
+            (None, wire::ProgramForm::Objects) => SlotDimensions::WithoutCaller,
+            (None, wire::ProgramForm::Steps) => SlotDimensions::All,
+        };
         let reads_base = response.base;
         let supports_sandbox = response.sandbox || response.form == wire::ProgramForm::Objects;
         Ok(Self { meta, supports_sandbox, reads_base, form: response.form, client: Arc::new(client) })

@@ -343,6 +343,65 @@ async fn a_stale_step_is_planned_again() {
 }
 
 #[tokio::test]
+async fn with_patience_a_run_waits_for_what_its_own_step_has_started() {
+    let scope = r#"{"scopes": [{"scope": [["app", "a"]], "count": 1}]"#;
+    for (patience, applied, plans) in [
+        (r#", "patience": {"every": 1, "total": 60}"#, "7\n8\n", "plan\nwait\nwait\nrecord\n"),
+        ("", "7\n", "plan\n"),
+    ] {
+        let record = ONE_STEP.replace("\"action\": 7", "\"action\": 8");
+        let stage = ProgramFixture::new(&format!(
+            r#"case $1 in
+            describe) echo '{{"name": "try", "description": ""{patience}}}'; exit ;;
+            plan)
+                case $(cat $OUT/applied 2>/dev/null) in
+                '') echo plan >> $OUT/plans; {ONE_STEP} ;;
+                7)  if [ "$(tail -n 2 $OUT/plans | tr -d '\n')" = waitwait ]; then echo record >> $OUT/plans; {record}
+                    else echo wait >> $OUT/plans; echo '{scope}, "waits": ["rollout"]}}'; fi ;;
+                *) echo '{scope}}}' ;;
+                esac; exit ;;
+            apply) echo $(sed 's/.*"action":\([0-9]\).*/\1/') >> $OUT/applied; echo '{{}}'; exit ;;
+            esac"#
+        ));
+        let outcome = stage.run(Mode::Real).await;
+        assert_eq!(outcome.ended, RunEnd::Ok, "{outcome:?}");
+        assert_eq!(stage.wrote("applied").as_deref(), Some(applied));
+        assert_eq!(stage.wrote("plans").as_deref(), Some(plans));
+    }
+}
+
+#[tokio::test]
+async fn a_removal_that_a_program_observed_to_be_approved_is_applied() {
+    let thing = |name: &str| format!(r#"{{"scope": [["app", "a"]], "kind": "vault", "name": "{name}"}}"#);
+    let (old, other) = (thing("t"), thing("u"));
+    for (approved, expect) in [(&old, RunEnd::Ok), (&other, RunEnd::Held)] {
+        let plan = format!(
+            r#"{{"scopes": [{{"scope": [["app", "a"]], "count": 50}}], "approved": [{approved}], "groups": [{{"steps": [
+            {{"changes": [{{"kind": "remove", "thing": {old}, "what": "remove it"}}]}}]}}]}}"#
+        );
+        let stage = ProgramFixture::new(&format!("case $1 in plan) echo '{plan}'; exit ;; esac"));
+        let request =
+            RunRequest::new("r1", Mode::DryRun, data(&["a"]), TODAY, ProtectedKinds::new(["vault"]));
+        let outcome = stage.perform(&request).await;
+        assert_eq!(outcome.ended, expect, "{outcome:?}");
+    }
+}
+
+#[test]
+fn the_callers_of_an_object_program_share_a_slot() {
+    let describe = |more: &str| {
+        let response = format!(r#"{{"name": "try", "description": "", "form": "objects"{more}}}"#);
+        ProgramFixture::new(&format!("echo '{response}'; exit"))
+    };
+    let meta = ProcessIntegration::describe("try", describe("").program()).expect("it describes itself");
+    let key = |caller| ShardKey::new([("cluster", "c"), ("namespace", "n"), ("caller", caller)]);
+    let slots = ["one", "two"].map(|caller| meta.meta().slot_value(&key(caller)));
+    assert_eq!(slots, ["c/n", "c/n"]);
+    let fault = describe(r#", "slots_by": "caller""#).fault();
+    check(&fault, Responsible::Operator, "the callers of a namespace share a process");
+}
+
+#[tokio::test]
 async fn a_shard_that_only_base_has_is_planned_with_an_empty_state() {
     let stage = ProgramFixture::new("case $1 in plan) cat >> $OUT/plan-request ;; esac");
     let head = RunRequest::new("r1", Mode::DryRun, data(&["a"]), TODAY, ProtectedKinds::default());

@@ -56,6 +56,8 @@ struct Target {
     reads_until_failure: Option<u32>,
     /// Number of writes until the process crashes.
     writes_until_crash: Option<usize>,
+    /// The write in which the process has crashed.
+    crashed_in: Option<&'static str>,
     /// Whether the rollouts fail.
     fails: bool,
     /// Whether the rollout is reported as a rollout instead of a wait.
@@ -65,9 +67,10 @@ struct Target {
 }
 
 impl Target {
-    fn write(&mut self) -> bool {
+    fn write(&mut self, what: &'static str) -> bool {
         let Some(left) = &mut self.writes_until_crash else { return true };
         if *left == 0 {
+            self.crashed_in.get_or_insert(what);
             self.crash.notify_one();
             return false;
         }
@@ -189,7 +192,7 @@ impl StagedIntegration for Deploys {
         let crash = {
             let mut target = self.target.lock().unwrap();
             let takes = target.takes;
-            let goes_on = target.write();
+            let goes_on = target.write(what);
             let app = target.apps.get_mut(name).unwrap();
             if what == "deploy" {
                 app.applied = Some((image, Instant::now() + takes));
@@ -438,7 +441,8 @@ async fn the_watchdog_sees_a_wait_as_progress_and_the_loop_comes_back_soon() {
     let events = Events::default();
     let context = LoopContext { data, shutdown: stop, random: || 0.5, observer: &events };
     let job = Arc::new(Job(fixture, Arc::clone(&ends)));
-    assert_eq!(settings.run(job, context).await, LoopExit::Stopped);
+    let running = Arc::<Job>::clone(&job);
+    assert_eq!(settings.run(running, context).await, LoopExit::Stopped);
     let events = events.0.into_inner().unwrap();
     assert!(!events.iter().any(|event| matches!(event, LoopEvent::Stalled(_))), "a wait is no stall");
     let pauses: Vec<u64> = events
@@ -448,10 +452,64 @@ async fn the_watchdog_sees_a_wait_as_progress_and_the_loop_comes_back_soon() {
     // Three runs wait in vain, and each is followed by the short pause, which does not grow.
     assert_eq!(pauses, [10, 10, 10, 3600]);
     assert_eq!(*ends.lock().unwrap(), [RunEnd::Waiting, RunEnd::Waiting, RunEnd::Waiting, RunEnd::Ok]);
+    let second = job.0.run(|_| {}).await;
+    assert_eq!((second.ended, second.applied()), (RunEnd::Ok, 0));
 }
 
-/// One seed: runs that crash at a random point, then runs without faults until nothing is left to do.
-async fn play(seed: u64) {
+#[tokio::test(start_paused = true)]
+async fn a_pause_that_exceeds_the_stall_timeout_is_not_a_stall() {
+    let fixture = Fixture::new(Duration::from_mins(3), |meta| meta.rounds(2));
+    fixture.target.lock().unwrap().takes = Duration::from_mins(1);
+    let limits = WatchdogLimits {
+        heartbeat_interval: Duration::from_secs(1),
+        stall_timeout: Duration::from_secs(2),
+        ..WatchdogLimits::default()
+    };
+    let settings = LoopSettings {
+        schedule: Schedule {
+            interval: Duration::from_hours(1),
+            initial_backoff: Duration::from_secs(10),
+            jitter: 0.0,
+        },
+        limits: limits.for_integration(fixture.integration.meta()),
+        isolation: Isolation::Task,
+        limiter: Limiter::default(),
+        once: true,
+    };
+    let (_trigger, shutdown) = ShutdownSignal::pair();
+    let (_sender, data) = tokio::sync::watch::channel(0);
+    let events = Events::default();
+    let context = LoopContext { data, shutdown, random: || 0.5, observer: &events };
+    let ends = Arc::<Mutex<Vec<RunEnd>>>::default();
+    settings.run(Arc::new(Job(fixture, Arc::clone(&ends))), context).await;
+    let events = events.0.into_inner().unwrap();
+    assert!(!events.iter().any(|event| matches!(event, LoopEvent::Stalled(_))), "a pause is no stall");
+    assert_eq!(*ends.lock().unwrap(), [RunEnd::Ok]);
+}
+
+/// The phases in which a run can be killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum KillPhase {
+    Deploy,
+    Wait,
+    Record,
+}
+
+impl Target {
+    /// The phase in which the run was killed just now, if it is one of these.
+    fn killed_in(&self) -> Option<KillPhase> {
+        let is_waiting = |app: &App| app.applied.is_some_and(|(_, done)| Instant::now() < done);
+        match self.crashed_in {
+            Some("deploy") => Some(KillPhase::Deploy),
+            Some(_) => Some(KillPhase::Record),
+            None => self.apps.values().any(is_waiting).then_some(KillPhase::Wait),
+        }
+    }
+}
+
+/// One seed: runs that crash at a random point, then runs without faults until nothing is left to do. Counts the
+/// crashes by phase.
+async fn play(seed: u64, kills: &mut BTreeMap<KillPhase, usize>) {
     let mut chance = SeededRng::new(seed);
     let fixture = Fixture::new(Duration::from_secs(30), |meta| {
         if seed.is_multiple_of(3) { meta.rounds(2).resolves_each_round() } else { meta.rounds(2) }
@@ -466,16 +524,21 @@ async fn play(seed: u64) {
             target.writes_until_crash = chance.percent(60).then(|| chance.below(5));
             target.reads_until_failure = chance.percent(20).then(|| u32::try_from(chance.below(20)).unwrap());
             target.crash = Arc::default();
+            target.crashed_in = None;
             Arc::clone(&target.crash)
         };
         let killed = Duration::from_millis(chance.below(60_000) as u64);
-        tokio::select! {
+        let was_killed = tokio::select! {
             outcome = fixture.run(|_| {}) => {
                 let has_waits = outcome.shards.values().any(|shard| !shard.waits.is_empty());
                 assert!(!has_waits || outcome.exit_code() == 75, "seed {seed}: a wait ended with {:?}", outcome.ended);
+                false
             }
-            () = crash.notified() => {}
-            () = sleep(killed) => {}
+            () = crash.notified() => true,
+            () = sleep(killed) => true,
+        };
+        if let Some(phase) = fixture.target.lock().unwrap().killed_in().filter(|_| was_killed) {
+            *kills.entry(phase).or_default() += 1;
         }
         let problems = fixture.target.lock().unwrap().problems.clone();
         assert_eq!(problems, [""; 0], "seed {seed}");
@@ -499,7 +562,11 @@ async fn play(seed: u64) {
 
 #[tokio::test(start_paused = true)]
 async fn a_crash_at_any_point_of_a_wait_loses_nothing_and_records_nothing_false() {
+    let mut kills = BTreeMap::new();
     for seed in 0..chaos_count(50) {
-        play(seed).await;
+        play(seed, &mut kills).await;
+    }
+    for phase in [KillPhase::Deploy, KillPhase::Wait, KillPhase::Record] {
+        assert!(kills.contains_key(&phase), "no run was killed in the phase {phase:?}: {kills:?}");
     }
 }

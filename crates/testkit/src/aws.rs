@@ -3,7 +3,12 @@
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 
+use std::process::Command;
+
 use crate::{Process, Scratch, free_port, tool};
+
+/// Headers of an unsigned form for SQS. The server takes the service from the signature, which it does not verify.
+const QUEUE_FORM: &str = "content-type: application/x-www-form-urlencoded\r\nauthorization: AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=0\r\n";
 
 /// A running moto server; stopped on drop.
 pub struct TestAws {
@@ -35,17 +40,43 @@ impl TestAws {
 
     /// Creates a bucket.
     pub fn bucket(&self, name: &str) {
-        self.send("PUT", &format!("/{name}"), "");
+        self.send("PUT", &format!("/{name}"), "", "");
+    }
+
+    /// Creates a queue; a FIFO queue if its name ends in `.fifo`.
+    pub fn queue(&self, name: &str) {
+        let fifo = "&Attribute.1.Name=FifoQueue&Attribute.1.Value=true";
+        let fifo = name.strip_suffix(".fifo").map_or("", |_| fifo);
+        let form = format!("Action=CreateQueue&Version=2012-11-05&QueueName={name}{fifo}");
+        self.send("POST", "/", QUEUE_FORM, &form);
+    }
+
+    /// Verifies signatures and policies from now on.
+    pub fn require_permissions(&self) {
+        self.send("POST", "/moto-api/reset-auth", "", "0");
+    }
+
+    /// Runs a Python script with boto3, whose first argument is the URL of the server. Returns its stdout.
+    ///
+    /// # Panics
+    ///
+    /// If the script fails.
+    pub fn script(&self, text: &str) -> String {
+        let mut python = Command::new(tool("QONTRACT_PYTHON"));
+        let output = python.args(["-c", text, &self.url()]).env("NO_PROXY", "127.0.0.1").output();
+        let output = output.expect("Python starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8")
     }
 
     /// Puts an object into a bucket.
     pub fn put(&self, bucket: &str, key: &str, text: &str) {
-        self.send("PUT", &format!("/{bucket}/{key}"), text);
+        self.send("PUT", &format!("/{bucket}/{key}"), "", text);
     }
 
-    /// Removes all buckets and objects.
+    /// Removes all buckets, objects and queues.
     pub fn reset(&self) {
-        self.send("POST", "/moto-api/reset", "");
+        self.send("POST", "/moto-api/reset", "", "");
     }
 
     /// Stops the server with `SIGSTOP`: it accepts connections and answers none.
@@ -58,13 +89,13 @@ impl TestAws {
         self.process.resume();
     }
 
-    /// Sends a request, which must succeed.
-    fn send(&self, method: &str, path: &str, body: &str) {
+    /// Sends a request with these headers, which must succeed.
+    fn send(&self, method: &str, path: &str, headers: &str, body: &str) {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("a server that listens");
         let (host, length) = (format!("127.0.0.1:{}", self.port), body.len());
         write!(
             stream,
-            "{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+            "{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
         )
         .expect("a request can be sent");
         let mut answer = String::new();

@@ -21,7 +21,8 @@ impl ObjectIntegration for OpenshiftNamespaces {
 
     fn meta(&self) -> IntegrationMeta {
         let description = "Creates namespaces, and deletes those with `delete: true`";
-        namespace_integration::<query::Namespaces>(NAME, description).runs_first()
+        // The second round observes the namespaces whose removal the first one has started.
+        namespace_integration::<query::Namespaces>(NAME, description).runs_first().rounds(2)
     }
 
     fn declare(&self, data: &Data, _: &Options) -> Result<Declared<DeclaredNamespace>, Fault> {

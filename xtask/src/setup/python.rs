@@ -1,5 +1,5 @@
 //! Python environments: one with the reference implementations that tests compare with (YAML, JSON Schema,
-//! templates), with real Vault and GraphQL clients, and with an S3 server; and one with qontract-reconcile.
+//! templates), with real Vault and GraphQL clients, and with an AWS server; and one with qontract-reconcile.
 
 use super::{Provision, folder};
 use crate::command::CommandLine;
@@ -7,8 +7,8 @@ use crate::workspace::ToolCache;
 use anyhow::Result;
 
 /// The packages. `setuptools`, because jsonschema 3.2 imports `pkg_resources`. moto's extra `server` requires
-/// a newer jsonschema for services that we do not use, so Flask, which its S3 server needs, is listed
-/// separately.
+/// a newer jsonschema for services that we do not use, so Flask, which its server needs, is listed separately.
+/// S3, SQS, EC2, STS and IAM need no other extra than `s3`.
 const REQUIREMENTS: [&str; 11] = [
     "PyYAML==6.0.3",
     "jsonschema==3.2.0",

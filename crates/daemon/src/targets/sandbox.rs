@@ -5,6 +5,7 @@
 //! | `clusters/CLUSTER/NAMESPACE/KIND/NAME.yaml` | the objects of clusters |
 //! | `secrets.toml` | the secret store; the first write copies the made-up secrets of the data repo |
 //! | `blobs/NAME/` | the bucket `targets.blobs.NAME` |
+//! | `queue/NAME/` | the queue `targets.queue.NAME` |
 //! | `state/state/INTEGRATION/` | the state store |
 //! | `journal/` | the journal |
 
@@ -37,6 +38,11 @@ impl SandboxFolders {
     /// The directory of a bucket.
     pub fn blobs(&self, name: &str) -> PathBuf {
         self.0.join("blobs").join(name)
+    }
+
+    /// The directory of a queue.
+    pub fn queue(&self, name: &str) -> PathBuf {
+        self.0.join("queue").join(name)
     }
 
     /// The directory of the bucket with the state store.

@@ -12,7 +12,7 @@ use qontract_diagnostics::sanitize;
 use qontract_graphql::QueryLimits;
 use qontract_runtime::{
     AdHocReads, ArgumentKind, Data, DataError, FlagKind, Integration, IntegrationMeta, Options, QueryPolicy,
-    allow_list, definition,
+    SlotDimensions, allow_list, definition,
 };
 use serde_json::{Value, json};
 
@@ -87,11 +87,15 @@ fn object(meta: &IntegrationMeta, form: &str) -> Value {
             })
         })
         .collect();
+    let slots_by = match &meta.slot_dimensions {
+        SlotDimensions::Only(dimension) => Some(dimension),
+        SlotDimensions::All | SlotDimensions::WithoutCaller => None,
+    };
     json!({
         "name": meta.name,
         "description": meta.description,
         "form": form,
-        "slots_by": meta.slot_dimension,
+        "slots_by": slots_by,
         "flags": flags,
     })
 }

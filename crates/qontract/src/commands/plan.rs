@@ -19,7 +19,7 @@ use qontract_daemon::journal::OpenJournal;
 use qontract_daemon::pinned_data::PinnedData;
 use qontract_daemon::plan_report;
 use qontract_daemon::planner::{self, PlannedIntegrations, Planner};
-use qontract_daemon::run_settings::{RunSettings, ShardScope};
+use qontract_daemon::run_settings::{RunSettings, ShardScope, TargetLocation};
 use qontract_daemon::sandbox_folder;
 use qontract_daemon::signals;
 use qontract_daemon::targets::{SandboxLocation, Targets};
@@ -56,8 +56,9 @@ pub fn run(arguments: &PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let runs = arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from));
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    let OpenJournal { journal, runs, .. } =
-        OpenJournal::new(&config, config.sandbox_folder(sandbox.as_deref()), runs, Mode::DryRun)?;
+    let folder = config.sandbox_folder(sandbox.as_deref());
+    let OpenJournal { journal, runs, .. } = OpenJournal::new(&config, folder, runs, Mode::DryRun)?;
+    let location = TargetLocation::of(folder);
     let ledger = runtime.block_on(planner::ledger_of(journal, printer));
     let activities = Activities::default();
     let (stopper, stop) = ShutdownSignal::pair();
@@ -69,14 +70,13 @@ pub fn run(arguments: &PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
             shards: if arguments.all { ShardScope::All } else { ShardScope::Affected },
             trust_head: arguments.trust_head,
             bodies: if arguments.full { Bodies::Shown } else { Bodies::Hidden },
-            ..RunSettings::new(Mode::DryRun, config.guards.budgets(), ledger)
+            ..RunSettings::configured(Mode::DryRun, &config, location, ledger)?
         },
         messages: Arc::new(Printer::default()),
         activities: activities.clone(),
         stop,
     });
     let mut report = planner.empty_report(&arguments.repo);
-    let folder = config.sandbox_folder(sandbox.as_deref());
     report.targets = Some(announce_targets(folder, &planner.head, arguments, printer));
     let create = |name: &str| REGISTRY.integration(name, &config, &targets);
     if sandbox_folder::is_missing(sandbox.as_deref(), &config) {

@@ -27,7 +27,7 @@ use qontract_daemon::plan_report;
 use qontract_daemon::process_slot::ProcessSlot;
 use qontract_daemon::run_entry::RecordOutput;
 use qontract_daemon::run_loop::{DataSpec, LoopInput, LoopOptions, run_loop};
-use qontract_daemon::run_settings::{RunSettings, ShardScope};
+use qontract_daemon::run_settings::{RunSettings, ShardScope, TargetLocation};
 use qontract_daemon::run_setup::RunSetup;
 use qontract_daemon::run_store::RunStore;
 use qontract_daemon::run_text;
@@ -275,6 +275,7 @@ impl RunContext<'_> {
             CliFlavor::Qontract => !options.all_shards,
             CliFlavor::QontractReconcile => options.check_only_affected_shards,
         };
+        let location = TargetLocation::of(config.sandbox_folder(options.sandbox.as_deref()));
         Ok(RunSettings {
             options: flags,
             slot: slot(options).validate().map_err(|error| UsageError(error.to_string()))?,
@@ -287,7 +288,7 @@ impl RunContext<'_> {
             bodies: if options.full { Bodies::Shown } else { Bodies::Hidden },
             await_rollouts: options.wait,
             leases: journal::leases(journal)?,
-            ..RunSettings::new(mode, config.guards.budgets(), Arc::clone(journal) as _)
+            ..RunSettings::configured(mode, config, location, Arc::clone(journal) as _)?
         })
     }
 

@@ -1,11 +1,13 @@
 //! Tests of callers through the binary: a program declares objects for several callers in one namespace.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::support::operator::{operator_fixture, run_with, stderr};
-use qontract_testkit::Scratch;
+use crate::support::running::Running;
+use qontract_testkit::{Scratch, eventually};
+use rustix::process::Signal;
 use serde_json::Value;
 
 /// A program with one caller per line of `callers`: a caller, its `ConfigMaps`, and optionally `broken`, or `+any`
@@ -86,24 +88,72 @@ impl Fixture {
         (output.status.code().unwrap(), text)
     }
 
+    /// The files of the `ConfigMaps` in the namespace.
+    fn files(&self) -> Vec<PathBuf> {
+        let folder = self.0.path().join("sandbox/clusters/cliffs-stage/catalog-stage/ConfigMap");
+        let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut files: Vec<PathBuf> = files.map(|file| file.path()).collect();
+        files.sort();
+        files
+    }
+
     /// The `ConfigMaps` in the namespace, each with its caller.
     fn objects(&self) -> Vec<(String, String)> {
-        let folder = self.0.path().join("sandbox/clusters/cliffs-stage/catalog-stage/ConfigMap");
-        let mut found: Vec<(String, String)> = std::fs::read_dir(folder)
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|file| object(&file.path()))
-            .collect();
-        found.sort();
-        found
+        self.files().iter().map(|file| object(file)).collect()
+    }
+
+    /// Gives each object a uid, as an API server does: it lasts as long as the object.
+    fn assign_uids(&self) {
+        for file in self.files() {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let uid = format!("  annotations:\n    example.com/uid: {}\n", name(&file));
+            std::fs::write(&file, text.replacen("  annotations:\n", &uid, 1)).unwrap();
+        }
+    }
+
+    /// The number of objects that still have their uid.
+    fn uids(&self) -> usize {
+        let uid = |file: &Path| read(file)["metadata"]["annotations"]["example.com/uid"].clone();
+        self.files().iter().filter(|file| uid(file) == name(file)).count()
+    }
+
+    /// Checks that a run has nothing to do.
+    #[track_caller]
+    fn check_settled(&self) {
+        let (code, text) = self.reconcile(&[]);
+        assert!(code == 0 && text.contains("nothing to change"), "{text}");
+    }
+
+    /// Lets the program read its callers from the data: the lines of a description.
+    fn callers_of_data(&self, lines: &str) {
+        let app = "repo/data/services/catalog/app.yml";
+        let text = self.0.read(app);
+        let (before, rest) = text.split_once("description: |\n").unwrap();
+        let (_, after) = rest.split_once("product:").unwrap();
+        let lines = lines.trim_end().replace('\n', "\n  ");
+        self.0.write(app, format!("{before}description: |\n  {lines}\nproduct:{after}"));
+        let query = r#""queries": [{"name": "Apps", "text": "query Apps { apps_v1 { name description } }"}]"#;
+        let answer = r#"[app["description"] for app in request["answers"]["Apps"]["apps_v1"] if app["name"] == "catalog"][0]"#;
+        let program = PROGRAM
+            .replace("\"form\": \"objects\"", &format!("\"form\": \"objects\", {query}"))
+            .replace("open(\"callers\").read()", answer);
+        self.0.write("program.py", program);
     }
 }
 
+fn read(file: &Path) -> Value {
+    qontract_yaml::json::read(&std::fs::read(file).unwrap()).unwrap()
+}
+
+/// The name of the object in a file.
+fn name(file: &Path) -> String {
+    file.file_stem().unwrap().to_string_lossy().into_owned()
+}
+
 fn object(file: &Path) -> (String, String) {
-    let body: Value = qontract_yaml::json::read(&std::fs::read(file).unwrap()).unwrap();
+    let body = read(file);
     let caller = body["metadata"]["annotations"]["qontract.caller_name"].as_str().unwrap_or_default();
-    (file.file_stem().unwrap().to_string_lossy().into_owned(), caller.to_owned())
+    (name(file), caller.to_owned())
 }
 
 fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -303,4 +353,139 @@ fn mistakes_of_a_program_are_reported_as_mistakes_of_the_program() {
     assert!(text.contains("caller=one` more than once"), "{text}");
     assert!(text.contains("return each shard once, with all of its objects"), "{text}");
     assert!(!text.contains("keep one of the files"), "{text}");
+}
+
+#[test]
+#[ignore = "needs python3; run by `cargo xtask test`"]
+fn an_object_that_moves_to_another_existing_caller_is_an_error_and_stays() {
+    let fixture = Fixture::new();
+    fixture.callers("one a b\ntwo c d\n");
+    assert_eq!(fixture.reconcile(&[]).0, 0);
+    fixture.assign_uids();
+    fixture.callers("one a b c\ntwo d\n");
+    let before = fixture.objects();
+    for _ in 0..2 {
+        let (code, text) = fixture.reconcile(&[]);
+        assert_eq!(code, 1, "{text}");
+        let errors = text.lines().filter(|line| line.starts_with("error: ")).count();
+        assert!(errors == 1 && text.contains("`two`"), "one error that names the caller: {text}");
+        assert!(text.contains("another caller declares it"), "{text}");
+        assert_eq!((fixture.objects(), fixture.uids()), (before.clone(), 4), "{text}");
+    }
+    // The slot of the old caller is that of the new one, so that it cannot remove the object either.
+    let slot = |caller: &str| {
+        let key = format!("cluster=cliffs-stage,namespace=catalog-stage,caller={caller}");
+        let words = ["shards", "of", &key, "--shards", "97", "--integration", "service-dependencies"];
+        let output = run_with(fixture.0.path(), &[], &[&words[..], &["--config", "config.toml"]].concat());
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let slots = [slot("one"), slot("two")];
+    assert_eq!(slots[0], slots[1]);
+    let (code, text) = fixture.reconcile(&["--shards", "97", "--shard-id", &slots[0]]);
+    assert_eq!((code, fixture.uids()), (1, 4), "{text}");
+    fixture.callers("one a b\ntwo c d\n");
+    fixture.check_settled();
+}
+
+#[test]
+#[ignore = "needs python3; run by `cargo xtask test`"]
+fn a_caller_that_is_renamed_while_a_loop_runs_keeps_its_objects() {
+    let fixture = Fixture::new();
+    fixture.callers_of_data("old a b c\nother z\n");
+    let mut command = fixture.command("service-dependencies");
+    let mut running = Running::of(command.args(["--every", "1h"]));
+    running.until("run ended: ok");
+    fixture.assign_uids();
+    fixture.callers_of_data("new a b c\nother z\n");
+    let printed = running.collect_until("run ended: ");
+    assert!(printed.contains("take over ConfigMap `a`") && printed.contains("run ended: ok"), "{printed}");
+    running.signal(Signal::KILL);
+    running.wait();
+    assert_eq!(fixture.objects(), pairs(&[("a", "new"), ("b", "new"), ("c", "new"), ("z", "other")]));
+    assert_eq!(fixture.uids(), 4);
+    fixture.check_settled();
+}
+
+#[test]
+#[ignore = "needs python3; run by `cargo xtask test`"]
+fn a_caller_that_is_renamed_since_the_base_keeps_its_objects() {
+    let fixture = Fixture::new();
+    let names: Vec<String> = (0..60).map(|number| format!("c{number:02}")).collect();
+    let declare = |caller: &str| fixture.callers_of_data(&format!("{caller} {}\nother z\n", names.join(" ")));
+    declare("old");
+    assert_eq!(fixture.reconcile(&[]).0, 0);
+    fixture.assign_uids();
+    fixture.0.copy(&fixture.0.path().join("repo"), "base");
+    declare("new");
+    let running = Running::of(fixture.command("service-dependencies").args(["--base", "base"]));
+    let is_new = |(_, caller): &(String, String)| caller == "new";
+    eventually("the take-over begins", || fixture.objects().iter().any(is_new).then_some(()));
+    running.signal(Signal::KILL);
+    running.wait();
+    assert_eq!((fixture.files().len(), fixture.uids()), (61, 61));
+    let (code, text) = fixture.reconcile(&["--base", "base"]);
+    assert_eq!(code, 0, "{text}");
+    assert_eq!(
+        (fixture.objects().iter().filter(|one| is_new(one)).count(), fixture.uids()),
+        (60, 61),
+        "{text}"
+    );
+    fixture.check_settled();
+}
+
+#[test]
+#[ignore = "needs python3; run by `cargo xtask test`"]
+fn a_percentage_refers_to_the_objects_of_the_caller() {
+    let fixture = Fixture::new();
+    let guards = "[guards]\nshard_removals = 100\ncaller_removals = 1\ncaller_percent = 10\n";
+    fixture.0.write("config.toml", fixture.0.read("config.toml") + guards);
+    let names = |prefix: &str, from: usize, to: usize| {
+        (from..to).map(|number| format!("{prefix}{number:02}")).collect::<Vec<_>>().join(" ")
+    };
+    let declare = |one: usize, two: usize| {
+        fixture.callers(&format!("one {}\ntwo {}\n", names("a", one, 20), names("b", two, 30)));
+    };
+    declare(0, 0);
+    assert_eq!(fixture.reconcile(&[]).0, 0);
+    declare(3, 3);
+    let (code, text) = fixture.reconcile(&[]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("3 removals exceed the limit of 2 for the caller `one`"), "{text}");
+    let of = |name: &str| fixture.objects().iter().filter(|(_, caller)| caller == name).count();
+    assert_eq!((of("one"), of("two")), (20, 27), "{text}");
+    declare(0, 3);
+    assert_eq!(fixture.reconcile(&[]).0, 0);
+    fixture.check_settled();
+}
+
+/// A program with a Deployment and the `ConfigMap` that it uses, whose change restarts it.
+const RESTARTED: &str = r#"
+import json, sys
+json.load(sys.stdin)
+if sys.argv[1] == "describe":
+    print(json.dumps({"name": "service-dependencies", "description": "deploys", "form": "objects"}))
+else:
+    container = {"name": "web", "image": "example.com/web", "envFrom": [{"configMapRef": {"name": "settings"}}]}
+    pod = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": pod}
+    web = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+    metadata = {"name": "settings", "annotations": {"qontract.recycle": "true"}}
+    data = {"value": open("value").read()}
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+    shard = {"cluster": "cliffs-stage", "namespace": "catalog-stage", "caller": "shop",
+             "kinds": ["Deployment.apps", "ConfigMap"], "objects": [web, settings]}
+    print(json.dumps({"shards": [shard]}))
+"#;
+
+#[test]
+#[ignore = "needs python3; run by `cargo xtask test`"]
+fn a_restart_is_completed_in_the_run_that_causes_it() {
+    let fixture = Fixture::new();
+    fixture.0.write("program.py", RESTARTED);
+    for (value, expect) in [("1", "create Deployment `web`"), ("2", "restart Deployment `web`")] {
+        fixture.0.write("value", value);
+        let (code, text) = fixture.reconcile(&[]);
+        assert!(code == 0 && text.contains(expect), "{text}");
+        fixture.check_settled();
+    }
 }

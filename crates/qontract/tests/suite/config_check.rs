@@ -265,6 +265,38 @@ fn buckets_of_targets_are_listed() {
 }
 
 #[test]
+#[ignore = "needs an SQS server (QONTRACT_PYTHON); run by `cargo xtask test`"]
+fn the_messages_of_queues_are_counted() {
+    let aws = qontract_testkit::aws::TestAws::start();
+    aws.queue("orders.fifo");
+    let scratch = repo("https://127.0.0.1:1");
+    let queue = |key: &str, name: &str| {
+        format!(
+            "[targets.queue.{key}]\nname = {name:?}\nendpoint = {:?}\nsecret = \"creds/sqs\"\n",
+            aws.url()
+        )
+    };
+    let secret = "[creds.sqs]\naws_access_key_id = \"a\"\naws_secret_access_key = \"s3cret\"\n";
+    let url = format!(
+        "[targets.queue.url]\nurl = \"{}/123456789012/orders.fifo\"\nsecret = \"creds/sqs\"\n[targets.queue.neither]\n",
+        aws.url()
+    );
+    let tables = [queue("good", "orders.fifo"), queue("gone", "nothing"), url];
+    scratch.write("config.toml", format!("{}{secret}", tables.concat()));
+    let (code, found) = rows(scratch.path(), &WORDS);
+    assert_eq!(code, 1, "{found:#?}");
+    has(&found, "ok queue good: has about 0 messages");
+    has(&found, "ok queue url: has about 0 messages");
+    has(&found, "failed queue gone: queue `nothing` not found");
+    has(&found, "failed queue neither: `targets.queue.neither` must have either `url` or `name`");
+    assert!(!found.join("\n").contains("s3cret"));
+    // In a sandbox no queue is contacted.
+    scratch.write("config.toml", format!("[sandbox]\ndirectory = \"sandbox\"\n{}", tables.concat()));
+    let (_, found) = rows(scratch.path(), &WORDS);
+    assert!(!found.iter().any(|row| row.contains("queue")), "{found:#?}");
+}
+
+#[test]
 #[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
 fn on_a_real_cluster_a_good_token_passes_and_a_bad_one_fails_real_cluster() {
     let api = shared();

@@ -2,11 +2,14 @@
 //! environment variables, slots by a dimension, optional queries; and of runs that are restricted to some shards.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::process::{Command, Output};
+use std::sync::{Arc, Mutex};
 
 use crate::support::operator::{operator_fixture, run_with, stderr};
 use crate::support::running::Running;
-use qontract_testkit::{Scratch, eventually};
+use qontract_testkit::{BodyFraming, Loopback, Reply, Scratch, eventually};
 use qontract_testserver::DataServer;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -284,4 +287,74 @@ fn a_query_that_the_data_does_not_know_has_no_result_also_on_a_server() {
     scratch.write("describe.json", DESCRIBE.replace("apps_v1 { name }", "apps_v1 { nam }"));
     let (code, text) = shown(&run_with(scratch.path(), &[], &words));
     assert_eq!((code, text.contains("Cannot query field")), (1, true), "{text}");
+}
+
+/// The reply to some requests, while there is one.
+type InjectedReply = Arc<Mutex<Option<fn() -> Reply>>>;
+
+/// Forwards requests to a data server, except those that contain `windows_v1`, which have this reply.
+fn faulty_proxy(server: &DataServer, fault: InjectedReply) -> Loopback {
+    let target = server.url().trim_start_matches("http://").trim_end_matches("/graphql").to_owned();
+    Loopback::with_bodies(move |request| {
+        let is_optional = String::from_utf8_lossy(&request.body).contains("windows_v1");
+        if let Some(reply) = fault.lock().unwrap().filter(|_| is_optional) {
+            return reply();
+        }
+        let (line, length) = (&request.line, request.body.len());
+        let mut stream = TcpStream::connect(&target).unwrap();
+        write!(stream, "{line}\r\nhost: {target}\r\ncontent-type: application/json\r\n").unwrap();
+        write!(stream, "content-length: {length}\r\nconnection: close\r\n\r\n").unwrap();
+        stream.write_all(&request.body).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = match head.split(' ').nth(1) {
+            Some("200") => "200 OK",
+            Some("400") => "400 Bad Request",
+            _ => "404 Not Found",
+        };
+        Reply::Full(status, "content-type: application/json\r\n".to_owned(), body.to_owned())
+    })
+}
+
+/// A run on a server that does not answer an optional query, and the runs after it has recovered.
+fn check_unanswered_query(reply: fn() -> Reply) {
+    let scratch = fixture();
+    let server = DataServer::start();
+    server.load(
+        &run_with(&scratch.path().join("repo"), &[], &["bundle", ".", "--no-validate", "-o", "-"]).stdout,
+    );
+    let fault = Arc::new(Mutex::new(Some(reply)));
+    let proxy = faulty_proxy(&server, Arc::clone(&fault));
+    let config = scratch.read("config.toml");
+    scratch.write("remote.toml", format!("{config}[graphql]\nserver = \"{}/graphql\"\n", proxy.url()));
+    let run = || {
+        let words =
+            ["reconcile", "service-dependencies", "shop", "--config", "remote.toml", "--runs", "runs"];
+        shown(&run_with(scratch.path(), &[], &words))
+    };
+    let (code, text) = run();
+    assert_eq!(code, 75, "{text}");
+    assert!(!scratch.path().join("declare-request.json").exists(), "the program is not started: {text}");
+    *fault.lock().unwrap() = None;
+    let (code, text) = run();
+    assert_eq!(code, 0, "{text}");
+    let request: Value = serde_json::from_str(&scratch.read("declare-request.json")).unwrap();
+    assert_eq!(request["answers"]["Windows"], Value::Null, "{request}");
+    let (code, text) = run();
+    assert_eq!((code, text.contains("nothing to change")), (0, true), "{text}");
+}
+
+#[test]
+fn an_optional_query_that_the_server_does_not_answer_is_not_taken_for_an_unknown_one() {
+    let faults: [fn() -> Reply; 2] = [
+        || Reply::Full("503 Service Unavailable", String::new(), String::new()),
+        || Reply::Half("200 OK", r#"{"data": {"windows_v1": []}}"#.to_owned(), BodyFraming::Length),
+    ];
+    // Concurrently, because each run repeats the request for some seconds.
+    std::thread::scope(|scope| {
+        for reply in faults {
+            scope.spawn(move || check_unanswered_query(reply));
+        }
+    });
 }

@@ -3,11 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::support::records::records;
-use qontract_testkit::{Scratch, example, tool};
+use crate::support::running::Running;
+use qontract_testkit::{Scratch, eventually, example, tool};
+use qontract_testserver::DataServer;
+use rustix::process::Signal;
 use serde_json::Value;
 
 /// An integration that the example data defines.
@@ -144,6 +147,78 @@ fn a_command_that_is_killed_fails_for_now_and_the_next_run_succeeds() {
     let broken = qontract(scratch.path(), &words);
     assert_eq!(broken.status.code(), Some(1));
     assert!(text(&broken).contains("is not a TOML file"), "{}", text(&broken));
+}
+
+/// Waits while there is a file `hold`.
+const HOLD: &str = "import time\nopen('child', 'w').write(str(os.getpid()))\nwhile os.path.exists('hold'):\n    time.sleep(0.01)";
+
+/// Whether a process is gone, or waits only to be reaped.
+fn is_gone(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.is_empty() || stat.contains(") Z ")
+}
+
+/// The files below a directory, except one, that contain a string.
+fn files_with(folder: &Path, text: &str, except: &str) -> Vec<PathBuf> {
+    let (mut found, mut open) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = open.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                open.push(path);
+            } else if !path.ends_with(except) {
+                let bytes = std::fs::read(&path).unwrap_or_default();
+                found.extend(String::from_utf8_lossy(&bytes).contains(text).then_some(path));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+#[ignore = "needs QONTRACT_PYTHON; run by `cargo xtask test`"]
+fn a_real_run_that_is_killed_leaves_neither_its_command_nor_a_secret_behind() {
+    let scratch = stage(HOLD);
+    let server = DataServer::with_token("Basic of-the-data-server");
+    let bundle = |folder: &str| {
+        let ended = qontract(&scratch.path().join(folder), "bundle . --no-validate -o -");
+        server.load(&ended.stdout)
+    };
+    let base = bundle("repo");
+    let app = "repo/data/services/catalog/app.yml";
+    scratch.write(app, scratch.read(app).replace("description: ", "description: still "));
+    let head = bundle("repo");
+    assert_ne!(base, head);
+    let config = scratch.read("config.toml") + "real_runs = true\n";
+    let graphql = format!("[graphql]\nserver = {:?}\ntoken = \"Basic of-the-data-server\"\n", server.url());
+    scratch.write("config.toml", config + &graphql);
+    scratch.write("hold", "");
+    let words = format!("reconcile {NAME} --config config.toml --runs runs --early-exit-compare-sha {base}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
+    command.current_dir(scratch.path()).env("HOME", scratch.path()).env("TMPDIR", scratch.path());
+    let running = Running::of(command.args(words.split(' ')));
+    let child = eventually("the command runs", || {
+        let pid = std::fs::read_to_string(scratch.path().join("child")).ok()?;
+        (!pid.is_empty()).then_some(pid)
+    });
+    assert_eq!(server.leases(), 2, "both bundles stay while the command runs");
+    running.signal(Signal::KILL);
+    running.wait();
+    eventually("the command is gone", || is_gone(&child).then_some(()));
+    for (secret, except) in [("value-that-is-secret", "own.toml"), ("of-the-data-server", "config.toml")] {
+        let found = files_with(scratch.path(), secret, except);
+        assert!(found.is_empty(), "{secret} is in {found:?}");
+    }
+    scratch.remove("hold");
+    let again = qontract(scratch.path(), &words);
+    let printed = text(&again);
+    assert!(again.status.success() && printed.contains("plan not known"), "{printed}");
+    assert!(printed.contains("did not finish"), "the killed run is reported: {printed}");
+    let shown = text(&qontract(scratch.path(), "runs show last --runs runs"));
+    for line in
+        ["ended `plan not known`", "output: mode --no-dry-run", "output: different True", "output: apps 0"]
+    {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
 }
 
 /// The example with the data that two integrations of qontract-reconcile need, and the configuration that

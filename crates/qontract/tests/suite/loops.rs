@@ -446,8 +446,11 @@ fn a_blocked_thread_is_found_within_the_stall_timeout() {
     command.args(words.split(' ')).args(["--listen", "127.0.0.1:0", "--log-format", "json"]);
     let mut running = Running::of(command.env("QONTRACT_STALL_SECONDS", "2"));
     let address = listener(&mut running);
+    let began = std::time::Instant::now();
     let line = running.until("no progress");
     assert!(line.contains("observe"), "{line}");
+    // The stall timeout, with the pause between two observations and a busy machine.
+    assert!(began.elapsed() < std::time::Duration::from_secs(30), "{:?}", began.elapsed());
     assert!(get(&address, "/healthz").starts_with("HTTP/1.1 200"), "the watchdog is alive");
     std::fs::remove_file(&pipe).unwrap();
     running.until("create Namespace `catalog-stage`");

@@ -1,11 +1,12 @@
 //! Tests of runs that print the desired state, through the binary.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
 
 use crate::support::operator::{operator_fixture, run_with, stderr};
-use qontract_testkit::Scratch;
-use serde_json::Value;
+use qontract_testkit::vault::{ROOT, TestVault, VaultFault};
+use qontract_testkit::{BodyFraming, Loopback, Reply, Scratch, eventually};
+use serde_json::{Value, json};
 
 const SANDBOX: [&str; 6] = ["--data", "repo", "--sandbox", "sandbox", "--runs", "runs"];
 
@@ -134,5 +135,75 @@ fn a_program_prints_in_a_phase_of_its_own_and_never_a_secret() {
     assert_eq!((code, stdout.as_str()), (1, "card of a\n"), "{text}");
     assert!(text.contains("`app=b` is not printed: its text contains a secret"), "{text}");
     assert!(!text.contains("hush"), "{text}");
+    assert_eq!(records(&scratch), 0);
+}
+
+/// The example, in which an object of `catalog-stage` is rendered with a secret from this Vault.
+fn with_vault(url: &str) -> Scratch {
+    let scratch = operator_fixture();
+    let namespace = "repo/data/services/catalog/namespaces/catalog-stage.yml";
+    let entry =
+        "openshiftResources:\n- {provider: resource-template, type: jinja2, path: /with-secret.yaml.j2}\n";
+    scratch.write(namespace, scratch.read(namespace).replace("openshiftResources:\n", entry));
+    scratch.write(
+        "repo/resources/with-secret.yaml.j2",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: with-secret}\ndata:\n  user: {{ vault('secret/search', 'user') }}\n",
+    );
+    scratch.write("config.toml", format!("[vault]\nserver = {url:?}\ntoken = {ROOT:?}\n"));
+    scratch
+}
+
+const PRINT: [&str; 5] = ["--print-only", "--config", "config.toml", "--namespace-name", "catalog-stage"];
+
+/// Checks that a print fails, and that its output consists of whole documents without the secret.
+#[track_caller]
+fn check_failed_print(scratch: &Scratch, whole: &str) {
+    let output = objects(scratch, "openshift-resources", &PRINT);
+    let (stdout, text) = (String::from_utf8(output.stdout.clone()).unwrap(), stderr(&output));
+    assert!(matches!(output.status.code(), Some(1 | 75)), "{text}");
+    assert!(text.contains("`with-secret`") || text.contains("with-secret.yaml.j2"), "{text}");
+    let whole = documents(whole);
+    assert!(documents(&stdout).iter().all(|object| whole.contains(object)), "{stdout}");
+    assert!(!stdout.contains("with-secret") && !stdout.contains("ann-of-the-vault"), "{stdout}");
+}
+
+#[test]
+fn a_print_without_the_secret_store_fails_and_prints_only_whole_objects() {
+    let vault = TestVault::start();
+    vault.put("search", &json!({"user": "ann-of-the-vault"}));
+    let scratch = with_vault(&vault.url());
+    let whole = objects(&scratch, "openshift-resources", &PRINT);
+    assert_eq!(whole.status.code(), Some(0), "{}", stderr(&whole));
+    let whole = String::from_utf8(whole.stdout).unwrap();
+    assert!(
+        !documents(&whole).is_empty() && whole.contains("is not printed: it contains secrets"),
+        "{whole}"
+    );
+    // A response that ends in the middle.
+    let body = json!({"data": {"user": "ann-of-the-vault", "other": "x".repeat(100)}}).to_string();
+    let truncated = Loopback::start(move |_| Reply::Half("200 OK", body.clone(), BodyFraming::Length));
+    let half = with_vault(truncated.url());
+    vault.fail(Some(VaultFault::Status(503)));
+    // Concurrently, because each run repeats the request for some seconds.
+    std::thread::scope(|scope| {
+        let whole = whole.as_str();
+        for scratch in [&scratch, &half] {
+            scope.spawn(move || check_failed_print(scratch, whole));
+        }
+    });
+    vault.fail(None);
+
+    // A run that is killed while it reads a secret has printed nothing.
+    let (held, before) = (vault.hold(), vault.requests(""));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
+    command.current_dir(scratch.path()).env("HOME", scratch.path());
+    command.args(["reconcile", "openshift-resources"]).args(SANDBOX).args(PRINT);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    eventually("the store is read", || (vault.requests("") > before).then_some(()));
+    child.kill().unwrap();
+    assert_eq!(child.wait_with_output().unwrap().stdout, b"");
+    drop(held);
+    let again = objects(&scratch, "openshift-resources", &PRINT);
+    assert_eq!((again.status.code(), String::from_utf8(again.stdout).unwrap()), (Some(0), whole));
     assert_eq!(records(&scratch), 0);
 }

@@ -4,11 +4,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output};
 
 use crate::support::cluster::ClusterFixture;
 use crate::support::operator::{operator_fixture, run_with, stderr};
-use qontract_testkit::Scratch;
+use crate::support::running::Running;
+use qontract_testkit::{Scratch, eventually};
+use rustix::process::Signal;
 use serde_json::Value;
 
 /// Runs `reconcile` on the sandbox; returns its exit code and its record.
@@ -210,6 +212,67 @@ fn a_program_is_not_started_by_a_replay() {
     for (path, text) in recordings(&scratch) {
         assert!(!text.contains("token-of-the-program"), "{}", path.display());
     }
+}
+
+/// The process is killed from outside while it applies a step: the inputs were recorded before it.
+#[test]
+fn a_run_that_is_killed_from_outside_can_be_replayed() {
+    let scratch = operator_fixture();
+    let held = "apply) if [ -e hold ]; then echo > held; sleep 600; fi; echo > card";
+    scratch.write("program.sh", PROGRAM.replace("apply) echo > card", held));
+    scratch.write("hold", "");
+    scratch.write(
+        "config.toml",
+        "[integrations.service-dependencies]\ncommand = [\"sh\", \"program.sh\"]\nsecret_environment = [\"READ_IT\"]\n",
+    );
+    let words = ["reconcile", "service-dependencies", "--data", "repo", "--config", "config.toml"];
+    let secret = [("READ_IT", "token-of-the-program-7512")];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
+    command.current_dir(scratch.path()).env("HOME", scratch.path()).envs(secret);
+    let running = Running::of(command.args(words).args(["--runs", "runs"]));
+    eventually("the step begins", || scratch.path().join("held").exists().then_some(()));
+    running.signal(Signal::KILL);
+    running.wait();
+    let recorded = recordings(&scratch);
+    let [(path, recording)] = recorded.as_slice() else { panic!("one recording") };
+    let recording: Value = serde_json::from_str(recording).unwrap();
+    let run = path.file_stem().unwrap().to_str().unwrap();
+    let output = replay(other_machine(&scratch).path(), run, &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(printed, format!("{}\n", text(&recording, "plan_digest")));
+
+    scratch.remove("hold");
+    for expect in ["1 step done", "nothing to change"] {
+        let output = run_with(scratch.path(), &secret, &[&words[..], &["--runs", "runs"]].concat());
+        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), stderr(&output));
+        assert!(output.status.success() && text.contains(expect), "{expect}: {text}");
+    }
+}
+
+#[test]
+fn a_run_that_cleans_up_a_removed_shard_has_the_same_plan_on_another_machine() {
+    let scratch = operator_fixture();
+    for integration in ["openshift-namespaces", "openshift-limitranges"] {
+        assert_eq!(reconcile(&scratch, integration, &[]).0, 0);
+    }
+    scratch.copy(&scratch.path().join("repo"), "base");
+    let namespace = "repo/data/services/catalog/namespaces/catalog-stage.yml";
+    scratch.write(namespace, scratch.read(namespace).replace("name: catalog-stage", "name: catalog-staging"));
+    assert_eq!(reconcile(&scratch, "openshift-namespaces", &[]).0, 0);
+    let limits = scratch.path().join("sandbox/clusters/cliffs-stage/catalog-stage/LimitRange");
+    assert_eq!(fs::read_dir(&limits).unwrap().count(), 1);
+    let base = ["--base", "base"];
+    let (_, record) = reconcile(&scratch, "openshift-limitranges", &[&base[..], &["--dry-run"]].concat());
+    check_same(&scratch, &record);
+    let (code, record) = reconcile(&scratch, "openshift-limitranges", &base);
+    assert_eq!(code, 0, "{record}");
+    assert_eq!(fs::read_dir(&limits).map_or(0, Iterator::count), 0, "{record}");
+    check_same(&scratch, &record);
+    let (code, record) = reconcile(&scratch, "openshift-limitranges", &base);
+    let changes = record["shards"].as_object().unwrap().values();
+    assert!(changes.map(|shard| shard["changes"].as_array().map_or(0, Vec::len)).all(|count| count == 0));
+    assert_eq!(code, 0, "{record}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use qontract_testkit::eventually;
 use rustix::process::Signal;
 
 /// Tables of targets that cannot be opened.
-const BROKEN: &str = "[vault]\nserver = \"not a URL\"\ntoken = \"x\"\n[templates]\nallow_s3 = [\"a/b\"]\ns3_endpoint = \"ftp://x\"\n[targets.state]\nbucket = \"b\"\nendpoint = \"nonsense\"\n";
+const BROKEN: &str = "[vault]\nserver = \"not a URL\"\ntoken = \"x\"\n[templates]\nallow_s3 = [\"a/b\"]\ns3_endpoint = \"ftp://x\"\n[targets.state]\nbucket = \"b\"\nendpoint = \"nonsense\"\n[targets.queue.orders]\nname = \"orders\"\nendpoint = \"nonsense\"\n";
 
 /// Two clusters with one namespace each. The kubeconfig of the second one is missing.
 struct Fixture {
@@ -81,10 +81,13 @@ fn a_broken_target_is_an_error_where_it_is_used_and_nowhere_else() {
     assert_eq!(fixture.namespaces(), [vec!["in-c1".to_owned()], Vec::new()]);
 
     // Unknown keys are refused, whatever is used.
-    fixture.configure("[targets.queue]\nurl = \"x\"\n");
+    fixture.configure("[targets.queue.shop]\nurls = \"x\"\n");
     for integration in ["query-validator", "openshift-namespaces"] {
         let (code, text) = fixture.repo.reconcile(integration, &[]);
-        assert!(code == 2 && text.contains("`targets.queue`"), "{text}");
+        assert!(
+            code == 2 && text.contains("unknown key `targets.queue.shop.urls`: did you mean `url`?"),
+            "{text}"
+        );
     }
     fixture.configure("");
 

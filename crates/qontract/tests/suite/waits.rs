@@ -119,6 +119,15 @@ fn a_failed_roll_out_is_degraded_and_fails_a_run_that_waits() {
     running.wait();
     assert_eq!(number_of_records(&scratch), records);
     assert_eq!(state_of_last_run(&scratch), "degraded");
+
+    // Once it is repaired, a run is ok again, and then nothing is left to do.
+    deployment(&scratch, "1s");
+    let (code, text) = resources(&scratch, &["--wait"]);
+    assert_eq!(code, 0, "{text}");
+    assert_eq!(state_of_last_run(&scratch), "ok");
+    let (code, text) = resources(&scratch, &[]);
+    assert!(code == 0 && text.contains("nothing to change") && !text.contains("degraded"), "{text}");
+    assert_eq!(state_of_last_run(&scratch), "ok");
 }
 
 /// Number of run records, without the counters of runs that have none.
@@ -204,6 +213,14 @@ fn a_loop_that_waits_follows_newer_data_and_comes_back_soon() {
     let ended = running.until("run ended: waiting");
     let next = ended.split("next_in=").nth(1).unwrap().split(' ').next().unwrap();
     assert!(next.ends_with('s') && !next.contains('m'), "the first back-off, not ten minutes: {ended}");
+    // Once the namespace is gone, the loop creates it again, and then nothing is left to do.
+    scratch.remove(file);
+    running.until("run ended: ok");
+    assert_eq!(exists(&scratch, file), Some(()));
+    running.signal(Signal::TERM);
+    running.wait();
+    let (code, text) = reconcile(&scratch, "openshift-namespaces", &[]);
+    assert!(code == 0 && text.contains("nothing to change"), "{text}");
 }
 
 /// An object program with one Deployment, in the namespace and with the caller that the file `target` names.
@@ -251,4 +268,110 @@ fn a_rollout_is_judged_by_the_observed_generation_real_cluster() {
     let (code, plan) = stage.run("service-dependencies", &[]);
     assert!(code == 0 && plan.contains("rolling out: Deployment"), "{plan}");
     assert!(plan.contains("0 to add, 0 to change, 0 to remove"), "{plan}");
+}
+
+/// A program that deploys, waits until there is a file `complete`, and then writes a record. Each applied step is
+/// a line of `log`. A file `hold-STEP` stops the step after it has begun, and after a deployment has started.
+const DEPLOY_PROGRAM: &str = r#"
+hold() { if [ -e "hold-$1" ]; then echo > "held-$1"; sleep 600; fi; }
+step() { echo '{"scopes": [{"scope": []}], "groups": [{"steps": [{"action": "'$1'", "changes": [
+    {"kind": "add", "thing": {"scope": [], "kind": "'$1'", "name": "web"}, "what": "'$1'"}]}]}]}'; }
+case $1 in
+describe) echo '{"name": "service-dependencies", "description": "deploys", "sandbox": true, "patience": {"every": 1, "total": 60}}' ;;
+declare) echo '{"shards": [{"state": 1}]}' ;;
+plan)
+    if ! [ -e deployed ]; then step deploy
+    elif ! [ -e complete ]; then echo >> waits; echo '{"scopes": [{"scope": []}], "waits": ["rollout of web"]}'
+    elif ! [ -e recorded ]; then step record
+    else echo '{"scopes": [{"scope": [], "count": 1}]}'; fi ;;
+apply)
+    if grep -q '"action":"deploy"'; then echo deploy >> log; echo > deployed; hold deploy
+    else hold record; if ! [ -e complete ]; then echo early >> log; fi; echo record >> log; echo > recorded; fi
+    echo '{}' ;;
+esac
+"#;
+
+/// The example with the program that deploys.
+fn deploy_fixture(program: &str) -> Scratch {
+    let scratch = operator_fixture();
+    scratch.write("program.sh", program);
+    scratch.write("config.toml", "[integrations.service-dependencies]\ncommand = [\"sh\", \"program.sh\"]\n");
+    scratch
+}
+
+/// Whether there is a file.
+fn exists(scratch: &Scratch, name: &str) -> Option<()> {
+    scratch.path().join(name).exists().then_some(())
+}
+
+/// The number of observations in which the program has seen the rollout in progress.
+fn observations(scratch: &Scratch) -> usize {
+    std::fs::read_to_string(scratch.path().join("waits")).unwrap_or_default().lines().count()
+}
+
+/// Runs the program that deploys to its end, and checks that a second run has nothing to do.
+fn finish_deployment(scratch: &Scratch) {
+    let words = ["--config", "config.toml"];
+    let is_complete = exists(scratch, "complete").is_some();
+    let before = observations(scratch);
+    let running = Running::of(&mut command(scratch, "service-dependencies", &words));
+    if !is_complete {
+        eventually("the run waits", || (observations(scratch) > before).then_some(()));
+        assert_eq!(exists(scratch, "recorded"), None);
+        scratch.write("complete", "");
+    }
+    assert_eq!(running.wait().code(), Some(0));
+    assert_eq!(scratch.read("log"), "deploy\nrecord\n", "each step once, and the record after the rollout");
+    let (code, text) = reconcile(scratch, "service-dependencies", &words);
+    assert!(code == 0 && text.contains("nothing to change"), "{text}");
+}
+
+#[test]
+fn a_program_waits_for_what_its_own_step_has_started_before_it_records_it() {
+    let scratch = deploy_fixture(DEPLOY_PROGRAM);
+    finish_deployment(&scratch);
+}
+
+#[test]
+fn a_program_that_is_killed_in_any_phase_of_a_wait_records_nothing_false() {
+    for (hold, reached) in [("hold-deploy", "held-deploy"), ("", "waits"), ("hold-record", "held-record")] {
+        let scratch = deploy_fixture(DEPLOY_PROGRAM);
+        if !hold.is_empty() {
+            scratch.write(hold, "");
+        }
+        let words = ["--config", "config.toml"];
+        let running = Running::of(&mut command(&scratch, "service-dependencies", &words));
+        if hold == "hold-record" {
+            eventually("the run waits", || exists(&scratch, "waits"));
+            scratch.write("complete", "");
+        }
+        eventually(reached, || exists(&scratch, reached));
+        running.signal(Signal::KILL);
+        running.wait();
+        assert_eq!(scratch.read("log"), "deploy\n", "{reached}");
+        if !hold.is_empty() {
+            scratch.remove(hold);
+        }
+        finish_deployment(&scratch);
+    }
+}
+
+#[test]
+fn a_pause_between_two_observations_that_exceeds_the_stall_timeout_is_not_a_stall() {
+    let scratch = deploy_fixture(&DEPLOY_PROGRAM.replace("\"every\": 1", "\"every\": 3"));
+    let words = ["--config", "config.toml", "--every", "1h", "--listen", "127.0.0.1:0"];
+    let mut looping = command(&scratch, "service-dependencies", &words);
+    let mut running = Running::of(looping.env("QONTRACT_STALL_SECONDS", "2"));
+    let listening = running.until("listening on http://");
+    let address = listening.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
+    eventually("a pause has passed", || (observations(&scratch) > 1).then_some(()));
+    scratch.write("complete", "");
+    running.until("run ended: ok");
+    let metrics = get(&address, "/metrics");
+    let is_zero = |line: &str| line.starts_with("qontract_reconcile_stuck_total{") && line.ends_with(" 0");
+    assert!(metrics.lines().any(is_zero), "{metrics}");
+    running.signal(Signal::TERM);
+    running.wait();
+    let (code, text) = reconcile(&scratch, "service-dependencies", &words[..2]);
+    assert!(code == 0 && text.contains("nothing to change"), "{text}");
 }

@@ -247,6 +247,41 @@ fn a_caller_has_a_budget_over_all_its_shards() {
 }
 
 #[test]
+fn a_removal_is_blocked_while_another_caller_declares_the_object() {
+    let object = |caller: &str| ObjectKey { scope: caller_scope(caller), ..thing("ConfigMap", "x") };
+    let remove = |caller: &str| vec![Change::new(ChangeKind::Remove, object(caller), "do")];
+    let shard = |caller: &str, consent: RemovalConsent, steps: &[Vec<Change>]| {
+        let counts = [(caller_scope(caller), 5)].into();
+        let facts = ShardFacts { counts, consent, ..ShardFacts::default() };
+        Proposal { key: ShardKey::new([("caller", caller)]), ..proposal(&facts, steps) }
+    };
+    let check = |declares: &[ObjectKey], consent: RemovalConsent, expect: Option<&str>| {
+        let mut one = shard("one", RemovalConsent::Named, &[]);
+        one.facts.declared.extend(declares.iter().map(ObjectKey::without_caller));
+        let proposals = [one, shard("two", consent.clone(), &[remove("two")])];
+        let judged = guard().judge(&proposals, Ok(&LedgerState::default()));
+        let why = refusals(&judged[1])[0].as_ref().map(|refusal| (refusal.why(), refusal.clone()));
+        assert_eq!(why.as_ref().map(|(why, _)| why.as_str()), expect, "{declares:?} {consent:?}");
+        assert!(
+            why.is_none_or(|(_, refusal)| matches!(refusal, Refusal::Blocked(_))),
+            "no approval lifts it"
+        );
+    };
+    let blocked = Some("another caller declares it");
+    check(&[object("one")], RemovalConsent::Named, blocked);
+    check(&[object("one")], RemovalConsent::Any, blocked);
+    check(&[], RemovalConsent::Named, None);
+    // Another name, kind or place is another object.
+    let other = |key: ObjectKey| check(&[key], RemovalConsent::Named, None);
+    other(ObjectKey { name: "y".to_owned(), ..object("one") });
+    other(ObjectKey { kind: "Secret".to_owned(), ..object("one") });
+    other(ObjectKey { scope: Scope::new([("cluster", "d"), ("caller", "one")]), ..object("one") });
+    // A scope without a caller has only one owner.
+    let facts = ShardFacts { declared: [thing("ConfigMap", "x")].into(), ..facts(5) };
+    assert_eq!(held(&guard(), &facts, "-x"), [""; 0]);
+}
+
+#[test]
 fn a_held_removal_stays_held_until_it_is_approved() {
     let thing = ObjectRef::from(&thing("ConfigMap", "a"));
     let (shard, why, change) = ("all".to_owned(), "too many".to_owned(), Some(ChangeKind::Remove));

@@ -402,6 +402,9 @@ pub struct PlanResponse {
     scopes: Vec<WireScope>,
     #[serde(default)]
     wants: Vec<WireWant>,
+    /// The objects whose removal is approved by what the program observed.
+    #[serde(default)]
+    approved: Vec<WireObject>,
     #[serde(default)]
     groups: Vec<WireGroup>,
     #[serde(default)]
@@ -460,17 +463,23 @@ impl PlanResponse {
         std::mem::take(&mut self.scopes).into_iter().map(count).collect()
     }
 
-    /// Moves out the facts about desired state, to free their memory.
+    /// Moves out the facts about desired state and approvals, to free their memory.
     pub fn take_facts(&mut self) -> Vec<DesiredFact> {
-        let fact = |want: WireWant| {
+        let (wants, approved) = (std::mem::take(&mut self.wants), std::mem::take(&mut self.approved));
+        let wanted = wants.into_iter().map(|want| {
             let kind = match (want.unresolved, want.delete) {
                 (Some(why), _) => DesiredKind::Unresolved(Fault::remote(why)),
                 (None, true) => DesiredKind::Delete,
                 (None, false) => DesiredKind::Present,
             };
             DesiredFact { object: want.thing.object_key(), place: self.place.clone(), kind }
-        };
-        std::mem::take(&mut self.wants).into_iter().map(fact).collect()
+        });
+        let approved = approved.iter().map(|thing| DesiredFact {
+            object: thing.object_key(),
+            place: self.place.clone(),
+            kind: DesiredKind::Approved,
+        });
+        wanted.chain(approved).collect()
     }
 
     /// The plan.

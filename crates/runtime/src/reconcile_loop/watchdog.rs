@@ -5,7 +5,7 @@ use std::time::Duration;
 use qontract_telemetry::activity::{Activities, Activity};
 use tokio::time::{Instant, sleep};
 
-use crate::meta::{IntegrationLimits, IntegrationMeta};
+use crate::meta::{IntegrationLimits, IntegrationMeta, Patience};
 
 /// The limits that the watchdog enforces.
 #[derive(Clone, Copy, Debug)]
@@ -54,9 +54,13 @@ impl WatchdogLimits {
         let IntegrationLimits { phase_timeout, step_timeout, max_shards: _, shutdown_timeout } = meta.limits;
         let with_margin = |timeout: Option<Duration>| timeout.map_or(Duration::ZERO, |it| it + STEP_MARGIN);
         let (phase, step) = (with_margin(phase_timeout), with_margin(step_timeout));
+        let Patience { every, total } = meta.patience;
+        // Nothing happens between two observations. The watchdog notices an activity one heartbeat late.
+        let pause =
+            if total.is_zero() { Duration::ZERO } else { every.min(total) + self.heartbeat_interval * 2 };
         Self {
-            stall_timeout: self.stall_timeout.max(step).max(phase),
-            run_timeout: self.run_timeout + phase + step + meta.patience.total,
+            stall_timeout: self.stall_timeout.max(step).max(phase).max(pause),
+            run_timeout: self.run_timeout + phase + step + total,
             ..self.for_shutdown(shutdown_timeout.unwrap_or_default())
         }
     }
@@ -125,5 +129,20 @@ mod tests {
         assert_eq!(raised.run_timeout, Duration::from_mins(60 + 22 + 62 + 30));
         assert_eq!(raised.shutdown_timeout, Duration::from_mins(5) + SHUTDOWN_MARGIN);
         assert_eq!(raised.for_shutdown(Duration::from_mins(1)).shutdown_timeout, raised.shutdown_timeout);
+    }
+
+    #[test]
+    fn a_pause_between_two_observations_is_not_a_stall() {
+        let limits = WatchdogLimits { stall_timeout: Duration::from_secs(30), ..WatchdogLimits::default() };
+        let check = |every, total, expect| {
+            let [every, total, expect] = [every, total, expect].map(Duration::from_secs);
+            let meta = IntegrationMeta::new("x", "").patience(every, total);
+            assert_eq!(limits.for_integration(&meta).stall_timeout, expect, "{every:?} {total:?}");
+        };
+        check(5, 600, 30);
+        check(30, 600, 50);
+        check(300, 600, 320);
+        check(300, 60, 80);
+        check(300, 0, 30);
     }
 }

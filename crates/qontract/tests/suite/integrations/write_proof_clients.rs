@@ -1,7 +1,8 @@
-//! A world in which every write fails and is recorded: clusters, secrets and blobs.
+//! A world in which every write fails and is recorded: clusters, secrets, blobs and queues.
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -16,6 +17,10 @@ use qontract_client_kubernetes::{
     ObjectVersion, ObjectWriter, Rehearsal, Sandbox, WorkloadRestart, WritePrecondition,
 };
 use qontract_client_promtool::Promtool;
+use qontract_client_queue::{
+    MessageCounts, MessageId, NewMessage, QueueDirectory, QueueError, QueueName, QueueReader, QueueWriter,
+    ReceiptHandle, ReceiveOptions, ReceivedMessage,
+};
 use qontract_client_secrets::{
     ConfigSecrets, Secret, SecretFields, SecretReader, SecretRef, SecretWriter, SecretsError, WriteOutcome,
 };
@@ -50,6 +55,10 @@ pub fn clients(folder: &Path, promtool: Promtool, writes: &Writes) -> TargetClie
         kubernetes: Arc::new(WriteProof { inner: Sandbox::new(folder), writes: writes.clone() }),
         secrets: Arc::new(WriteProof { inner: secrets, writes: writes.clone() }),
         blobs: Arc::new(WriteProof { inner: Directory::new(folder.join("blobs")), writes: writes.clone() }),
+        queue: Arc::new(WriteProof {
+            inner: QueueDirectory::new(folder.join("queue"), QueueName::new("orders").unwrap()),
+            writes: writes.clone(),
+        }),
         promtool,
     }
 }
@@ -215,6 +224,62 @@ impl BlobWriter for WriteProof<Directory> {
     }
 }
 
+impl WriteProof<QueueDirectory> {
+    fn refuse<T: Send>(&self, what: &str) -> BoxFuture<'_, Result<T, QueueError>> {
+        self.writes.record(format!("queue {what}"));
+        async { Err(QueueError::Unsupported("this world fails on any write".to_owned())) }.boxed()
+    }
+}
+
+impl QueueReader for WriteProof<QueueDirectory> {
+    fn counts<'a>(
+        &'a self,
+        permit: &'a ReadPermit,
+        now: SystemTime,
+    ) -> BoxFuture<'a, Result<MessageCounts, QueueError>> {
+        self.inner.counts(permit, now)
+    }
+}
+
+impl QueueWriter for WriteProof<QueueDirectory> {
+    fn send<'a>(
+        &'a self,
+        _: &'a WritePermit,
+        _: &'a NewMessage,
+        _: SystemTime,
+    ) -> BoxFuture<'a, Result<MessageId, QueueError>> {
+        self.refuse("send")
+    }
+
+    fn receive<'a>(
+        &'a self,
+        _: &'a WritePermit,
+        _: ReceiveOptions,
+        _: SystemTime,
+    ) -> BoxFuture<'a, Result<Vec<ReceivedMessage>, QueueError>> {
+        self.refuse("receive")
+    }
+
+    fn delete<'a>(
+        &'a self,
+        _: &'a WritePermit,
+        _: &'a ReceiptHandle,
+        _: SystemTime,
+    ) -> BoxFuture<'a, Result<(), QueueError>> {
+        self.refuse("delete")
+    }
+
+    fn change_visibility<'a>(
+        &'a self,
+        _: &'a WritePermit,
+        _: &'a ReceiptHandle,
+        _: Duration,
+        _: SystemTime,
+    ) -> BoxFuture<'a, Result<(), QueueError>> {
+        self.refuse("hide")
+    }
+}
+
 /// Every client records its writes. The clients are listed without `..`, so that a new client does not compile
 /// until it is part of this world.
 #[tokio::test]
@@ -222,7 +287,7 @@ async fn every_client_of_the_world_records_its_writes() {
     let (scratch, writes) = (qontract_testkit::Scratch::new(), Writes::default());
     let promtool = Promtool::new(Err("not needed".to_owned()));
     // promtool has no Write half.
-    let TargetClients { kubernetes, secrets, blobs, promtool: _ } =
+    let TargetClients { kubernetes, secrets, blobs, queue, promtool: _ } =
         clients(scratch.path(), promtool, &writes);
     let permit = permits(Mode::Real).write.unwrap();
     let cluster = Cluster { name: "c1".to_owned(), server: "https://c1.example.com".to_owned(), token: None };
@@ -237,5 +302,11 @@ async fn every_client_of_the_world_records_its_writes() {
     blobs.put(&permit, &key, &BlobContent::new("x"), &Precondition::Any).await.unwrap_err();
     blobs.delete(&permit, &key, None).await.unwrap_err();
     assert_eq!(writes.take(), ["blob a", "blob a"]);
+    let (now, receipt) = (SystemTime::now(), ReceiptHandle("r".to_owned()));
+    queue.send(&permit, &NewMessage::new("x").unwrap(), now).await.unwrap_err();
+    queue.receive(&permit, ReceiveOptions::new(1, Duration::ZERO).unwrap(), now).await.unwrap_err();
+    queue.delete(&permit, &receipt, now).await.unwrap_err();
+    queue.change_visibility(&permit, &receipt, Duration::ZERO, now).await.unwrap_err();
+    assert_eq!(writes.take(), ["queue send", "queue receive", "queue delete", "queue hide"]);
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
 }

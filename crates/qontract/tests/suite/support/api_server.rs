@@ -19,6 +19,10 @@ pub enum ApiFault {
     HalfLists(BodyFraming),
     /// Lists have two pages, of which the second one fails.
     NoSecondPage,
+    /// Writes are redirected to this namespace, with 307.
+    RedirectedWrites(&'static str),
+    /// Writes are refused with 429.
+    ThrottledWrites,
 }
 
 /// The server; it ends with the test process.
@@ -70,6 +74,16 @@ impl ApiServer {
         self.state.lock().writes
     }
 
+    /// The method and path of each write that was received so far, whether or not it took effect.
+    pub fn received_writes(&self) -> Vec<String> {
+        let lines = self.server.seen().into_iter().filter_map(|head| {
+            let (method, rest) = head.split_once(' ')?;
+            let path = rest.split([' ', '?']).next()?;
+            (method != "GET").then(|| format!("{method} {path}"))
+        });
+        lines.collect()
+    }
+
     /// Number of requests so far.
     pub fn requests(&self) -> usize {
         self.server.seen().len()
@@ -81,14 +95,19 @@ impl ApiState {
         if let Some(ApiFault::ThrottledUntil(end)) = self.fault
             && Instant::now() < end
         {
-            self.throttled += 1;
-            let status =
-                json!({"kind": "Status", "reason": "TooManyRequests", "message": "too many requests"});
-            return Reply::Full("429 Too Many Requests", "retry-after: 1\r\n".to_owned(), status.to_string());
+            return self.throttle(1);
         }
         let mut words = request.line.split(' ');
         let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        match self.fault {
+            Some(ApiFault::RedirectedWrites(name)) if method != "GET" => {
+                let location = format!("location: {NAMESPACES}/{name}?{query}\r\n");
+                return Reply::Full("307 Temporary Redirect", location, String::new());
+            }
+            Some(ApiFault::ThrottledWrites) if method != "GET" => return self.throttle(0),
+            _ => {}
+        }
         if path == NAMESPACES && method == "GET" {
             return self.list(query);
         }
@@ -104,6 +123,12 @@ impl ApiState {
         Reply::Full(status, String::new(), body.to_string())
     }
 
+    fn throttle(&mut self, seconds: u8) -> Reply {
+        self.throttled += 1;
+        let status = json!({"kind": "Status", "reason": "TooManyRequests", "message": "too many requests"});
+        Reply::Full("429 Too Many Requests", format!("retry-after: {seconds}\r\n"), status.to_string())
+    }
+
     fn list(&self, query: &str) -> Reply {
         let items: Vec<&Value> = self.namespaces.values().collect();
         let whole = json!({"metadata": {"continue": ""}, "items": items}).to_string();
@@ -116,7 +141,8 @@ impl ApiState {
                 let page = json!({"metadata": {"continue": "next"}, "items": items[..items.len() / 2]});
                 Reply::Full("200 OK", String::new(), page.to_string())
             }
-            Some(ApiFault::ThrottledUntil(_)) | None => Reply::Full("200 OK", String::new(), whole),
+            Some(ApiFault::ThrottledUntil(_) | ApiFault::RedirectedWrites(_) | ApiFault::ThrottledWrites)
+            | None => Reply::Full("200 OK", String::new(), whole),
         }
     }
 

@@ -92,6 +92,7 @@ impl ShownTexts for PlanResponse {
             want.thing.for_each_text(see);
             want.unresolved.iter().for_each(|why| see(why));
         }
+        self.approved.iter().for_each(|thing| thing.for_each_text(see));
         for group in &self.groups {
             see(&group.name);
             for change in group.steps.iter().flat_map(|step| &step.changes) {
@@ -201,6 +202,7 @@ mod tests {
         check::<PlanResponse>(|text| json!({"wants": [{"thing": thing(text)}]}));
         check::<PlanResponse>(|text| json!({"wants": [{"thing": {"scope": [], "kind": text, "name": ""}}]}));
         check::<PlanResponse>(|text| json!({"wants": [{"thing": thing(""), "unresolved": text}]}));
+        check::<PlanResponse>(|text| json!({"approved": [thing(text)]}));
         check::<PlanResponse>(|text| json!({"groups": [{"name": text, "steps": []}]}));
         let change = |what: &str, line: &str| {
             let change = json!({"kind": "add", "thing": thing(""), "what": what, "diff": [line]});

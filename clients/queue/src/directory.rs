@@ -1,0 +1,328 @@
+//! A directory that stands in for a queue, for the sandbox. Each message is a file; its name is its position.
+//!
+//! **Invariant:** a message is written completely or not at all, and removed only when it is deleted; positions are
+//! never used again, so that an old receipt handle never deletes another message. A file lock serializes the
+//! changes of all processes that use the directory.
+
+mod stored;
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use qontract_access::{Mode, ReadPermit, WritePermit};
+use qontract_files::atomic::{AtomicFile, Durability};
+use qontract_files::{lock, private_files};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::Mutex;
+
+use crate::error::QueueError;
+use crate::message::{
+    MAX_MESSAGE_BYTES, MessageCounts, MessageId, NewMessage, QueueName, ReceiptHandle, ReceiveOptions,
+    ReceivedMessage, check_hidden,
+};
+use crate::{QueueReader, QueueWriter};
+use stored::{QueueHistory, StoredMessage, position, receipt_position};
+
+/// Maximum number of messages in a directory.
+const MAX_MESSAGES: usize = 10_000;
+/// Maximum size of a file: a body in which every byte is escaped, and the other fields.
+const MAX_FILE_BYTES: u64 = (MAX_MESSAGE_BYTES as u64) * 6 + (1 << 20);
+/// The lock file; held by the process that changes the queue.
+const LOCK: &str = ".lock";
+/// The file with the facts about deleted messages.
+const HISTORY: &str = ".history.json";
+
+/// A directory that stands in for a queue. Clones use the same directory.
+#[derive(Clone, Debug)]
+pub struct QueueDirectory {
+    files: Arc<QueueFiles>,
+    /// Serializes the writers of this process, so that only one of them blocks a thread on the lock file.
+    write_lock: Arc<Mutex<()>>,
+    mode: Mode,
+}
+
+impl QueueDirectory {
+    /// A queue in the directory `root`, which the first message creates.
+    pub fn new(root: impl Into<PathBuf>, name: QueueName) -> Self {
+        let files = Arc::new(QueueFiles { root: root.into(), name });
+        Self { files, write_lock: Arc::default(), mode: Mode::Real }
+    }
+
+    /// This queue for the run of this permit: in a dry run, writes are refused, regardless of the permit.
+    #[must_use]
+    pub fn for_run(&self, permit: &ReadPermit) -> Self {
+        Self { mode: permit.mode(), ..self.clone() }
+    }
+
+    /// Runs file operations on a blocking thread.
+    async fn run_blocking<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&QueueFiles) -> Result<T, QueueError> + Send + 'static,
+    ) -> Result<T, QueueError> {
+        let files = Arc::clone(&self.files);
+        match tokio::task::spawn_blocking(move || act(&files)).await {
+            Ok(outcome) => outcome,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+
+    /// Changes the queue while holding its lock. Refused in a dry run.
+    async fn change<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&QueueFiles) -> Result<T, QueueError> + Send + 'static,
+    ) -> Result<T, QueueError> {
+        match self.mode {
+            Mode::Real => {}
+            Mode::DryRun => {
+                return Err(QueueError::Unsupported("a dry run does not write queues".to_owned()));
+            }
+        }
+        let _turn = self.write_lock.lock().await;
+        self.run_blocking(move |files| {
+            let _lock = files.lock()?;
+            act(files)
+        })
+        .await
+    }
+}
+
+/// The files of a queue.
+#[derive(Debug)]
+struct QueueFiles {
+    root: PathBuf,
+    name: QueueName,
+}
+
+impl QueueFiles {
+    fn counts(&self, now: SystemTime) -> Result<MessageCounts, QueueError> {
+        let mut counts = MessageCounts::default();
+        for position in self.positions()? {
+            match self.message(position)? {
+                Some(message) if message.is_visible(now) => counts.visible += 1,
+                Some(_) => counts.hidden += 1,
+                // Deleted since the listing.
+                None => {}
+            }
+        }
+        Ok(counts)
+    }
+
+    fn send(&self, new: &NewMessage, now: SystemTime) -> Result<MessageId, QueueError> {
+        let (positions, history) = (self.positions()?, self.history()?);
+        if let Some(order) = new.order() {
+            if let Some(sent) = history.find(&order.deduplication, now) {
+                return Ok(stored::id(sent));
+            }
+            for position in &positions {
+                // A file that is not a message is reported to consumers.
+                let message = self.message(*position).ok().flatten();
+                if message.is_some_and(|message| message.is_duplicate(&order.deduplication, now)) {
+                    return Ok(stored::id(*position));
+                }
+            }
+        }
+        if positions.len() >= MAX_MESSAGES {
+            return Err(QueueError::Full { queue: self.name.to_string(), limit: MAX_MESSAGES });
+        }
+        let position = history.next_position(positions.last().copied());
+        self.replace(&self.file(position), &StoredMessage::new(new, now))?;
+        Ok(stored::id(position))
+    }
+
+    fn receive(&self, options: ReceiveOptions, now: SystemTime) -> Result<Vec<ReceivedMessage>, QueueError> {
+        let (mut received, mut blocked, mut malformed) = (Vec::new(), BTreeSet::new(), None);
+        for position in self.positions()? {
+            if received.len() == options.max() {
+                break;
+            }
+            let message = match self.message(position) {
+                Ok(Some(message)) => message,
+                Ok(None) => continue,
+                // One damaged file does not block the messages after it.
+                Err(error) => {
+                    malformed.get_or_insert(error);
+                    continue;
+                }
+            };
+            if !message.is_visible(now) {
+                // The messages of a group are delivered one after the other.
+                blocked.extend(message.group().map(str::to_owned));
+                continue;
+            }
+            if message.group().is_some_and(|group| blocked.contains(group)) {
+                continue;
+            }
+            let message = message.received(now, options.hidden_for());
+            self.replace(&self.file(position), &message)?;
+            received.push(message.into_received(position));
+        }
+        match malformed {
+            Some(error) if received.is_empty() => Err(error),
+            _ => Ok(received),
+        }
+    }
+
+    fn delete(&self, receipt: &ReceiptHandle, now: SystemTime) -> Result<(), QueueError> {
+        let stale = || QueueError::StaleReceipt(self.name.to_string());
+        let position = receipt_position(receipt).ok_or_else(stale)?;
+        let Some(message) = self.message(position)? else { return Ok(()) };
+        if !message.has_receipt(position, receipt) {
+            return Err(stale());
+        }
+        // The history is written first: a crash in between deletes nothing, and forgets nothing.
+        let history = self.history()?.with_deleted(position, &message, now);
+        self.replace(&self.root.join(HISTORY), &history)?;
+        let file = self.file(position);
+        fs::remove_file(&file).map_err(|error| file_error("remove", &file, error))
+    }
+
+    fn change_visibility(
+        &self,
+        receipt: &ReceiptHandle,
+        hidden_for: Duration,
+        now: SystemTime,
+    ) -> Result<(), QueueError> {
+        let stale = || QueueError::StaleReceipt(self.name.to_string());
+        let position = receipt_position(receipt).ok_or_else(stale)?;
+        let message = self.message(position)?.filter(|message| message.has_receipt(position, receipt));
+        let message = message.ok_or_else(stale)?.hidden_until(now, hidden_for);
+        self.replace(&self.file(position), &message)
+    }
+
+    /// The positions of the messages, in order.
+    fn positions(&self) -> Result<Vec<u64>, QueueError> {
+        let entries = match fs::read_dir(&self.root) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(file_error("list", &self.root, error)),
+        };
+        let mut positions = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|error| file_error("list", &self.root, error))?;
+            positions.extend(entry.file_name().to_str().and_then(position));
+        }
+        positions.sort_unstable();
+        Ok(positions)
+    }
+
+    fn message(&self, position: u64) -> Result<Option<StoredMessage>, QueueError> {
+        read(&self.file(position))
+    }
+
+    fn history(&self) -> Result<QueueHistory, QueueError> {
+        Ok(read(&self.root.join(HISTORY))?.unwrap_or_default())
+    }
+
+    fn file(&self, position: u64) -> PathBuf {
+        self.root.join(stored::file_name(position))
+    }
+
+    /// Takes the lock of the directory. It is held until the file is dropped.
+    fn lock(&self) -> Result<File, QueueError> {
+        private_files::create_folder(&self.root, &self.root)
+            .map_err(|error| file_error("create", &self.root, error))?;
+        let path = self.root.join(LOCK);
+        lock::acquire(&path, lock::DEFAULT_TIMEOUT).map_err(|error| file_error("lock", &path, error))
+    }
+
+    /// Replaces a file. The caller holds the lock, so nothing else uses the temporary file.
+    fn replace(&self, file: &Path, content: &impl Serialize) -> Result<(), QueueError> {
+        let write = || {
+            let mut out = AtomicFile::locked(file, &self.root.join(".draft"), Durability::Directory)?;
+            out.write_all(&serde_json::to_vec(content).map_err(io::Error::other)?)?;
+            out.commit()
+        };
+        write().map_err(|error| file_error("write", file, error))
+    }
+}
+
+/// Reads a file, if it exists.
+fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, QueueError> {
+    let open = || {
+        let file = File::options().read(true).custom_flags(lock::SAFE_OPEN_FLAGS).open(path)?;
+        let (file, mut bytes) = (lock::require_regular(file)?, Vec::new());
+        file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+        Ok::<_, io::Error>(bytes)
+    };
+    let malformed = |why| QueueError::Malformed { what: format!("`{}`", path.display()), why };
+    match open() {
+        Ok(bytes) if bytes.len() as u64 > MAX_FILE_BYTES => Err(malformed("it is too large")),
+        Ok(bytes) => {
+            serde_json::from_slice(&bytes).map(Some).map_err(|_| malformed("it is not a message of a queue"))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(file_error("read", path, error)),
+    }
+}
+
+fn file_error(what: &str, path: &Path, source: io::Error) -> QueueError {
+    QueueError::File { what: format!("{what} `{}`", path.display()), source }
+}
+
+impl QueueReader for QueueDirectory {
+    fn counts<'a>(
+        &'a self,
+        _: &'a ReadPermit,
+        now: SystemTime,
+    ) -> BoxFuture<'a, Result<MessageCounts, QueueError>> {
+        self.run_blocking(move |files| files.counts(now)).boxed()
+    }
+}
+
+impl QueueWriter for QueueDirectory {
+    fn send<'a>(
+        &'a self,
+        _: &'a WritePermit,
+        message: &'a NewMessage,
+        now: SystemTime,
+    ) -> BoxFuture<'a, Result<MessageId, QueueError>> {
+        async move {
+            message.check(&self.files.name)?;
+            let message = message.clone();
+            self.change(move |files| files.send(&message, now)).await
+        }
+        .boxed()
+    }
+
+    fn receive<'a>(
+        &'a self,
+        _: &'a WritePermit,
+        options: ReceiveOptions,
+        now: SystemTime,
+    ) -> BoxFuture<'a, Result<Vec<ReceivedMessage>, QueueError>> {
+        self.change(move |files| files.receive(options, now)).boxed()
+    }
+
+    fn delete<'a>(
+        &'a self,
+        _: &'a WritePermit,
+        receipt: &'a ReceiptHandle,
+        now: SystemTime,
+    ) -> BoxFuture<'a, Result<(), QueueError>> {
+        let receipt = receipt.clone();
+        self.change(move |files| files.delete(&receipt, now)).boxed()
+    }
+
+    fn change_visibility<'a>(
+        &'a self,
+        _: &'a WritePermit,
+        receipt: &'a ReceiptHandle,
+        hidden_for: Duration,
+        now: SystemTime,
+    ) -> BoxFuture<'a, Result<(), QueueError>> {
+        let receipt = receipt.clone();
+        async move {
+            check_hidden(hidden_for)?;
+            self.change(move |files| files.change_visibility(&receipt, hidden_for, now)).await
+        }
+        .boxed()
+    }
+}
