@@ -1,6 +1,8 @@
 //! Opens the journal of this process, and its leases: in the sandbox, if there is one, else in the bucket of the
 //! configuration, else next to the run records.
 
+mod unbounded;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,6 +16,7 @@ use qontract_runtime::lease::Leases;
 use crate::lease_host::{LocalHost, this_process};
 use crate::run_store::RunStore;
 use crate::targets::{self, BlobStores};
+use unbounded::UnboundedBlobs;
 
 /// The directory of a journal, in a sandbox or next to the run records; in a bucket, the prefix of its keys.
 const FOLDER: &str = "journal";
@@ -71,7 +74,8 @@ impl JournalBucket {
         let Some(table) = &config.targets.journal else { return Ok(None) };
         let secrets = targets::journal_secrets(config);
         let stores = BlobStores::in_buckets(&ReadPermit::for_targets(mode), config.targets.clone(), secrets);
-        let blobs = Arc::new(Prefixed::new(stores.journal()?, format!("{FOLDER}/")));
+        let bucket = Prefixed::new(stores.journal()?, format!("{FOLDER}/"));
+        let blobs = Arc::new(UnboundedBlobs { blobs: Arc::new(bucket), permits: permits() });
         Ok(Some(Self { blobs, name: table.bucket.clone() }))
     }
 

@@ -128,7 +128,7 @@ pub struct NoLeases;
 
 impl Leases for NoLeases {
     fn acquire<'a>(&'a self, _: LeaseRequest<'a>) -> BoxFuture<'a, LeaseAcquisition> {
-        async { LeaseAcquisition::Acquired(Box::new(Unfenced)) }.boxed()
+        async { LeaseAcquisition::Acquired(Box::new(UnfencedLease)) }.boxed()
     }
 
     fn wait<'a>(&'a self, _: LeaseRequest<'a>) -> BoxFuture<'a, Result<(), LeaseHolder>> {
@@ -138,9 +138,9 @@ impl Leases for NoLeases {
 
 /// A lease that is never lost.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Unfenced;
+pub(crate) struct UnfencedLease;
 
-impl Lease for Unfenced {
+impl Lease for UnfencedLease {
     fn check(&self) -> Result<(), LeaseLoss> {
         Ok(())
     }

@@ -83,7 +83,7 @@ impl HeldLease {
         self.next_attempt = now + self.timing.retry();
     }
 
-    /// The result of the attempt is unknown, or it found another content; this is what is stored now.
+    /// The result of the attempt is unknown, or it found another content; `stored` was read afterwards.
     pub fn read_back(&mut self, attempt: WriteAttempt, stored: Option<StoredLease>, now: Duration) {
         let Some(stored) = stored else {
             self.lose("its blob was removed".to_owned());

@@ -1,12 +1,13 @@
 //! The lease of a function or of a foreign command, which is acquired with the first write.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use qontract_access::{Permits, WritePermit};
-use tokio::sync::{Notify, OnceCell};
+use tokio::sync::{Mutex as AsyncMutex, Notify};
 
-use super::{HolderLiveness, Lease, LeaseAcquisition, LeaseRequest, Unfenced, warn_unavailable};
+use super::{HolderLiveness, Lease, LeaseAcquisition, LeaseRequest, UnfencedLease, warn_unavailable};
 use crate::fault::Fault;
 use crate::key::ShardKey;
 use crate::run_request::RunRequest;
@@ -20,7 +21,8 @@ pub struct LazyLease<'r> {
     shard: ShardKey,
     request: &'r RunRequest,
     permits: &'r Permits,
-    lease: OnceCell<Box<dyn Lease>>,
+    /// The lease, once it is acquired. Locked while it is being acquired.
+    lease: AsyncMutex<Option<Arc<dyn Lease>>>,
     acquired: Notify,
     /// The reason why the leases are not available.
     unavailable: Mutex<Option<String>>,
@@ -28,7 +30,7 @@ pub struct LazyLease<'r> {
 
 impl<'r> LazyLease<'r> {
     pub fn new(integration: &'r str, shard: ShardKey, request: &'r RunRequest, permits: &'r Permits) -> Self {
-        let (lease, acquired, unavailable) = (OnceCell::new(), Notify::new(), Mutex::default());
+        let (lease, acquired, unavailable) = (AsyncMutex::default(), Notify::new(), Mutex::default());
         Self { integration, shard, request, permits, lease, acquired, unavailable }
     }
 
@@ -38,13 +40,23 @@ impl<'r> LazyLease<'r> {
         let Some(write) = &self.permits.write else { return Ok(()) };
         let lease = tokio::select! {
             biased;
-            lease = self.lease.get_or_try_init(|| self.acquire(write)) => lease?,
+            lease = self.acquire_once(write) => lease?,
             () = self.request.shutdown.requested() => {
                 return Err(Fault::interrupted("interrupted while waiting for a lease"));
             }
         };
-        self.acquired.notify_one();
         lease.check().map_err(|loss| loss.fault(&self.shard))
+    }
+
+    async fn acquire_once(&self, write: &WritePermit) -> Result<Arc<dyn Lease>, Fault> {
+        let mut lease = self.lease.lock().await;
+        if let Some(lease) = &*lease {
+            return Ok(Arc::clone(lease));
+        }
+        let acquired = Arc::from(self.acquire(write).await?);
+        *lease = Some(Arc::clone(&acquired));
+        self.acquired.notify_one();
+        Ok(acquired)
     }
 
     async fn acquire(&self, write: &WritePermit) -> Result<Box<dyn Lease>, Fault> {
@@ -69,7 +81,7 @@ impl<'r> LazyLease<'r> {
                 LeaseAcquisition::Held(holder) => return Err(holder.fault(&self.shard)),
                 LeaseAcquisition::Unavailable(reason) => {
                     *self.unavailable.lock() = Some(reason);
-                    return Ok(Box::new(Unfenced));
+                    return Ok(Box::new(UnfencedLease));
                 }
             }
         }
@@ -78,7 +90,8 @@ impl<'r> LazyLease<'r> {
     /// Renews the lease, from its acquisition until the future is dropped.
     pub async fn maintain(&self) -> Infallible {
         self.acquired.notified().await;
-        let (Some(lease), Some(write)) = (self.lease.get(), &self.permits.write) else {
+        let lease = self.lease.lock().await.clone();
+        let (Some(lease), Some(write)) = (lease, &self.permits.write) else {
             return std::future::pending().await;
         };
         lease.maintain(&self.permits.read, write).await
@@ -86,7 +99,8 @@ impl<'r> LazyLease<'r> {
 
     /// Releases the lease, if it was acquired. Adds a warning if writes were made without a lease.
     pub async fn release(&self, warnings: &mut Vec<String>) {
-        if let (Some(lease), Some(write)) = (self.lease.get(), &self.permits.write) {
+        let lease = self.lease.lock().await.clone();
+        if let (Some(lease), Some(write)) = (lease, &self.permits.write) {
             lease.release(&self.permits.read, write).await;
         }
         if let Some(reason) = self.unavailable.lock().take() {

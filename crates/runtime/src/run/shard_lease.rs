@@ -12,7 +12,7 @@ use crate::audit::{IntendedChange, IntendedRound, IntendedStep};
 use crate::contract::WriteContext;
 use crate::guard::{JudgedShard, JudgedStep};
 use crate::key::ShardKey;
-use crate::lease::{HolderLiveness, Lease, LeaseAcquisition, LeaseHolder, LeaseRequest, Unfenced};
+use crate::lease::{HolderLiveness, Lease, LeaseAcquisition, LeaseHolder, LeaseRequest, UnfencedLease};
 use crate::meta::MAX_ROUNDS;
 use crate::outcome::RunOutcome;
 
@@ -42,7 +42,7 @@ impl RoundRunner<'_> {
     ) -> LeasedApply {
         let planned = shard.shard();
         if !shard.steps().any(|step| JudgedStep::permitted(step).is_some()) {
-            return LeasedApply::Applied(self.apply_fenced(write, shard, &Unfenced).await);
+            return LeasedApply::Applied(self.apply_fenced(write, shard, &UnfencedLease).await);
         }
         let acquired = tokio::select! {
             biased;
@@ -63,7 +63,7 @@ impl RoundRunner<'_> {
             }
             LeaseAcquisition::Held(holder) => LeasedApply::Held(holder),
             LeaseAcquisition::Unavailable(reason) => {
-                LeasedApply::Unleased(self.apply_fenced(write, shard, &Unfenced).await, reason)
+                LeasedApply::Unleased(self.apply_fenced(write, shard, &UnfencedLease).await, reason)
             }
         }
     }
