@@ -163,7 +163,7 @@ pub fn invalid_report(side: DataSide, failed: &ValidationFailed, head: Option<&P
     let invalid = RevisionInfo {
         sha256: sha.clone().unwrap_or_default(),
         commit: Some(commit.clone()).filter(|commit| !commit.is_empty()),
-        modified: !commit.is_empty() && pinned_data::is_modified(repo),
+        modified: !commit.is_empty() && pinned_data::is_modified(repo, commit),
     };
     let report = match head {
         Some(head) => PlanReport::new(RunMode::DryRun, Some(invalid), revision(head)),
