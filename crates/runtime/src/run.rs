@@ -95,21 +95,21 @@ pub async fn run(integration: &Integration, request: &RunRequest) -> RunOutcome 
         return outcome;
     }
     let permits = qontract_access::mint_within(request.mode, request.write_bounds.clone());
-    let data = match preflight::permitted_data(integration, request, &mut outcome) {
-        Ok(data) => data,
+    let preflight = match preflight::check(integration, request, &mut outcome) {
+        Ok(preflight) => preflight,
         Err(fault) => {
             outcome.faults.push(fault);
             outcome.conclude(request.shutdown.interruption());
             return outcome;
         }
     };
-    let performed = execute(integration, request, &permits, &data, &mut outcome).await;
-    outcome.query_log = data.query_log();
+    let performed = execute(integration, request, &permits, &preflight.data, &mut outcome).await;
+    outcome.query_log = preflight.data.query_log();
     // A forbidden schema is reported only once, with a hint. The end state of the run reports a shutdown.
     let failed =
         performed.err().filter(|fault| outcome.query_log.forbidden.is_empty() && !fault.is_interrupted);
     outcome.faults.extend(failed);
-    selection::report_schemas(integration, request, &mut outcome);
+    selection::report_schemas(integration, request, &preflight, &mut outcome);
     outcome.conclude(request.shutdown.interruption());
     outcome
 }
