@@ -143,6 +143,8 @@ impl Planner {
 
     async fn plan(&self, integration: &Integration) -> anyhow::Result<RunRecord> {
         let Self { head, base, runs, settings, .. } = self;
+        let options = RunSettings::with_variables(settings.options.clone(), integration)?;
+        let settings = &RunSettings { options, ..settings.clone() };
         let observer = Arc::new(WarningObserver::new(Arc::clone(&self.messages)));
         let mut started = RunSetup { integration, settings, head, runs, observer }.start()?;
         let request = &mut started.request;

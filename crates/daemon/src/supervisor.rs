@@ -18,7 +18,7 @@ use qontract_runtime::reconcile_loop::{
     Isolation, Limiter, LoopContext, LoopExit, LoopSettings, Schedule, ShutdownSignal, ShutdownTrigger,
     TerminationSignal,
 };
-use qontract_runtime::{Bodies, Fault, IntegrationMeta, RunEnd, RunRecord, definition};
+use qontract_runtime::{Bodies, Fault, IntegrationMeta, Options, RunEnd, RunRecord, definition};
 use qontract_telemetry::log::{Level, Log, LogLine};
 use qontract_telemetry::metrics::{Metrics, ProcessLabels};
 use tokio::sync::Notify;
@@ -201,7 +201,9 @@ impl Supervisor {
     }
 
     fn runner(&self, name: &str, observer: Arc<dyn RunObserver>) -> anyhow::Result<Runner> {
+        let integration = self.integrations.integration(name, &self.config, &self.targets)?;
         let settings = RunSettings {
+            options: RunSettings::with_variables(Options::default(), &integration)?,
             bodies: self.bodies,
             ..RunSettings::new(self.mode, self.config.guards.budgets(), Arc::clone(&self.ledger))
         };
@@ -210,7 +212,7 @@ impl Supervisor {
             None => ReconciledData::default(),
         };
         Ok(Runner {
-            integration: Arc::new(self.integrations.integration(name, &self.config, &self.targets)?),
+            integration: Arc::new(integration),
             source: Arc::clone(&self.source),
             settings,
             runs: Arc::clone(&self.runs),

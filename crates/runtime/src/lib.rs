@@ -81,7 +81,7 @@ pub use plan::{
 pub use record::{LineResolvers, RunRecord, RunTiming};
 pub use round_cache::RoundCache;
 pub use run::{NOT_VALIDATED, run};
-pub use run_request::{Bodies, RunLimits, RunRequest};
+pub use run_request::{Bodies, RunLimits, RunRequest, SelectionObserver};
 pub use run_state::RunState;
 pub use secrets::{SecretLookup, ShardSecrets};
 pub use source_location::{SourceLocation, SourceLocations};

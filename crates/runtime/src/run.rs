@@ -181,6 +181,9 @@ async fn execute(
     let limits = request.limits.for_integration(&integration.meta().limits);
     let base = request.base.as_ref().map(|base| data.of_bundle(Arc::clone(base)));
     let Some(work) = selection::select_shards(integration, request, data, outcome)? else { return Ok(()) };
+    if let Some(observer) = &request.selection {
+        observer.selected(&work.processed_keys());
+    }
     let guard = approvals::removal_guard(integration, request, &work)?;
     match integration.form() {
         IntegrationForm::Staged(staged) => {

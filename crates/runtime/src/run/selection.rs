@@ -41,6 +41,13 @@ pub struct ShardSelection {
     pub trust: AddressTrust,
 }
 
+impl ShardSelection {
+    /// The keys of the shards that are processed.
+    pub fn processed_keys(&self) -> Vec<&ShardKey> {
+        self.keys.iter().chain(self.orphans.iter().map(|orphan| &orphan.key)).collect()
+    }
+}
+
 /// The two bundles to compare. Head uses the handle of the run, so that its reads are logged.
 fn bundle_pair(integration: &Integration, request: &RunRequest, head: &Data) -> Option<BundlePair> {
     let base = Data::new(Arc::clone(request.base.as_ref()?), QueryPolicy::of(integration.meta()));
