@@ -110,7 +110,7 @@ impl Announcement<'_> {
     }
 
     fn has_clusters(&self) -> bool {
-        clusters::permissions_of(&self.integration.meta().name).is_some()
+        self.integration.meta().permissions.is_some()
     }
 
     fn sandbox(&self) -> Option<&Path> {

@@ -9,7 +9,7 @@ use qontract_access::Mode;
 use qontract_config::{Config, ForeignTable, UsageError};
 use qontract_diagnostics::MessageSink;
 use qontract_diagnostics::suggest::did_you_mean;
-use qontract_objects::{ManagedObjects, ObjectIntegration, ObjectProgram, with_print_flag};
+use qontract_objects::{ManagedObjects, ObjectIntegration, ObjectProgram, object_meta};
 use qontract_runtime::foreign::ForeignIntegration;
 use qontract_runtime::process::ProcessIntegration;
 use qontract_runtime::{Fault, Function, Integration, IntegrationMeta, Options, StagedIntegration};
@@ -39,7 +39,7 @@ impl IntegrationEntry {
     /// An integration that manages Kubernetes objects.
     pub const fn objects<I: ObjectIntegration + Default>() -> Self {
         Self {
-            meta: || with_print_flag(I::default().meta()),
+            meta: || object_meta(&I::default()),
             create: |targets| {
                 let (kubernetes, lookups) = (targets.kubernetes()?, targets.lookups());
                 let objects = ManagedObjects::new(I::default(), Arc::clone(kubernetes), Arc::clone(lookups));

@@ -8,7 +8,7 @@ use qontract_diagnostics::suggest::nearest;
 use qontract_inventory::Callers;
 use qontract_runtime::process::{LocatedShard, ProcessIntegration, ProgramDeclaration, ShardFault};
 use qontract_runtime::state::Shard;
-use qontract_runtime::{CALLER_DIMENSION, Data, Fault, IntegrationMeta, Options, ShardKey};
+use qontract_runtime::{CALLER_DIMENSION, Data, Fault, IntegrationMeta, ManagedKinds, Options, ShardKey};
 
 use crate::integration::ObjectIntegration;
 use crate::namespaces::LocatedNamespace;
@@ -45,6 +45,10 @@ impl ObjectIntegration for ObjectProgram {
 
     fn meta(&self) -> IntegrationMeta {
         self.program.meta().clone().query::<ProgramNamespaces>()
+    }
+
+    fn managed_kinds(&self) -> ManagedKinds {
+        ManagedKinds::Declared
     }
 
     fn declare(&self, data: &Data, options: &Options) -> Result<Declared<DeclaredObjects>, Fault> {

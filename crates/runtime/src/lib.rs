@@ -57,8 +57,8 @@ pub use fault::{Fault, Responsible};
 pub use field_diff::{DiffEntry, FieldChange, FieldDiff};
 pub use flag::{ArgumentKind, Flag, FlagKind, Switch, flags_error};
 pub use meta::{
-    AdHocReads, DeclaredQuery, IndependentList, IntegrationLimits, IntegrationMeta, MAX_ROUNDS, Patience,
-    QueryPresence, Resolution,
+    AdHocReads, ClusterPermissions, DeclaredQuery, IndependentList, IntegrationLimits, IntegrationMeta,
+    MAX_ROUNDS, ManagedKinds, Patience, QueryPresence, Resolution,
 };
 pub use qontract_graphql::{Operation, QuerySource, normalize_key};
 pub use type_erasure::{

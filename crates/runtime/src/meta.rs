@@ -96,6 +96,35 @@ pub struct IntegrationMeta {
     pub triggers_ad_hoc_reads: fn(&str) -> bool,
     /// The dimension whose value decides in which slot a shard runs; without one, all dimensions decide.
     pub slot_dimension: Option<String>,
+    /// The permissions that it needs on Kubernetes clusters; `None` if it does not work on clusters.
+    pub permissions: Option<ClusterPermissions>,
+}
+
+/// The permissions that an integration needs on Kubernetes clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClusterPermissions {
+    /// The kinds of objects that it manages.
+    pub kinds: ManagedKinds,
+    /// The verbs that it needs for them.
+    pub verbs: &'static [&'static str],
+}
+
+/// The kinds of Kubernetes objects that an integration manages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ManagedKinds {
+    /// A fixed kind, with its API group: `NetworkPolicy.networking.k8s.io`.
+    Fixed(&'static str),
+    /// The kinds that the data lists for each namespace.
+    OfNamespaces,
+    /// The kinds that a program declares for each shard.
+    Declared,
+}
+
+impl ManagedKinds {
+    /// The permissions to create, change and remove objects of these kinds.
+    pub const fn permissions(self) -> ClusterPermissions {
+        ClusterPermissions { kinds: self, verbs: &["list", "create", "patch", "delete"] }
+    }
 }
 
 /// How long a run waits for operations that are in progress in the target, such as rollouts.
@@ -199,6 +228,7 @@ impl IntegrationMeta {
             independent_list: None,
             triggers_ad_hoc_reads: |_| true,
             slot_dimension: None,
+            permissions: None,
         }
     }
 
@@ -306,6 +336,13 @@ impl IntegrationMeta {
             Flag { opposite: Some(opposite), ..Flag::new(name, help, kind) }
         };
         self.flags.extend([flag(one, other.name), flag(other, one.name)]);
+        self
+    }
+
+    /// Sets the permissions that it needs on Kubernetes clusters.
+    #[must_use]
+    pub fn permissions(mut self, permissions: ClusterPermissions) -> Self {
+        self.permissions = Some(permissions);
         self
     }
 

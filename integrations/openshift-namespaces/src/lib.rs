@@ -5,7 +5,7 @@ mod desired;
 mod query;
 
 use qontract_objects::{Declared, ObjectIntegration, namespace_integration};
-use qontract_runtime::{Data, Fault, IntegrationMeta, Options};
+use qontract_runtime::{Data, Fault, IntegrationMeta, ManagedKinds, Options};
 
 pub use declare::DeclaredNamespace;
 
@@ -22,6 +22,10 @@ impl ObjectIntegration for OpenshiftNamespaces {
     fn meta(&self) -> IntegrationMeta {
         let description = "Creates namespaces, and deletes those with `delete: true`";
         namespace_integration::<query::Namespaces>(NAME, description).runs_first()
+    }
+
+    fn managed_kinds(&self) -> ManagedKinds {
+        ManagedKinds::Fixed("Namespace")
     }
 
     fn declare(&self, data: &Data, _: &Options) -> Result<Declared<DeclaredNamespace>, Fault> {
