@@ -19,11 +19,11 @@ use qontract_runtime::{Fault, Integration, RunEnd, RunRecord, definition};
 use qontract_telemetry::activity::Activities;
 
 use crate::audit::WarningObserver;
-use crate::exit::UsageError;
+use crate::exit::{SandboxUnsupported, UsageError};
 use crate::input::ValidationFailed;
 use crate::pinned_data::{self, PinnedData};
 use crate::plan_report;
-use crate::registry::{self, Registry, SandboxUnsupported, describe_missing};
+use crate::registry::{self, Registry, describe_missing};
 use crate::run_settings::RunSettings;
 use crate::run_setup::RunSetup;
 use crate::run_store::RunStore;

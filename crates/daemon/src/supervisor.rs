@@ -24,9 +24,9 @@ use qontract_telemetry::metrics::{Metrics, ProcessLabels};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use crate::exit::Exit;
+use crate::exit::{Exit, SandboxUnsupported};
 use crate::reconciled_data::ReconciledData;
-use crate::registry::{self, Registry, SandboxUnsupported, describe_missing};
+use crate::registry::{self, Registry, describe_missing};
 use crate::reporter::LoopReporter;
 use crate::run_settings::RunSettings;
 use crate::run_store::RunStore;

@@ -27,6 +27,7 @@ mod plan;
 pub mod process;
 pub mod reconcile_loop;
 pub mod record;
+mod redaction;
 pub mod replay;
 mod reservation;
 mod round_cache;
@@ -55,7 +56,7 @@ pub use data::{
 pub use declared_cache::SharedDeclaredState;
 pub use fault::{Fault, Responsible};
 pub use field_diff::{DiffEntry, FieldChange, FieldDiff};
-pub use flag::{ArgumentKind, Flag, FlagKind, Switch, flags_error};
+pub use flag::{ArgumentKind, Flag, FlagKind, Switch, flags_error, is_reserved_short};
 pub use meta::{
     AdHocReads, ClusterPermissions, DeclaredQuery, IndependentList, IntegrationLimits, IntegrationMeta,
     MAX_ROUNDS, ManagedKinds, Patience, QueryPresence, Resolution,

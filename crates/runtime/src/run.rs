@@ -10,7 +10,6 @@ mod orphaned_shard;
 mod planned_shard;
 mod preflight;
 mod printing;
-mod redaction;
 mod rehearsal;
 mod renamed_target;
 mod round;
@@ -19,7 +18,6 @@ mod unplanned;
 mod unresolved;
 mod waiting;
 
-pub(crate) use redaction::ShardRedactor;
 pub use rehearsal::NOT_VALIDATED;
 
 use std::collections::BTreeMap;
@@ -36,6 +34,7 @@ use crate::function::FunctionContext;
 use crate::integration::{Integration, IntegrationForm};
 use crate::key::ShardKey;
 use crate::outcome::{ApprovalForm, Decision, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState};
+use crate::redaction;
 use crate::reservation::Reservations;
 use crate::run_request::RunRequest;
 
