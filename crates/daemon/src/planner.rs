@@ -5,14 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use qontract_access::ReadPermit;
+use qontract_access::{Mode, ReadPermit};
 use qontract_bundle::repo::{self, GitError};
 use qontract_config::Config;
 use qontract_diagnostics::{MessageSink, pluralize};
 use qontract_journal::Journal;
-use qontract_report::{
-    DataSide, InvalidData, Location, PlanReport, RevisionInfo, RunMode, UncheckedIntegration,
-};
+use qontract_report::{DataSide, InvalidData, Location, PlanReport, RevisionInfo, UncheckedIntegration};
 use qontract_runtime::guard::{Ledger, LedgerError, MemoryLedger};
 use qontract_runtime::reconcile_loop::ShutdownSignal;
 use qontract_runtime::{Fault, Integration, RunEnd, RunRecord, definition};
@@ -52,7 +50,7 @@ pub struct Planner {
 impl Planner {
     /// A report without runs. It notes if the head lacks commits of the base; `folder` is the data repo.
     pub fn empty_report(&self, folder: &Path) -> PlanReport {
-        let mut report = PlanReport::new(RunMode::DryRun, Some(revision(&self.base)), revision(&self.head));
+        let mut report = PlanReport::new(Mode::DryRun, Some(revision(&self.base)), revision(&self.head));
         report.notes.extend(self.missing_commits(folder));
         report
     }
@@ -168,8 +166,8 @@ pub fn invalid_report(side: DataSide, failed: &ValidationFailed, head: Option<&P
         modified: !commit.is_empty() && pinned_data::is_modified(repo, commit),
     };
     let report = match head {
-        Some(head) => PlanReport::new(RunMode::DryRun, Some(invalid), revision(head)),
-        None => PlanReport::new(RunMode::DryRun, None, invalid),
+        Some(head) => PlanReport::new(Mode::DryRun, Some(invalid), revision(head)),
+        None => PlanReport::new(Mode::DryRun, None, invalid),
     };
     report.with_invalid(InvalidData::new(side, findings, repo))
 }
