@@ -5,8 +5,8 @@
 //! permit cannot be used to create another one. Code that creates clients before a run uses
 //! [`ReadPermit::for_targets`]; [`ReadPermit::for_data`] is for reading the data only.
 //!
-//! **Invariant:** only the runner mints permits, once per run. A lint refuses [`mint`] everywhere
-//! else (`clippy.toml`).
+//! **Invariant:** only the runner mints permits, once per run, and `qontract journal init`, which writes the
+//! journal and no target. A lint refuses [`mint`] everywhere else (`clippy.toml`).
 
 mod bounds;
 
