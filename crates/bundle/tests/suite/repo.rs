@@ -338,22 +338,25 @@ fn a_bundle_has_the_source_digest_of_its_data_repo() {
     let mut check = |commit: &str, is_same: bool| {
         let options = BuildOptions { cache: Some(&mut cache), ..BuildOptions::default() };
         let stamp = CommitStamp { commit: commit.to_owned(), timestamp: String::new() };
-        let built = build_with(&folder, stamp, &Pool::default(), options).expect("a data repo").built;
-        let digest = built.expect("no errors").source_digest().expect("built from files");
+        let outcome = build_with(&folder, stamp, &Pool::default(), options).expect("a data repo");
+        let built = outcome.built.as_ref().unwrap_or_else(|| panic!("{:?}", findings(&outcome)));
+        let digest = built.source_digest().expect("built from files");
         assert_eq!(folder.source_digest().expect("readable files"), digest);
         assert_eq!(digest == committed, is_same);
     };
     check("", true);
     check("f85c9b3f0a12", true);
-    for (file, text) in [
+    for (file, added) in [
+        ("data/teams/core.yml", "# edited\n"),
+        ("data/null.yml", "\n# edited\n"),
         ("data/new.yml", "a: 1"),
-        ("data/null.yml", "a: 1"),
         ("resources/new.txt", "new"),
-        ("schemas/new-1.yml", "$schema: /metaschema-1.json\ntype: object\n"),
+        ("schemas/tiny/team-1.yml", "# edited\n"),
     ] {
         let before = std::fs::read_to_string(scratch.path().join(file)).ok();
-        scratch.write(file, text);
-        check("", false);
+        scratch.write(file, format!("{}{added}", before.clone().unwrap_or_default()));
+        // An empty file is not part of the bundle.
+        check("", file == "data/null.yml");
         match before {
             Some(before) => drop(scratch.write(file, before)),
             None => std::fs::remove_file(scratch.path().join(file)).unwrap(),
