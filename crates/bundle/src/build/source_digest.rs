@@ -9,8 +9,13 @@ use crate::digest::{Hasher, Sha256};
 use crate::model::Bundle;
 use crate::repo::{FileReadError, NameFilter, Repo, RepoError, RepoFile};
 
-/// The path of a file, and the digest of its bytes as text.
-type FileDigest = (String, String);
+/// A file of a bundle.
+#[derive(Default)]
+struct FileDigest {
+    path: String,
+    /// The digest of its bytes, as text.
+    digest: String,
+}
 
 impl Bundle {
     /// The digest of the files that the bundle was built from; `None` if it was loaded from a bundle file.
@@ -18,9 +23,12 @@ impl Bundle {
         let context = self.context_digest?;
         let data = self.datafiles.iter().map(|file| {
             let [digest] = file.document.value.strings(["$file_sha256sum"]);
-            (file.path.to_string(), digest.unwrap_or_default())
+            FileDigest { path: file.path.to_string(), digest: digest.unwrap_or_default() }
         });
-        let resources = self.resources.iter().map(|one| (one.path.to_string(), one.sha256sum.to_string()));
+        let resources = self
+            .resources
+            .iter()
+            .map(|one| FileDigest { path: one.path.to_string(), digest: one.sha256sum.to_string() });
         Some(combined(context, data, resources))
     }
 }
@@ -53,7 +61,7 @@ fn combined(
 ) -> Sha256 {
     let mut hasher = Hasher::default();
     hasher.update(context.as_bytes());
-    let mut add = |(path, digest): FileDigest| {
+    let mut add = |FileDigest { path, digest }| {
         for part in [&path, "\0", &digest, "\0"] {
             hasher.update(part.as_bytes());
         }
@@ -91,7 +99,7 @@ fn file_digest(
             return Err(RepoError::List { name: file.name.clone(), source });
         }
     };
-    Ok(Some((file.path.clone(), digest)))
+    Ok(Some(FileDigest { path: file.path.clone(), digest }))
 }
 
 /// Whether a YAML file has no value, judged without parsing it; true if in doubt. A map, which every other
