@@ -71,7 +71,7 @@ impl RunSetup<'_> {
         let info = RunInfo { run: run.clone(), integration: name.to_owned(), began: start, head: bundle };
         let protected = ProtectedKinds::new(qontract_kinds::protected_kinds());
         let mut request = RunRequest::new(run, settings.mode, Arc::clone(source), today, protected);
-        settings.apply(integration, &mut request)?;
+        settings.apply(integration, &mut request);
         request.now = now;
         let (recorder, inputs) = InputStore::new(runs.folder()).recorder().unzip();
         request.inputs = recorder;
