@@ -106,7 +106,8 @@ mod tests {
     use reqwest::{Method, Url};
 
     use super::{EC2_READS, ReadActions, SQS_READS};
-    use crate::guard::{GuardRefusal, RequestPolicy};
+    use crate::error::GuardRefusal;
+    use crate::guard::RequestPolicy;
     use crate::request::Request;
 
     const HOST: &str = "https://ec2.us-east-1.amazonaws.com";

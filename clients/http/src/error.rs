@@ -11,13 +11,34 @@ use reqwest::StatusCode;
 
 use crate::call::Call;
 use crate::cause::cause;
-use crate::guard::GuardRefusal;
 use crate::secret::Secret;
 
 /// Number of characters of a body that an error shows; more if a word is longer.
 pub(crate) const MAX_EXCERPT_CHARS: usize = 200;
 /// Maximum number of bytes of a body that are scanned for an excerpt.
 const MAX_SCANNED_BYTES: usize = 64 << 10;
+
+/// The reason why a request is not sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GuardRefusal {
+    /// The Read half tried to send a request that could change the target.
+    #[error("{0} is refused: a read may only use GET, HEAD, OPTIONS, or a request that is known to be safe")]
+    UnsafeRead(Call),
+    /// The Write half tried to send a request in a dry run.
+    #[error("{0} is refused: this is a dry run")]
+    DryRun(Call),
+    /// The target accepts writes by every method, so that only `POST` is sent.
+    #[error("{0} is refused: this API may execute an action by any method, so only POST is allowed")]
+    NotPost(Call),
+    /// The Write half tried to send a request that the bounds of its permit do not cover.
+    #[error("{call} is refused: the write permit of this run allows {bounds}")]
+    OutOfBounds {
+        /// The call.
+        call: Call,
+        /// The bounds.
+        bounds: String,
+    },
+}
 
 /// The error of a call. Its message is one line that ends with the cause.
 #[derive(Debug, thiserror::Error)]

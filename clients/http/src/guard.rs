@@ -9,6 +9,7 @@ use reqwest::{Method, Url};
 
 use crate::actions::ReadActions;
 use crate::call::{Call, origin};
+use crate::error::GuardRefusal;
 use crate::rehearsal::SafeRehearsal;
 use crate::request::Request;
 
@@ -33,28 +34,6 @@ impl SafePost {
         // The server may decode an escape to a slash or to dots.
         (is_below || url.path() == self.path) && !url.path().contains('%') && origin(url) == self.origin
     }
-}
-
-/// The reason why a request is not sent.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum GuardRefusal {
-    /// The Read half tried to send a request that could change the target.
-    #[error("{0} is refused: a read may only use GET, HEAD, OPTIONS, or a request that is known to be safe")]
-    UnsafeRead(Call),
-    /// The Write half tried to send a request in a dry run.
-    #[error("{0} is refused: this is a dry run")]
-    DryRun(Call),
-    /// The target accepts writes by every method, so that only `POST` is sent.
-    #[error("{0} is refused: this API may execute an action by any method, so only POST is allowed")]
-    NotPost(Call),
-    /// The Write half tried to send a request that the bounds of its permit do not cover.
-    #[error("{call} is refused: the write permit of this run allows {bounds}")]
-    OutOfBounds {
-        /// The call.
-        call: Call,
-        /// The bounds.
-        bounds: String,
-    },
 }
 
 /// Decides which requests may be sent.

@@ -33,8 +33,9 @@ pub(crate) fn complete_body(
 ) -> Result<Value, KubernetesError> {
     let malformed =
         |why: &str| KubernetesError::Malformed { object: address.to_string(), why: why.to_owned() };
-    let Value::Object(mut body) = body.clone() else { return Err(malformed("it is not a map")) };
-    let version = draft_version(cluster, &address.kind, served, &Value::Object(body.clone()))?;
+    let Value::Object(fields) = body else { return Err(malformed("it is not a map")) };
+    let version = draft_version(cluster, &address.kind, served, body)?;
+    let mut body = fields.clone();
     body.insert("apiVersion".to_owned(), version.into());
     set_or_check(&mut body, "kind", &address.kind.name).map_err(|()| malformed("it has another `kind`"))?;
     body.remove("status");

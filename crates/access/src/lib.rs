@@ -5,27 +5,32 @@
 //! permit cannot be used to create another one. Code that creates clients before a run uses
 //! [`ReadPermit::for_targets`]; [`ReadPermit::for_data`] is for reading the data only.
 //!
-//! **Invariant:** only the runner mints permits, once per run. A lint refuses [`mint`] everywhere
-//! else (`clippy.toml`).
+//! **Invariant:** only the runner mints permits, once per run, and `qontract journal init`, which writes the
+//! journal and no target. A lint refuses [`mint`] everywhere else (`clippy.toml`).
 
 mod bounds;
 
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 pub use bounds::{BoundError, WriteBound, WriteBounds};
 
-/// Whether a run may write to targets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether a run may write to targets. Logs, records and reports have its [name](Mode::as_str).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
     /// The run plans and validates changes, but applies none.
+    #[default]
+    #[serde(rename = "dry run")]
     DryRun,
     /// The run applies its plan.
+    #[serde(rename = "real run")]
     Real,
 }
 
 impl Mode {
-    /// The name of the mode in logs and records.
+    /// The name of the mode.
     pub fn as_str(self) -> &'static str {
         match self {
             Mode::DryRun => "dry run",

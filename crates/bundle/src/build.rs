@@ -27,6 +27,7 @@ mod incremental;
 mod parse;
 mod resources;
 mod schemas;
+mod source_digest;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -112,10 +113,11 @@ fn build_fully(
     let started_at = cache.as_ref().map(|cache| cache.now());
     let mut findings = Vec::new();
     let context = SchemaContext::read(repo, &mut findings)?;
+    let context_digest = context.digest(repo);
     // The whole state is taken out here and put back at the end, so a build that fails in between leaves an
     // empty cache.
     let mut known = match &mut cache {
-        Some(cache) => cache.take(context.digest(repo)),
+        Some(cache) => cache.take(context_digest),
         None => CacheState::default(),
     };
     let known_checkpoints = known.base.take().map(|base| base.checkpoints).unwrap_or_default();
@@ -138,7 +140,8 @@ fn build_fully(
         (last.clone(), known_checkpoints)
     } else {
         let schemas = context.schemas.patched(&patches);
-        encode::encode(encode::BundleParts { datafiles, stamp, graphql, resources, schemas }, pool, output)
+        let parts = encode::BundleParts { datafiles, stamp, graphql, resources, schemas, context_digest };
+        encode::encode(parts, pool, output)
     };
     if let Some(cache) = cache {
         let is_base = findings.is_empty() && !context.has_links && !has_links;

@@ -9,7 +9,6 @@ use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use crate::intern::{self, HASHER, InternHandle, InternTable, LocalCache};
-use crate::json::write_python_str;
 
 /// A key of a map.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -107,7 +106,7 @@ impl KeySet {
             let (mut text, mut ends) = (Vec::new(), Vec::with_capacity(self.len()));
             for (index, key) in self.as_slice().iter().enumerate() {
                 text.push(if index > 0 { b',' } else { b'{' });
-                write_python_str(key.as_str(), &mut text);
+                qontract_python_json::write_str(key.as_str(), &mut text);
                 text.push(b':');
                 ends.push(text.len());
             }

@@ -224,6 +224,7 @@ impl PartialBundle {
             }),
             schemas: sorted(self.schemas.ok_or_else(|| part(BundlePart::Schemas))?, |schema| &schema.path),
             path_index: PathIndex::default(),
+            context_digest: None,
         })
     }
 }

@@ -99,6 +99,9 @@ pub struct Bundle {
     pub(crate) resources: Vec<Arc<Resource>>,
     pub(crate) schemas: Vec<Datafile>,
     pub(crate) path_index: PathIndex,
+    /// The digest of the schemas and GraphQL types that it was built with; `None` if it was loaded from a
+    /// bundle file.
+    pub(crate) context_digest: Option<Sha256>,
 }
 
 /// Indexes of datafiles by path, computed on first use. Shared only between bundles with the same paths of

@@ -217,30 +217,6 @@ impl Repo {
         Ok(listing)
     }
 
-    /// Whether the files of two data repos differ, in any part of the layout.
-    pub fn differs(&self, other: &Repo) -> Result<bool, RepoError> {
-        let Layout { data, resources, schemas, graphql } = &self.layout;
-        for part in [data, resources, schemas] {
-            let (own, others) = (self.list(part, NameFilter::All), other.list(part, NameFilter::All));
-            let (own, others) = match (own, others) {
-                (Err(RepoError::Missing { .. }), Err(RepoError::Missing { .. })) => continue,
-                (Err(RepoError::Missing { .. }), Ok(_)) | (Ok(_), Err(RepoError::Missing { .. })) => {
-                    return Ok(true);
-                }
-                (own, others) => (own?.files, others?.files),
-            };
-            if own.len() != others.len()
-                || own.par_iter().zip(&others).any(|(own, other)| !own.has_same_bytes(other))
-            {
-                return Ok(true);
-            }
-        }
-        match (self.file(graphql)?, other.file(graphql)?) {
-            (Ok(own), Ok(other)) => Ok(!own.has_same_bytes(&other)),
-            (own, other) => Ok(own.is_ok() != other.is_ok()),
-        }
-    }
-
     /// Whether `name` is a symbolic link, or below one.
     pub(crate) fn is_behind_link(&self, name: &str) -> bool {
         let Some(root) = self.folder() else { return false };
@@ -293,16 +269,6 @@ impl RepoFile {
             RepoFileContent::OnDisk(place) => place.file_stamp(),
             RepoFileContent::InMemory(_) | RepoFileContent::TooLarge(_) => None,
         }
-    }
-
-    /// Whether two files have the same path and bytes. A file that cannot be read equals no other.
-    fn has_same_bytes(&self, other: &Self) -> bool {
-        self.path == other.path
-            && match (self.read(), other.read()) {
-                (Ok(own), Ok(other)) => own == other,
-                (Err(FileReadError::TooLarge(own)), Err(FileReadError::TooLarge(other))) => own == other,
-                _ => false,
-            }
     }
 
     /// Reads its bytes.

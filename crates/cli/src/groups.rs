@@ -114,7 +114,7 @@ mod tests {
         let shorts =
             reconcile.get_arguments().chain(command.get_arguments()).filter_map(clap::Arg::get_short);
         for short in shorts.chain(['h', 'V']) {
-            assert!(qontract_runtime::process::is_reserved_short(short), "`-{short}` is the runner's");
+            assert!(qontract_runtime::is_reserved_short(short), "`-{short}` is the runner's");
         }
     }
 

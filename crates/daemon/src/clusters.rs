@@ -1,65 +1,10 @@
-//! The clusters, namespaces and AWS accounts of the data, and the cluster permissions that integrations need.
+//! The clusters, namespaces and AWS accounts of the data.
 
 use qontract_client_kubernetes::{Cluster, TokenRef};
 use qontract_diagnostics::suggest::nearest;
 use qontract_runtime::{BundleReader, DataError, QueryRequest};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-
-/// The cluster permissions that an integration needs.
-#[derive(Debug)]
-pub struct ClusterPermissions {
-    /// The integration.
-    pub integration: &'static str,
-    /// The kinds of objects that it manages.
-    pub kinds: ManagedKinds,
-    /// The verbs that it needs for them.
-    pub verbs: &'static [&'static str],
-}
-
-/// The kinds of objects that an integration manages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ManagedKinds {
-    /// A fixed kind.
-    Fixed(&'static str),
-    /// The kinds that the data lists for each namespace.
-    Managed,
-}
-
-/// The verbs that managing objects of a kind needs.
-const MANAGE_VERBS: &[&str] = &["list", "create", "patch", "delete"];
-
-/// The cluster permissions that the integrations of this binary need.
-pub const CLUSTER_PERMISSIONS: [ClusterPermissions; 11] = [
-    fixed("openshift-clusterrolebindings", "ClusterRoleBinding.rbac.authorization.k8s.io", MANAGE_VERBS),
-    fixed("openshift-limitranges", "LimitRange", MANAGE_VERBS),
-    fixed("openshift-namespace-labels", "Namespace", &["list", "patch"]),
-    fixed("openshift-namespaces", "Namespace", MANAGE_VERBS),
-    fixed("openshift-network-policies", "NetworkPolicy.networking.k8s.io", MANAGE_VERBS),
-    fixed("openshift-prometheus-rules", "PrometheusRule.monitoring.coreos.com", MANAGE_VERBS),
-    fixed("openshift-resourcequotas", "ResourceQuota", MANAGE_VERBS),
-    ClusterPermissions {
-        integration: "openshift-resources",
-        kinds: ManagedKinds::Managed,
-        verbs: MANAGE_VERBS,
-    },
-    fixed("openshift-rolebindings", "RoleBinding.rbac.authorization.k8s.io", MANAGE_VERBS),
-    fixed("openshift-routes", "Route.route.openshift.io", MANAGE_VERBS),
-    fixed("openshift-vault-secrets", "Secret", MANAGE_VERBS),
-];
-
-const fn fixed(
-    integration: &'static str,
-    kind: &'static str,
-    verbs: &'static [&'static str],
-) -> ClusterPermissions {
-    ClusterPermissions { integration, kinds: ManagedKinds::Fixed(kind), verbs }
-}
-
-/// The cluster permissions that an integration needs; `None` if it does not work on clusters.
-pub fn permissions_of(integration: &str) -> Option<&'static ClusterPermissions> {
-    CLUSTER_PERMISSIONS.iter().find(|need| need.integration == integration)
-}
 
 #[derive(Deserialize)]
 struct ClustersAnswer {

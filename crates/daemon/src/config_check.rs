@@ -6,13 +6,14 @@ mod programs;
 mod report;
 mod stores;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use bucket::BucketCheck;
-use cluster::ClusterCheck;
+use cluster::{ClusterCheck, NeededPermissions};
 use futures_util::future::join_all;
 use qontract_access::{Mode, ReadPermit};
 use qontract_bundle::Layout;
@@ -33,6 +34,7 @@ use crate::exit::UsageError;
 use crate::input::{InputCheck, InputResolver};
 use crate::journal::{self, JournalBucket};
 use crate::pinned_data::{PinnedData, ServerConnection};
+use crate::registry::Registry;
 use crate::run_store::RunStore;
 use crate::targets::{RealClusters, secret_store, vault_http};
 
@@ -41,6 +43,8 @@ pub use report::CheckReport;
 /// Options of the check.
 #[derive(Clone, Debug)]
 pub struct CheckOptions {
+    /// The integrations of the binary.
+    pub integrations: Registry,
     /// The configuration file, if one is named.
     pub config: Option<PathBuf>,
     /// The data: a directory, a bundle file, a Git revision or the URL of a server.
@@ -68,12 +72,15 @@ pub fn check(
         let check = CheckContext { options, config: &config, runtime: &runtime, messages, activities };
         tools(&config, &mut report);
         let data = check.data(&mut report);
-        integrations(&config, data.as_ref(), &mut report);
+        let defined = defined_integrations(data.as_ref());
+        let programs = programs::check(&config, defined.as_deref(), &mut report);
+        let needed =
+            needed_permissions(options.integrations, programs, defined.as_deref().unwrap_or_default());
         vault(&config, &runtime, &mut report);
         templates(&config, &mut report);
         buckets(&config, data.as_ref(), &runtime, &mut report);
         stores::check(&config, &runtime, &mut report);
-        check.targets(data.as_ref(), &mut report)?;
+        check.targets(data.as_ref(), &needed, &mut report)?;
         check.ledger(&mut report);
     }
     Ok(report)
@@ -164,13 +171,25 @@ fn tools(config: &Config, report: &mut CheckReport) {
     }
 }
 
-/// Runs `describe` of every program in the configuration.
-fn integrations(config: &Config, data: Option<&PinnedData>, report: &mut CheckReport) {
+/// The integrations that the data defines, if there is data.
+fn defined_integrations(data: Option<&PinnedData>) -> Option<Vec<String>> {
     // Data whose integrations cannot be listed is reported by the command that runs one.
-    let defined = data.and_then(|data| definition::all(&*data.source).ok());
-    let defined: Option<Vec<String>> =
-        defined.map(|defined| defined.into_iter().map(|(name, _)| name).collect());
-    programs::check(config, defined.as_deref(), report);
+    let defined = definition::all(&*data?.source).ok()?;
+    Some(defined.into_iter().map(|(name, _)| name).collect())
+}
+
+/// The permissions that the defined integrations need. `programs` are those of object programs.
+fn needed_permissions(
+    integrations: Registry,
+    programs: Vec<NeededPermissions>,
+    defined: &[String],
+) -> Vec<NeededPermissions> {
+    let compiled = integrations.metas().filter_map(|meta| {
+        Some(NeededPermissions { integration: meta.name, permissions: meta.permissions? })
+    });
+    let mut all: BTreeMap<String, NeededPermissions> =
+        compiled.chain(programs).map(|one| (one.integration.clone(), one)).collect();
+    defined.iter().filter_map(|name| all.remove(name)).collect()
 }
 
 /// The first digits of a hash.
@@ -314,7 +333,12 @@ impl CheckContext<'_> {
     }
 
     /// Checks the clusters of the data.
-    fn targets(&self, data: Option<&PinnedData>, report: &mut CheckReport) -> anyhow::Result<()> {
+    fn targets(
+        &self,
+        data: Option<&PinnedData>,
+        needed: &[NeededPermissions],
+        report: &mut CheckReport,
+    ) -> anyhow::Result<()> {
         let Self { options, config, runtime, activities, .. } = *self;
         if let Some(sandbox) = &config.sandbox {
             report.ok("targets", format!("sandbox {}", sandbox.directory.display()));
@@ -361,9 +385,7 @@ impl CheckContext<'_> {
             return Err(UsageError(format!("the data has no cluster `{name}`")).into());
         }
         let namespaces = clusters::namespaces(source).unwrap_or_default();
-        let defined: Vec<String> =
-            definition::all(source).unwrap_or_default().into_iter().map(|(name, _)| name).collect();
-        let check = ClusterCheck::new(real, &namespaces, &defined);
+        let check = ClusterCheck::new(real, &namespaces, needed);
         let is_wanted = |name: &String| options.clusters.is_empty() || options.clusters.contains(name);
         let wanted = all.iter().filter(|cluster| is_wanted(&cluster.name));
         let checks = join_all(wanted.map(|cluster| check.run(cluster)));

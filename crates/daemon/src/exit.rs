@@ -1,13 +1,12 @@
 //! Exit codes of the process. The codes of runs (0, 1, 4, 5, 75) are in `crates/runtime/src/outcome.rs`.
 
 use std::ffi::OsString;
+use std::fmt;
 
 use qontract_client_blobs::BlobsError;
 use qontract_client_server::ServerError;
 use qontract_runtime::RunEnd;
 use qontract_runtime::reconcile_loop::TerminationSignal;
-
-use crate::registry::SandboxUnsupported;
 
 pub use qontract_config::{ConfigError, UsageError};
 
@@ -27,6 +26,33 @@ pub enum Exit {
     /// A signal ended the process.
     Signal(TerminationSignal),
 }
+
+/// The program of an integration would use its real target system, although a sandbox is configured.
+#[derive(Debug)]
+pub enum SandboxUnsupported {
+    /// The program of a process integration, by its name.
+    Program(String),
+    /// The command of a foreign integration, by its name.
+    Command(String),
+}
+
+impl fmt::Display for SandboxUnsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Program(name) => write!(
+                f,
+                "the program of `{name}` does not support a sandbox: it would change its real target system; \
+                 a program that works on the directory `$QONTRACT_SANDBOX` responds to `describe` with `\"sandbox\": true`"
+            ),
+            Self::Command(name) => write!(
+                f,
+                "the command of `{name}` does not support a sandbox: it would use its real target systems"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for SandboxUnsupported {}
 
 /// The convention for exit codes that a command uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

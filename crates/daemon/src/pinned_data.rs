@@ -6,14 +6,14 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
 use qontract_bundle::diff::fields;
-use qontract_bundle::repo::Revision;
-use qontract_bundle::{Bundle, Document, Layout, Repo};
+use qontract_bundle::{Bundle, Document, Layout, Repo, Sha256};
 use qontract_diagnostics::Sources as _;
 use qontract_graphql::{Engine, SchemaError};
 use qontract_runtime::{BundleReader, LoadedBundle, SourceLocation};
 
 use crate::input::{Input, InputCheck, InputResolver, invalid_types_message};
 use crate::line_cache::LineCache;
+use crate::repo_cache;
 
 pub use remote::ServerConnection;
 
@@ -23,8 +23,7 @@ pub struct PinnedData {
     pub source: Arc<dyn BundleReader>,
     input: Option<Input>,
     layout: Layout,
-    /// Whether the files of the folder differ from those of the commit that is checked out; computed on first
-    /// use.
+    /// Whether the files of the bundle differ from those of its commit; computed on first use.
     modified: OnceLock<bool>,
 }
 
@@ -78,12 +77,13 @@ impl PinnedData {
         Self { source, input: None, layout: Layout::default(), modified: OnceLock::new() }
     }
 
-    /// Whether it is a folder whose files differ from the commit that is checked out, so that the commit does
-    /// not identify it.
+    /// Whether it was built from a folder whose files differed from the commit that was checked out, so that
+    /// the commit does not identify it. Later changes of the folder have no effect.
     pub fn is_modified(&self) -> bool {
         *self.modified.get_or_init(|| {
-            let Some(repo) = self.input.as_ref().and_then(|input| input.repo.as_ref()) else { return false };
-            self.source.commit().is_some() && is_modified(repo)
+            let Some(Input { bundle, repo: Some(repo) }) = &self.input else { return false };
+            let Some(commit) = self.source.commit().filter(|_| repo.folder().is_some()) else { return false };
+            differs_from_commit(repo, commit, bundle.source_digest())
         })
     }
 
@@ -196,12 +196,15 @@ impl PinnedData {
     }
 }
 
-/// Whether a data repo is a folder whose files differ from the commit that is checked out.
-pub fn is_modified(repo: &Repo) -> bool {
-    let Some(folder) = repo.folder() else { return false };
-    let committed = Revision::open(folder, "HEAD").map(|head| Repo::revision(head, repo.layout().clone()));
-    // A repo that cannot be compared counts as modified.
-    committed.map_or(true, |committed| repo.differs(&committed).unwrap_or(true))
+/// Whether a data repo that has no bundle is a folder whose files differ from a commit.
+pub fn is_modified(repo: &Repo, commit: &str) -> bool {
+    repo.folder().is_some() && differs_from_commit(repo, commit, repo.source_digest().ok())
+}
+
+/// Whether files with this digest, of a data repo in a folder, differ from those of a commit. Files that cannot
+/// be compared count as different.
+fn differs_from_commit(repo: &Repo, commit: &str, files: Option<Sha256>) -> bool {
+    files.is_none() || files != repo_cache::source_digest(repo, commit)
 }
 
 /// Base and head of a comparison, with a cache of lines for each.
@@ -245,5 +248,39 @@ impl<'a> ComparedData<'a> {
         };
         // A removed field has its line in base.
         if !has(head) && has(base) { base.line(base_lines, &place) } else { head.line(head_lines, &place) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use qontract_bundle::Pool;
+    use qontract_testkit::{Scratch, example};
+
+    use super::*;
+    use crate::opened_repo::OpenedRepo;
+
+    fn open(scratch: &Scratch) -> PinnedData {
+        let opened = OpenedRepo::in_folder(scratch.path(), Layout::default()).expect("a data repo");
+        let outcome = opened.bundle(&Pool::default(), qontract_bundle::BuildOptions::default());
+        let bundle = outcome.expect("readable files").built.expect("no errors");
+        PinnedData::of(bundle, opened.repo, &Layout::default(), None).expect("valid types")
+    }
+
+    #[test]
+    fn a_bundle_is_modified_if_its_own_files_differ_from_its_commit() {
+        let scratch = Scratch::copy_of(&example());
+        scratch.commit_all("all");
+        let file = "data/services/billing/app.yml";
+        let committed = scratch.read(file);
+        let clean = open(&scratch);
+        scratch.write(file, format!("# edited\n{committed}"));
+        assert!(!clean.is_modified(), "the file was edited after bundling");
+        let edited = open(&scratch);
+        scratch.write(file, &committed);
+        assert!(edited.is_modified(), "the edit was reverted after bundling");
+        let clean = open(&scratch);
+        scratch.write(file, format!("# edited\n{committed}"));
+        scratch.commit_all("another");
+        assert!(!clean.is_modified(), "the commit of the bundle is no longer checked out");
     }
 }

@@ -9,7 +9,7 @@ use qontract_report::text::{self, PlanDetail};
 use qontract_report::{
     ChangeAction, DeclaredField, DisabledShards, FieldAction, IntegrationReport, Location, PlanReport,
     ReleasedEntry, ReportStatus, ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo,
-    RunMode, Totals, UnaffectedIntegration, UnplannedEntry,
+    Totals, UnaffectedIntegration, UnplannedEntry,
 };
 use qontract_runtime::record::{
     BundleRecord, ChangeRecord, LocatedText, RecordedState, ReleasedRecord, UnplannedRecord,
@@ -39,18 +39,10 @@ pub fn orphan_note(key: &str, record: &RunRecord) -> String {
     }
 }
 
-/// The mode of a run in reports.
-pub fn run_mode(mode: Mode) -> RunMode {
-    match mode {
-        Mode::DryRun => RunMode::DryRun,
-        Mode::Real => RunMode::Real,
-    }
-}
-
 /// The report of runs on the same data.
 pub fn from_records(records: &[RunRecord]) -> PlanReport {
     let first = records.first();
-    let mode = run_mode(first.map_or(Mode::DryRun, |record| record.mode));
+    let mode = first.map_or(Mode::DryRun, |record| record.mode);
     let base = first.and_then(|record| record.base.as_ref()).map(revision);
     let head = first.map(|record| revision(&record.head)).unwrap_or_default();
     let mut report = PlanReport::new(mode, base, head);

@@ -5,25 +5,23 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use qontract_access::ReadPermit;
+use qontract_access::{Mode, ReadPermit};
 use qontract_bundle::repo::{self, GitError};
 use qontract_config::Config;
 use qontract_diagnostics::{MessageSink, pluralize};
 use qontract_journal::Journal;
-use qontract_report::{
-    DataSide, InvalidData, Location, PlanReport, RevisionInfo, RunMode, UncheckedIntegration,
-};
+use qontract_report::{DataSide, InvalidData, Location, PlanReport, RevisionInfo, UncheckedIntegration};
 use qontract_runtime::guard::{Ledger, LedgerError, MemoryLedger};
 use qontract_runtime::reconcile_loop::ShutdownSignal;
 use qontract_runtime::{Fault, Integration, RunEnd, RunRecord, definition};
 use qontract_telemetry::activity::Activities;
 
 use crate::audit::WarningObserver;
-use crate::exit::UsageError;
+use crate::exit::{SandboxUnsupported, UsageError};
 use crate::input::ValidationFailed;
 use crate::pinned_data::{self, PinnedData};
 use crate::plan_report;
-use crate::registry::{self, Registry, SandboxUnsupported, describe_missing};
+use crate::registry::{self, Registry, describe_missing};
 use crate::run_settings::RunSettings;
 use crate::run_setup::RunSetup;
 use crate::run_store::RunStore;
@@ -52,7 +50,7 @@ pub struct Planner {
 impl Planner {
     /// A report without runs. It notes if the head lacks commits of the base; `folder` is the data repo.
     pub fn empty_report(&self, folder: &Path) -> PlanReport {
-        let mut report = PlanReport::new(RunMode::DryRun, Some(revision(&self.base)), revision(&self.head));
+        let mut report = PlanReport::new(Mode::DryRun, Some(revision(&self.base)), revision(&self.head));
         report.notes.extend(self.missing_commits(folder));
         report
     }
@@ -143,6 +141,8 @@ impl Planner {
 
     async fn plan(&self, integration: &Integration) -> anyhow::Result<RunRecord> {
         let Self { head, base, runs, settings, .. } = self;
+        let options = RunSettings::with_variables(settings.options.clone(), integration)?;
+        let settings = &RunSettings { options, ..settings.clone() };
         let observer = Arc::new(WarningObserver::new(Arc::clone(&self.messages)));
         let mut started = RunSetup { integration, settings, head, runs, observer }.start().await?;
         let request = &mut started.request;
@@ -163,11 +163,11 @@ pub fn invalid_report(side: DataSide, failed: &ValidationFailed, head: Option<&P
     let invalid = RevisionInfo {
         sha256: sha.clone().unwrap_or_default(),
         commit: Some(commit.clone()).filter(|commit| !commit.is_empty()),
-        modified: !commit.is_empty() && pinned_data::is_modified(repo),
+        modified: !commit.is_empty() && pinned_data::is_modified(repo, commit),
     };
     let report = match head {
-        Some(head) => PlanReport::new(RunMode::DryRun, Some(invalid), revision(head)),
-        None => PlanReport::new(RunMode::DryRun, None, invalid),
+        Some(head) => PlanReport::new(Mode::DryRun, Some(invalid), revision(head)),
+        None => PlanReport::new(Mode::DryRun, None, invalid),
     };
     report.with_invalid(InvalidData::new(side, findings, repo))
 }

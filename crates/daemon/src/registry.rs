@@ -1,7 +1,6 @@
 //! Registry of the integrations: those that are compiled in, and the process integrations of the
 //! configuration.
 
-use std::fmt;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -9,12 +8,13 @@ use qontract_access::Mode;
 use qontract_config::{Config, ForeignTable, UsageError};
 use qontract_diagnostics::MessageSink;
 use qontract_diagnostics::suggest::did_you_mean;
-use qontract_objects::{ManagedObjects, ObjectIntegration, ObjectProgram, with_print_flag};
+use qontract_objects::{ManagedObjects, ObjectIntegration, ObjectProgram, object_meta};
 use qontract_runtime::foreign::ForeignIntegration;
 use qontract_runtime::process::ProcessIntegration;
 use qontract_runtime::{Fault, Function, Integration, IntegrationMeta, Options, StagedIntegration};
 
 use crate::data_endpoint::LoopbackEndpoint;
+use crate::exit::SandboxUnsupported;
 use crate::run_settings::RunSettings;
 use crate::targets::Targets;
 
@@ -39,7 +39,7 @@ impl IntegrationEntry {
     /// An integration that manages Kubernetes objects.
     pub const fn objects<I: ObjectIntegration + Default>() -> Self {
         Self {
-            meta: || with_print_flag(I::default().meta()),
+            meta: || object_meta(&I::default()),
             create: |targets| {
                 let (kubernetes, lookups) = (targets.kubernetes()?, targets.lookups());
                 let objects = ManagedObjects::new(I::default(), Arc::clone(kubernetes), Arc::clone(lookups));
@@ -64,33 +64,6 @@ impl IntegrationEntry {
 pub struct Registry {
     entries: &'static [IntegrationEntry],
 }
-
-/// The program of an integration would use its real target system, although a sandbox is configured.
-#[derive(Debug)]
-pub enum SandboxUnsupported {
-    /// The program of a process integration, by its name.
-    Program(String),
-    /// The command of a foreign integration, by its name.
-    Command(String),
-}
-
-impl fmt::Display for SandboxUnsupported {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Program(name) => write!(
-                f,
-                "the program of `{name}` does not support a sandbox: it would change its real target system; \
-                 a program that works on the directory `$QONTRACT_SANDBOX` responds to `describe` with `\"sandbox\": true`"
-            ),
-            Self::Command(name) => write!(
-                f,
-                "the command of `{name}` does not support a sandbox: it would use its real target systems"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for SandboxUnsupported {}
 
 /// The missing requirement of an integration on this machine, with the hint.
 pub fn describe_missing(fault: &Fault) -> String {

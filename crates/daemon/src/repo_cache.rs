@@ -8,6 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use qontract_bundle::repo::Revision;
 use qontract_bundle::{BuildCache, BuildOptions, Pool, Repo, Sha256};
 use qontract_files::atomic::{self, Durability};
 use qontract_files::private_files;
@@ -59,6 +60,22 @@ impl LoadedState {
 struct CacheFolder {
     folder: PathBuf,
     build_id: String,
+}
+
+/// The source digest of a commit of the data repo in a folder; `None` if the commit cannot be read. The digest of
+/// the last commit is cached, because all of its files have to be read.
+pub fn source_digest(repo: &Repo, commit: &str) -> Option<Sha256> {
+    let cache = CacheFolder::of(repo).filter(CacheFolder::is_private);
+    if let Some(cached) = cache.as_ref().and_then(|cache| cache.load_commit(commit)) {
+        return Some(cached);
+    }
+    let revision = Revision::open(repo.folder()?, commit).ok()?;
+    let digest = Repo::revision(revision, repo.layout().clone()).source_digest().ok()?;
+    if let Some(cache) = cache {
+        let text = cache.commit_line(commit, &digest.to_string());
+        let _ = atomic::write_private(&cache.commit_file(), text.as_bytes(), Durability::Content);
+    }
+    Some(digest)
 }
 
 impl RepoCache {
@@ -190,6 +207,22 @@ impl CacheFolder {
     /// The file of validation results.
     fn validation_file(&self) -> PathBuf {
         self.folder.join("validation")
+    }
+
+    /// Loads the source digest of a commit.
+    fn load_commit(&self, commit: &str) -> Option<Sha256> {
+        let text = std::fs::read_to_string(self.commit_file()).ok()?;
+        Sha256::parse(text.strip_prefix(&self.commit_line(commit, ""))?)
+    }
+
+    /// The file of the source digest of the last commit.
+    fn commit_file(&self) -> PathBuf {
+        self.folder.join("commit")
+    }
+
+    /// The content of that file.
+    fn commit_line(&self, commit: &str, digest: &str) -> String {
+        format!("{}\n{commit} {digest}", self.build_id)
     }
 
     /// Whether only this user can write to the folder. Otherwise it is neither read nor written.

@@ -13,7 +13,7 @@ use qontract_diagnostics::MessageSink;
 use qontract_runtime::reconcile_loop::{
     Isolation, Limiter, LoopContext, LoopExit, LoopSettings, Schedule, ShutdownSignal,
 };
-use qontract_runtime::{Bodies, Integration, Options};
+use qontract_runtime::{Bodies, Integration, Options, SelectionObserver};
 use qontract_telemetry::log::{Level, Log, LogLine};
 use qontract_telemetry::metrics::{Metrics, ProcessLabels};
 use tokio::sync::{Notify, watch};
@@ -144,7 +144,7 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     // until the process ends.
     let (feed, polled) = data_source(input, runtime.handle(), &options.log, &metrics)?;
     let _ = health_feed.set(Arc::clone(&feed));
-    announce(input, &integration, &*feed, &reporter, &options.log);
+    let selection = announce(input, &integration, &*feed, &reporter, &options.log);
     if options.once && matches!(polled, PollResult::Invalid | PollResult::StillInvalid) {
         return Ok(Exit::Failure);
     }
@@ -159,6 +159,7 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
         slot,
         validate_schemas: input.validate_schemas,
         bodies: input.bodies,
+        selection,
         ..RunSettings::configured(mode, config, TargetLocation::of(sandbox), journal)?
     };
     let reconciled = match (feed.identity(), folder) {
@@ -202,28 +203,27 @@ fn reporting(
     Ok((Arc::new(LoopReporter::new(own, Arc::clone(log), Arc::clone(metrics))), pusher))
 }
 
-/// Logs the mode, the data and the targets. A server is not queried, because an unresponsive one must not delay
-/// the loop: the clusters are logged after the first run.
+/// Logs the mode, the data and the targets; the clusters are known when the returned observer is called. A server
+/// is not queried, because an unresponsive one must not delay the loop: the clusters are logged after the first
+/// run.
 fn announce(
     input: &LoopInput<'_>,
     integration: &Integration,
     feed: &dyn DataSource,
     reporter: &LoopReporter,
-    log: &Log,
-) {
-    let LoopInput { config, mode, slot, .. } = *input;
+    log: &Arc<Log>,
+) -> Option<SelectionObserver> {
+    let LoopInput { config, mode, .. } = *input;
     let (data, sandbox) = (input.data.spec.as_deref(), input.sandbox.folder);
-    let announcement = Announcement { data, sandbox, slot, config, integration, mode };
+    let announcement = Announcement { data, sandbox, config, integration, mode };
     let line = if let Some(server) = config.server(data) {
         reporter.name_clusters();
-        Some(announcement.line_without_data(&server.server))
+        announcement.line_without_data(&server.server)
     } else {
-        let head = feed.bundle_in_use().and_then(|_| feed.current().ok());
-        head.map(|head| announcement.line(input.options, &head))
+        announcement.line(&*feed.bundle_in_use().and_then(|_| feed.current().ok())?)
     };
-    if let Some(line) = line {
-        log.write(&LogLine::new(Level::Info, line));
-    }
+    let log = Arc::clone(log);
+    line.print(move |line| log.write(&LogLine::new(Level::Info, line)))
 }
 
 /// A loop whose runs are reported.

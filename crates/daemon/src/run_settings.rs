@@ -10,7 +10,7 @@ use qontract_config::{Config, UsageError, variable};
 use qontract_runtime::guard::{Budgets, Ledger};
 use qontract_runtime::lease::{Leases, NoLeases};
 use qontract_runtime::slot::Slot;
-use qontract_runtime::{Bodies, Integration, Options, RunRequest, ShardKey};
+use qontract_runtime::{Bodies, Integration, Options, RunRequest, SelectionObserver, ShardKey};
 
 /// The shards that a run with a base processes; without a base, all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl TargetLocation {
 pub struct RunSettings {
     /// Whether they may change target systems.
     pub mode: Mode,
-    /// The flags of the integration.
+    /// The flags of the integration, with the values that come from environment variables.
     pub options: Options,
     /// The hash slot of this process.
     pub slot: Slot,
@@ -71,6 +71,8 @@ pub struct RunSettings {
     pub write_bounds: Option<Arc<WriteBounds>>,
     /// The maximum time that a run waits for rollouts; `None` if it only reports them.
     pub await_rollouts: Option<Duration>,
+    /// Observes which shards a run processes.
+    pub selection: Option<SelectionObserver>,
 }
 
 impl RunSettings {
@@ -91,6 +93,7 @@ impl RunSettings {
             leases: Arc::new(NoLeases),
             write_bounds: None,
             await_rollouts: None,
+            selection: None,
         }
     }
 
@@ -126,9 +129,8 @@ impl RunSettings {
         filled.map(|()| options).map_err(|error| UsageError(error.to_string()))
     }
 
-    /// Applies the settings to a run of an integration. Fails if an environment variable sets a flag to an invalid
-    /// value.
-    pub fn apply(&self, integration: &Integration, request: &mut RunRequest) -> Result<(), UsageError> {
+    /// Applies the settings to a run of an integration.
+    pub fn apply(&self, integration: &Integration, request: &mut RunRequest) {
         // A field that is forgotten here would have no effect.
         let Self {
             mode,
@@ -145,10 +147,10 @@ impl RunSettings {
             leases,
             write_bounds,
             await_rollouts,
+            selection,
         } = self;
         request.mode = *mode;
-        let options = Self::with_variables(options.clone(), integration)?;
-        request.set_options(options, &integration.meta().flags);
+        request.set_options(options.clone(), &integration.meta().flags);
         request.slot = *slot;
         request.only_shards.clone_from(only_shards);
         request.only_affected = *shards == ShardScope::Affected;
@@ -162,6 +164,6 @@ impl RunSettings {
         request.leases = Arc::clone(leases);
         request.write_bounds.clone_from(write_bounds);
         request.await_rollouts = *await_rollouts;
-        Ok(())
+        request.selection.clone_from(selection);
     }
 }

@@ -77,7 +77,7 @@ impl RunSetup<'_> {
         let owner = RoundOwner { run: id, began: start, head: bundle, process };
         let protected = ProtectedKinds::new(qontract_kinds::protected_kinds());
         let mut request = RunRequest::new(run, settings.mode, Arc::clone(source), today, protected);
-        settings.apply(integration, &mut request)?;
+        settings.apply(integration, &mut request);
         request.now = now;
         let inputs = runs.folder().map(InputStore::new);
         let (recorder, inputs) = inputs.and_then(|inputs| inputs.recorder()).unzip();

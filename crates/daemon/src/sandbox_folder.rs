@@ -1,13 +1,13 @@
 //! The sandbox directory: its default location, and the lock that allows one writing process at a time.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use qontract_bundle::{Layout, Sha256};
 use qontract_config::Config;
 use qontract_diagnostics::MessageSink;
-use qontract_files::private_files;
+use qontract_files::{lock, private_files};
 
 use crate::discovery;
 use crate::exit::UsageError;
@@ -95,23 +95,26 @@ pub fn lock(folder: &Path) -> anyhow::Result<File> {
     let file = folder.join(".lock");
     private_files::create_folder(folder, folder)
         .with_context(|| format!("cannot create `{}`", folder.display()))?;
-    let opened = private_files::options().write(true).truncate(false).open(&file);
-    let lock = opened.with_context(|| format!("cannot write `{}`", file.display()))?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => {
-            let text = format!("another `qontract up` uses `{}`: pass `--sandbox`", folder.display());
-            Err(UsageError(text).into())
-        }
-        Err(TryLockError::Error(error)) => {
-            Err(error).with_context(|| format!("cannot lock `{}`", file.display()))
-        }
-    }
+    let locked = lock::try_acquire(&file).with_context(|| format!("cannot lock `{}`", file.display()))?;
+    locked.ok_or_else(|| {
+        let text = format!("another `qontract up` uses `{}`: pass `--sandbox`", folder.display());
+        UsageError(text).into()
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sandbox_is_locked_once() {
+        let scratch = qontract_testkit::Scratch::new();
+        let held = lock(scratch.path()).expect("a lock");
+        let error = lock(scratch.path()).expect_err("a second lock").to_string();
+        assert!(error.starts_with("another `qontract up` uses `"), "{error}");
+        drop(held);
+        lock(scratch.path()).expect("a lock");
+    }
 
     #[test]
     fn real_targets_are_used_only_if_the_command_line_names_them() {

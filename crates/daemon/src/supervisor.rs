@@ -19,15 +19,15 @@ use qontract_runtime::reconcile_loop::{
     Isolation, Limiter, LoopContext, LoopExit, LoopSettings, Schedule, ShutdownSignal, ShutdownTrigger,
     TerminationSignal,
 };
-use qontract_runtime::{Bodies, Fault, IntegrationMeta, RunEnd, RunRecord, definition};
+use qontract_runtime::{Bodies, Fault, IntegrationMeta, Options, RunEnd, RunRecord, definition};
 use qontract_telemetry::log::{Level, Log, LogLine};
 use qontract_telemetry::metrics::{Metrics, ProcessLabels};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use crate::exit::Exit;
+use crate::exit::{Exit, SandboxUnsupported};
 use crate::reconciled_data::ReconciledData;
-use crate::registry::{self, Registry, SandboxUnsupported, describe_missing};
+use crate::registry::{self, Registry, describe_missing};
 use crate::reporter::LoopReporter;
 use crate::run_settings::{RunSettings, TargetLocation};
 use crate::run_store::RunStore;
@@ -204,9 +204,11 @@ impl Supervisor {
     }
 
     fn runner(&self, name: &str, observer: Arc<dyn RunObserver>) -> anyhow::Result<Runner> {
+        let integration = self.integrations.integration(name, &self.config, &self.targets)?;
         let location = if self.targets.is_sandbox() { TargetLocation::Sandbox } else { TargetLocation::Real };
         let ledger = Arc::clone(&self.ledger);
         let settings = RunSettings {
+            options: RunSettings::with_variables(Options::default(), &integration)?,
             bodies: self.bodies,
             leases: Arc::clone(&self.leases),
             ..RunSettings::configured(self.mode, &self.config, location, ledger)?
@@ -216,7 +218,7 @@ impl Supervisor {
             _ => ReconciledData::default(),
         };
         Ok(Runner {
-            integration: Arc::new(self.integrations.integration(name, &self.config, &self.targets)?),
+            integration: Arc::new(integration),
             source: Arc::clone(&self.source),
             settings,
             runs: Arc::clone(&self.runs),

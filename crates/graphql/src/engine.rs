@@ -57,8 +57,21 @@ struct PreparedSchema {
     digest: Sha256,
     /// Cached documents, or the errors of invalid ones, by query string.
     documents: Cache<Box<str>, Arc<Result<Document, Vec<Failure>>>>,
-    /// Cached responses to introspection queries, by operation name and query string.
-    introspections: Cache<Box<str>, Arc<Answer>>,
+    /// Cached responses to introspection queries.
+    introspections: Cache<IntrospectionKey, Arc<Answer>>,
+}
+
+/// An introspection query without variables.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct IntrospectionKey {
+    operation: Option<Box<str>>,
+    query: Box<str>,
+}
+
+impl IntrospectionKey {
+    fn bytes(&self) -> usize {
+        self.query.len() + self.operation.as_ref().map_or(0, |name| name.len())
+    }
 }
 
 impl PreparedSchema {
@@ -349,17 +362,19 @@ impl PreparedQuery<'_> {
         let is_cacheable =
             plan.only_introspection && request.variables.is_none() && !request.provenance && !request.touched;
         let introspections = &engine.prepared.introspections;
-        let key =
-            is_cacheable.then(|| format!("{}\n{}", request.operation.unwrap_or_default(), request.query));
-        if let Some(cached) = key.as_deref().and_then(|key| introspections.get(key)) {
+        let key = is_cacheable.then(|| IntrospectionKey {
+            operation: request.operation.map(Into::into),
+            query: request.query.into(),
+        });
+        if let Some(cached) = key.as_ref().and_then(|key| introspections.get(key)) {
             return (*cached).clone();
         }
         let buffer = Answer::begin(plan.last_size.load(Ordering::Relaxed));
         let answer = Answer::from_execution(engine.execute(&plan, &variables, request, buffer));
         plan.last_size.store(answer.body.len(), Ordering::Relaxed);
         if let Some(key) = key.filter(|_| !answer.has_errors) {
-            let cost = key.len() + answer.body.len();
-            introspections.insert(key.into(), Arc::new(answer.clone()), cost);
+            let cost = key.bytes() + answer.body.len();
+            introspections.insert(key, Arc::new(answer.clone()), cost);
         }
         answer
     }

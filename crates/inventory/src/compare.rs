@@ -3,7 +3,6 @@
 //! **Invariant:** every declared field holds in an equal object (`tests/suite/properties.rs`). Fields that only
 //! the live object has are tolerated: server defaults, and fields added by other writers.
 
-pub(crate) mod items;
 mod walk;
 
 use serde_json::Value;

@@ -12,6 +12,7 @@ mod compare;
 mod decide;
 mod difference;
 mod immutable;
+mod items;
 mod mark;
 mod names;
 mod normalize;

@@ -2,7 +2,7 @@
 
 use serde_json::{Number, Value};
 
-use crate::compare::items::ItemNames;
+use crate::items::ItemNames;
 use crate::quantity;
 
 /// A part of a path.
@@ -171,7 +171,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{PathCursor, PathSegment};
-    use crate::compare::items::ItemNames;
+    use crate::items::ItemNames;
 
     /// Number of segments of a path that a value has, looked up from the root.
     fn depth(value: &Value, path: &[PathSegment]) -> usize {

@@ -15,8 +15,8 @@ use qontract_runtime::guard::Date;
 use qontract_runtime::replay::{Fingerprints, PlanInputs};
 use qontract_runtime::{
     ApplyResult, CALLER_DIMENSION, CurrentState, Data, DeclaredShardView, DeclaredStateOf, DesiredItem,
-    Fault, IntegrationMeta, Observed, Options, Patience, Plan, ReadContext, RehearsalResult, ReleasedPart,
-    SecretLookup, ShardKey, StagedIntegration, WriteContext,
+    Fault, IntegrationMeta, ManagedKinds, Observed, Options, Patience, Plan, ReadContext, RehearsalResult,
+    ReleasedPart, SecretLookup, ShardKey, StagedIntegration, WriteContext,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -48,6 +48,9 @@ pub trait ObjectIntegration: Send + Sync + 'static {
 
     /// Metadata of the integration: name, queries, flags and guarantees.
     fn meta(&self) -> IntegrationMeta;
+
+    /// The kinds that it manages, which determine the permissions that it needs on clusters.
+    fn managed_kinds(&self) -> ManagedKinds;
 
     /// Declares the shards and their states from the data.
     fn declare(&self, data: &Data, options: &Options) -> Result<Declared<Self::State>, Fault>;
@@ -173,6 +176,9 @@ pub struct ResolveContext<'r> {
 ///     fn meta(&self) -> IntegrationMeta {
 ///         IntegrationMeta::new("settings", "Creates a ConfigMap in each namespace")
 ///     }
+///     fn managed_kinds(&self) -> ManagedKinds {
+///         ManagedKinds::Fixed("ConfigMap")
+///     }
 ///     fn declare(&self, _: &Data, _: &Options) -> Result<Declared<DeclaredObjects>, Fault> {
 ///         let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}});
 ///         let server = "https://c1.example.com".to_owned();
@@ -223,7 +229,7 @@ pub struct ManagedObjects<I> {
 impl<I: ObjectIntegration> ManagedObjects<I> {
     /// Binds the integration to clusters and lookups.
     pub fn new(integration: I, kubernetes: Arc<dyn Kubernetes>, lookups: Arc<ExternalLookups>) -> Self {
-        let mut meta = with_print_flag(integration.meta());
+        let mut meta = object_meta(&integration);
         if meta.patience == Patience::NONE {
             meta.patience = PATIENCE;
         }
@@ -264,6 +270,11 @@ impl<I: ObjectIntegration> ManagedObjects<I> {
         };
         entry.get_or_init_if(Result::is_ok, query).await
     }
+}
+
+/// The metadata of an integration as [`ManagedObjects`]: with the flag that prints objects, and its permissions.
+pub fn object_meta(integration: &impl ObjectIntegration) -> IntegrationMeta {
+    with_print_flag(integration.meta()).permissions(integration.managed_kinds().permissions())
 }
 
 /// The key of the callers in the cache of a round.

@@ -35,7 +35,7 @@ pub use flags::{
 pub use fragments::{ClusterAccess, NamespaceTarget};
 pub use integration::{
     DeclaredObject, ManagedObjects, ObjectIntegration, ObjectShardView, ObjectState, ResolveContext,
-    ScopeSpec,
+    ScopeSpec, object_meta,
 };
 pub use label::check_label;
 pub use namespaces::{LocatedNamespace, LocatedState, ShardBuilder, check_namespace_name, in_namespaces};

@@ -8,7 +8,7 @@ use qontract_diagnostics::suggest::nearest;
 use qontract_inventory::Callers;
 use qontract_runtime::process::{LocatedShard, ProcessIntegration, ProgramDeclaration, ShardFault};
 use qontract_runtime::state::Shard;
-use qontract_runtime::{CALLER_DIMENSION, Data, Fault, IntegrationMeta, Options, ShardKey};
+use qontract_runtime::{CALLER_DIMENSION, Data, Fault, IntegrationMeta, ManagedKinds, Options, ShardKey};
 
 use crate::integration::ObjectIntegration;
 use crate::namespaces::LocatedNamespace;
@@ -46,6 +46,10 @@ impl ObjectIntegration for ObjectProgram {
     fn meta(&self) -> IntegrationMeta {
         // Restarts are planned from the notes that an earlier round wrote.
         self.program.meta().clone().query::<ProgramNamespaces>().rounds(3)
+    }
+
+    fn managed_kinds(&self) -> ManagedKinds {
+        ManagedKinds::Declared
     }
 
     fn declare(&self, data: &Data, options: &Options) -> Result<Declared<DeclaredObjects>, Fault> {

@@ -1,7 +1,7 @@
 //! An integration whose objects were declared by a program that is not available: only recorded plans can be
 //! replayed.
 
-use qontract_runtime::{Data, Fault, IntegrationMeta, Options};
+use qontract_runtime::{Data, Fault, IntegrationMeta, ManagedKinds, Options};
 
 use crate::integration::ObjectIntegration;
 use crate::{Declared, DeclaredObjects};
@@ -24,6 +24,10 @@ impl ObjectIntegration for RecordedObjects {
 
     fn meta(&self) -> IntegrationMeta {
         IntegrationMeta::new(self.name.clone(), "A process integration")
+    }
+
+    fn managed_kinds(&self) -> ManagedKinds {
+        ManagedKinds::Declared
     }
 
     fn declare(&self, _: &Data, _: &Options) -> Result<Declared<DeclaredObjects>, Fault> {

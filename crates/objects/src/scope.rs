@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use qontract_client_kubernetes::{Cluster, Kind, ObjectAddress};
-use qontract_inventory::{Callers, DesiredBody, Disclosure, Owner, invalid_values};
+use qontract_inventory::{Callers, DesiredBody, Disclosure, Owner, OwnerMark, invalid_values};
 use qontract_runtime::{
     CALLER_DIMENSION, DesiredItem, DesiredState, Fault, ObjectKey, Scope, SourceLocation,
 };
@@ -103,6 +103,13 @@ impl Sensitivity {
 }
 
 impl ManagedScope {
+    /// Whether an object with this mark is one of its owner, or an unmarked one that it adopts.
+    pub fn is_owner(&self, mark: Option<&OwnerMark>) -> bool {
+        mark.map_or(self.adopts_unmarked, |mark| {
+            mark.integration == self.owner.integration() && mark.caller.as_deref() == self.owner.caller()
+        })
+    }
+
     /// The scope of listing a kind. For namespaces, the scope is the whole cluster. Objects of different
     /// callers are in different scopes, so that each caller has its own counts, and an unresolved object of
     /// one caller does not block the removals of another.

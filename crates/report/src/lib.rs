@@ -27,5 +27,5 @@ pub use invalid::{DataSide, FindingReport, InvalidData, MAX_FINDINGS};
 pub use model::{
     ChangeAction, DeclaredField, DisabledShards, FieldAction, IntegrationReport, Location, PlanReport,
     ReleasedEntry, ReportStatus, ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo,
-    RunMode, SCHEMA_VERSION, StepResult, Totals, UnaffectedIntegration, UncheckedIntegration, UnplannedEntry,
+    SCHEMA_VERSION, StepResult, Totals, UnaffectedIntegration, UncheckedIntegration, UnplannedEntry,
 };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use qontract_access::Mode;
 use qontract_diagnostics::pluralize;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,7 +19,7 @@ pub struct PlanReport {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
     /// The mode.
-    pub mode: RunMode,
+    pub mode: Mode,
     /// The worst status of all integrations; `invalid` if the data is invalid.
     #[serde(default)]
     pub status: ReportStatus,
@@ -44,28 +45,6 @@ pub struct PlanReport {
     pub invalid: Option<InvalidData>,
     /// Remarks about the plan as a whole.
     pub notes: Vec<String>,
-}
-
-/// Whether changes are only planned, or made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum RunMode {
-    /// Changes are only planned.
-    #[default]
-    #[serde(rename = "dry run")]
-    DryRun,
-    /// Changes are made.
-    #[serde(rename = "real run")]
-    Real,
-}
-
-impl RunMode {
-    /// The name of the mode.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::DryRun => "dry run",
-            Self::Real => "real run",
-        }
-    }
 }
 
 /// The revision of a bundle.
@@ -556,7 +535,7 @@ impl IntegrationReport {
 
 impl PlanReport {
     /// Creates a report without integrations.
-    pub fn new(mode: RunMode, base: Option<RevisionInfo>, head: RevisionInfo) -> Self {
+    pub fn new(mode: Mode, base: Option<RevisionInfo>, head: RevisionInfo) -> Self {
         Self {
             schema_version: SCHEMA_VERSION,
             mode,

@@ -8,13 +8,14 @@ mod line;
 
 use std::time::Duration;
 
+use qontract_access::Mode;
 use qontract_diagnostics::human::{self, duration};
 use qontract_diagnostics::{pluralize, sanitize};
 
 pub use line::StatusLine;
 use line::{LinePart, LineStyle, cut, width_of};
 
-use crate::{DataUse, RunMode};
+use crate::DataUse;
 
 /// Number of terminal rows that remain free for the log and the cursor.
 const MARGIN: usize = 2;
@@ -43,7 +44,7 @@ pub struct StatusTitle {
     /// The commit of the data.
     pub commit: Option<String>,
     /// The mode.
-    pub mode: RunMode,
+    pub mode: Mode,
     /// The abbreviated sha of the bundle in use.
     pub bundle: String,
     /// The targets: `sandbox DIR` or `real targets`.
@@ -274,8 +275,8 @@ fn title(title: &StatusTitle, width: usize) -> StatusLine {
         None => sanitize(data).into_owned(),
     };
     let mode_style = match mode {
-        RunMode::DryRun => LineStyle::Plain,
-        RunMode::Real => LineStyle::Bold,
+        Mode::DryRun => LineStyle::Plain,
+        Mode::Real => LineStyle::Bold,
     };
     fit_parts(
         vec![

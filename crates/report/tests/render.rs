@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use qontract_access::Mode;
 use qontract_report::text::{PlanDetail, render_integration};
 use qontract_report::{
     ChangeAction, DataSide, DeclaredField, FieldAction, FindingReport, IntegrationReport, InvalidData,
     Location, PlanReport, ReleasedEntry, ReportStatus, ReportedChange, ReportedFault, ReportedField,
-    ReportedWait, RevisionInfo, RunMode, StepResult, Totals, UnaffectedIntegration, UnplannedEntry, markdown,
-    text,
+    ReportedWait, RevisionInfo, StepResult, Totals, UnaffectedIntegration, UnplannedEntry, markdown, text,
 };
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ fn integration(
 fn report() -> PlanReport {
     let base = RevisionInfo { sha256: "0".repeat(64), commit: Some("1".repeat(40)), modified: false };
     let head = RevisionInfo { sha256: "f".repeat(64), commit: None, modified: true };
-    let mut report = PlanReport::new(RunMode::DryRun, Some(base), head);
+    let mut report = PlanReport::new(Mode::DryRun, Some(base), head);
     let fields = vec![
         field(FieldAction::Removed, "spec.hard.limits.memory", Some(json!("8Gi")), None),
         field(FieldAction::Changed, "spec.hard.pods", Some(json!(1)), Some(json!(2))),
@@ -151,7 +151,7 @@ to approve the held changes, add this to the data:
 
 #[test]
 fn a_plan_without_changes_is_reported_as_such() {
-    let mut report = PlanReport::new(RunMode::DryRun, None, RevisionInfo::default());
+    let mut report = PlanReport::new(Mode::DryRun, None, RevisionInfo::default());
     assert_eq!(text::render(&report, PlanDetail::default()).plain(), "no changes\n");
     report.add(integration("a", ReportStatus::Unchanged, Vec::new(), Vec::new()));
     report.add_unaffected(UnaffectedIntegration { integration: "b".to_owned(), reason: String::new() });
@@ -290,7 +290,7 @@ fn a_comment_stays_within_its_size_and_counts_omitted_entries() {
     let fields = vec![field(FieldAction::Changed, "a", Some(json!("x".repeat(100))), Some(json!(2)))];
     let changes: Vec<ReportedChange> =
         (0..500).map(|n| change(ChangeAction::Change, "Thing", &format!("t{n}"), fields.clone())).collect();
-    let mut report = PlanReport::new(RunMode::DryRun, None, RevisionInfo::default());
+    let mut report = PlanReport::new(Mode::DryRun, None, RevisionInfo::default());
     for name in ["a", "b"] {
         report.add(integration(name, ReportStatus::Changes, changes.clone(), Vec::new()));
     }
@@ -308,7 +308,7 @@ fn a_comment_stays_within_its_size_and_counts_omitted_entries() {
 
 #[test]
 fn many_integrations_leave_space_for_their_changes() {
-    let mut report = PlanReport::new(RunMode::DryRun, None, RevisionInfo::default());
+    let mut report = PlanReport::new(Mode::DryRun, None, RevisionInfo::default());
     for number in 0..1_000 {
         let one = vec![change(ChangeAction::Add, "Thing", "x", Vec::new())];
         report.add(integration(&format!("i{number:04}"), ReportStatus::Changes, one, Vec::new()));
@@ -326,7 +326,7 @@ const HOSTILE: &str = "a|b`c``d\n/close\n- **x** <script>alert(1)</script> @all 
 fn hostile_report() -> PlanReport {
     let text = || HOSTILE.to_owned();
     let head = RevisionInfo { sha256: text(), commit: Some(text()), modified: true };
-    let mut report = PlanReport::new(RunMode::DryRun, None, head);
+    let mut report = PlanReport::new(Mode::DryRun, None, head);
     let mut one = change(
         ChangeAction::Change,
         HOSTILE,
@@ -393,7 +393,7 @@ fn invalid_report(text: &str, count: usize) -> PlanReport {
     };
     let (side, errors, warnings, omitted) = (DataSide::Head, count + 5, 1, 6);
     let findings = vec![finding; count];
-    PlanReport::new(RunMode::DryRun, None, RevisionInfo::default()).with_invalid(InvalidData {
+    PlanReport::new(Mode::DryRun, None, RevisionInfo::default()).with_invalid(InvalidData {
         side,
         errors,
         warnings,
@@ -496,10 +496,10 @@ fn json_follows_its_published_schema() {
     let schema: Value = serde_json::from_str(schema).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let mut real = report();
-    real.mode = RunMode::Real;
+    real.mode = Mode::Real;
     real.totals.applied = Some(3);
     real.integrations[1].changes[0].result = Some(StepResult::NotTried);
-    let empty = PlanReport::new(RunMode::DryRun, None, RevisionInfo::default());
+    let empty = PlanReport::new(Mode::DryRun, None, RevisionInfo::default());
     for report in [report(), real, empty, hostile_report(), invalid_report(HOSTILE, 2)] {
         let json: Value = serde_json::from_slice(&report.to_json()).unwrap();
         let errors: Vec<String> = validator.iter_errors(&json).map(|error| error.to_string()).collect();

@@ -55,14 +55,9 @@ pub fn reachable_schemas(engine: &Engine, queries: &[DeclaredQuery]) -> Result<V
     Ok(reachable.into_iter().collect())
 }
 
-/// The schemas that queries can read although the definition does not list them.
-pub fn violations(
-    engine: &Engine,
-    queries: &[DeclaredQuery],
-    listing: &IntegrationDefinition,
-) -> Result<Vec<Violation>, DataError> {
-    let reach = reachable_schemas(engine, queries)?;
-    Ok(reach.into_iter().filter(|one| !listing.schemas.contains(&one.schema)).collect())
+/// The reachable schemas that the definition does not list.
+pub fn violations<'r>(reachable: &'r [Violation], listing: &IntegrationDefinition) -> Vec<&'r Violation> {
+    reachable.iter().filter(|one| !listing.schemas.contains(&one.schema)).collect()
 }
 
 /// Schemas that are listed although no query can read them. A schema without a GraphQL type can only be read

@@ -1,7 +1,5 @@
 //! The flags and arguments of an integration on the command line.
 
-use crate::process::is_reserved_short;
-
 /// The effect of an integration's flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlagKind {
@@ -118,6 +116,14 @@ pub struct Switch {
     pub help: &'static str,
     /// The effect.
     pub kind: FlagKind,
+}
+
+/// Short options that are reserved for the runner.
+const RESERVED_SHORTS: [char; 5] = ['V', 'h', 'o', 'q', 'v'];
+
+/// Whether a short option is reserved for the runner.
+pub fn is_reserved_short(short: char) -> bool {
+    RESERVED_SHORTS.contains(&short)
 }
 
 /// The reason why these flags cannot be on one command line, if there is one.

@@ -28,6 +28,7 @@ mod plan;
 pub mod process;
 pub mod reconcile_loop;
 pub mod record;
+mod redaction;
 pub mod replay;
 mod reservation;
 mod round_cache;
@@ -56,10 +57,10 @@ pub use data::{
 pub use declared_cache::SharedDeclaredState;
 pub use fault::{Fault, Responsible};
 pub use field_diff::{DiffEntry, FieldChange, FieldDiff};
-pub use flag::{ArgumentKind, Flag, FlagKind, Switch, flags_error};
+pub use flag::{ArgumentKind, Flag, FlagKind, Switch, flags_error, is_reserved_short};
 pub use meta::{
-    AdHocReads, DeclaredQuery, IndependentList, IntegrationLimits, IntegrationMeta, MAX_ROUNDS, Patience,
-    QueryPresence, Resolution, SlotDimensions,
+    AdHocReads, ClusterPermissions, DeclaredQuery, IndependentList, IntegrationLimits, IntegrationMeta,
+    MAX_ROUNDS, ManagedKinds, Patience, QueryPresence, Resolution, SlotDimensions,
 };
 pub use qontract_graphql::{Operation, QuerySource, normalize_key};
 pub use type_erasure::{
@@ -82,7 +83,7 @@ pub use plan::{
 pub use record::{LineResolvers, RunRecord, RunTiming};
 pub use round_cache::RoundCache;
 pub use run::{NOT_VALIDATED, run};
-pub use run_request::{Bodies, RunLimits, RunRequest};
+pub use run_request::{Bodies, RunLimits, RunRequest, SelectionObserver};
 pub use run_state::RunState;
 pub use secrets::{SecretLookup, ShardSecrets};
 pub use source_location::{SourceLocation, SourceLocations};

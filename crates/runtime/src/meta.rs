@@ -96,6 +96,8 @@ pub struct IntegrationMeta {
     pub triggers_ad_hoc_reads: fn(&str) -> bool,
     /// The dimensions whose values decide in which slot a shard runs.
     pub slot_dimensions: SlotDimensions,
+    /// The permissions that it needs on Kubernetes clusters; `None` if it does not work on clusters.
+    pub permissions: Option<ClusterPermissions>,
 }
 
 /// The dimensions of a shard key whose values decide in which slot the shard runs.
@@ -108,6 +110,33 @@ pub enum SlotDimensions {
     Only(String),
     /// All of them but the [caller](crate::CALLER_DIMENSION), so that the callers of a target share a process.
     WithoutCaller,
+}
+
+/// The permissions that an integration needs on Kubernetes clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClusterPermissions {
+    /// The kinds of objects that it manages.
+    pub kinds: ManagedKinds,
+    /// The verbs that it needs for them.
+    pub verbs: &'static [&'static str],
+}
+
+/// The kinds of Kubernetes objects that an integration manages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ManagedKinds {
+    /// A fixed kind, with its API group: `NetworkPolicy.networking.k8s.io`.
+    Fixed(&'static str),
+    /// The kinds that the data lists for each namespace.
+    OfNamespaces,
+    /// The kinds that a program declares for each shard.
+    Declared,
+}
+
+impl ManagedKinds {
+    /// The permissions to create, change and remove objects of these kinds.
+    pub const fn permissions(self) -> ClusterPermissions {
+        ClusterPermissions { kinds: self, verbs: &["list", "create", "patch", "delete"] }
+    }
 }
 
 /// How long a run waits for operations that are in progress in the target, such as rollouts.
@@ -211,6 +240,7 @@ impl IntegrationMeta {
             independent_list: None,
             triggers_ad_hoc_reads: |_| true,
             slot_dimensions: SlotDimensions::All,
+            permissions: None,
         }
     }
 
@@ -340,6 +370,13 @@ impl IntegrationMeta {
             Flag { opposite: Some(opposite), ..Flag::new(name, help, kind) }
         };
         self.flags.extend([flag(one, other.name), flag(other, one.name)]);
+        self
+    }
+
+    /// Sets the permissions that it needs on Kubernetes clusters.
+    #[must_use]
+    pub fn permissions(mut self, permissions: ClusterPermissions) -> Self {
+        self.permissions = Some(permissions);
         self
     }
 

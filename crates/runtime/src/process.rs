@@ -47,7 +47,7 @@ pub(crate) use exchange::{CancelOnDrop, Cancellation};
 pub(crate) use program::is_secret_name;
 
 pub use declaration::{LocatedShard, ProgramDeclaration, ProgramShard, ShardFault};
-pub use flags::{is_reserved, is_reserved_short};
+pub use flags::is_reserved;
 pub use program::{Program, SANDBOX_VARIABLE, StderrLog};
 pub(crate) use wire::WireDimensions;
 pub use wire::{ResultPointer, ShownTexts};

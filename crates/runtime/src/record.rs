@@ -49,7 +49,6 @@ pub struct RunRecord {
     /// The integration.
     pub integration: String,
     /// `dry run` or `real run`.
-    #[serde(with = "mode_text")]
     pub mode: Mode,
     /// The bundle that it ran on.
     pub head: BundleRecord,
@@ -108,24 +107,6 @@ pub fn seconds_or_timestamp<'de, D: Deserializer<'de>>(deserializer: D) -> Resul
     match StoredTime::deserialize(deserializer)? {
         StoredTime::Seconds(seconds) => Timestamp::from_second(seconds).map_err(D::Error::custom),
         StoredTime::Timestamp(at) => Ok(at),
-    }
-}
-
-/// Serialises the mode of a run as a string.
-mod mode_text {
-    use qontract_access::Mode;
-    use serde::de::Error as _;
-    use serde::{Deserialize as _, Deserializer, Serializer};
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
-    pub fn serialize<S: Serializer>(mode: &Mode, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(mode.as_str())
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Mode, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let mode = [Mode::DryRun, Mode::Real].into_iter().find(|mode| mode.as_str() == text);
-        mode.ok_or_else(|| D::Error::custom(format!("`{text}` is not the mode of a run")))
     }
 }
 

@@ -28,7 +28,7 @@ use crate::integration::{Integration, IntegrationForm};
 use crate::key::ShardKey;
 use crate::options::Options;
 use crate::plan::{Plan, PlanDigest};
-use crate::run::ShardRedactor;
+use crate::redaction::ShardRedactor;
 use crate::type_erasure::{AnyDeclaredState, DynIntegration, OpaqueValue};
 
 pub use fingerprint::{FINGERPRINT_PREFIX, Fingerprints};

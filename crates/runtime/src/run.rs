@@ -10,7 +10,6 @@ mod orphaned_shard;
 mod planned_shard;
 mod preflight;
 mod printing;
-mod redaction;
 mod rehearsal;
 mod renamed_target;
 mod round;
@@ -20,7 +19,6 @@ mod unplanned;
 mod unresolved;
 mod waiting;
 
-pub(crate) use redaction::ShardRedactor;
 pub use rehearsal::NOT_VALIDATED;
 
 use std::collections::BTreeMap;
@@ -38,6 +36,7 @@ use crate::integration::{Integration, IntegrationForm};
 use crate::key::ShardKey;
 use crate::lease::LazyLease;
 use crate::outcome::{ApprovalForm, Decision, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState};
+use crate::redaction;
 use crate::reservation::Reservations;
 use crate::run_request::RunRequest;
 use crate::slot::Slot;
@@ -98,21 +97,21 @@ pub async fn run(integration: &Integration, request: &RunRequest) -> RunOutcome 
         return outcome;
     }
     let permits = qontract_access::mint_within(request.mode, request.write_bounds.clone());
-    let data = match preflight::permitted_data(integration, request, &mut outcome) {
-        Ok(data) => data,
+    let preflight = match preflight::check(integration, request, &mut outcome) {
+        Ok(preflight) => preflight,
         Err(fault) => {
             outcome.faults.push(fault);
             outcome.conclude(request.shutdown.interruption());
             return outcome;
         }
     };
-    let performed = execute(integration, request, &permits, &data, &mut outcome).await;
-    outcome.query_log = data.query_log();
+    let performed = execute(integration, request, &permits, &preflight.data, &mut outcome).await;
+    outcome.query_log = preflight.data.query_log();
     // A forbidden schema is reported only once, with a hint. The end state of the run reports a shutdown.
     let failed =
         performed.err().filter(|fault| outcome.query_log.forbidden.is_empty() && !fault.is_interrupted);
     outcome.faults.extend(failed);
-    selection::report_schemas(integration, request, &mut outcome);
+    selection::report_schemas(integration, request, &preflight, &mut outcome);
     outcome.conclude(request.shutdown.interruption());
     outcome
 }
@@ -192,6 +191,9 @@ async fn execute(
     let limits = request.limits.for_integration(&integration.meta().limits);
     let base = request.base.as_ref().map(|base| data.of_bundle(Arc::clone(base)));
     let Some(work) = selection::select_shards(integration, request, data, outcome)? else { return Ok(()) };
+    if let Some(observer) = &request.selection {
+        observer.selected(&work.processed_keys());
+    }
     let guard = approvals::removal_guard(integration, request, &work)?;
     match integration.form() {
         IntegrationForm::Staged(staged) => {

@@ -1,6 +1,7 @@
 //! The input of a run.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,6 +58,30 @@ pub enum Bodies {
     Hidden,
     /// Yes.
     Shown,
+}
+
+/// Observes the shards that a run processes: called once per run, before the first of them.
+#[derive(Clone)]
+pub struct SelectionObserver(Arc<ObserveShards>);
+
+type ObserveShards = dyn Fn(&[&ShardKey]) + Send + Sync;
+
+impl SelectionObserver {
+    /// An observer that calls this closure.
+    pub fn new(observe: impl Fn(&[&ShardKey]) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(observe))
+    }
+
+    /// Reports the selected shards.
+    pub fn selected(&self, keys: &[&ShardKey]) {
+        (self.0)(keys);
+    }
+}
+
+impl fmt::Debug for SelectionObserver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SelectionObserver").finish_non_exhaustive()
+    }
 }
 
 /// The input of a run.
@@ -117,6 +142,8 @@ pub struct RunRequest {
     pub audit: Arc<dyn Audit>,
     /// Records the inputs of the plans, so that they can be replayed.
     pub inputs: Option<InputRecorder>,
+    /// Observes which shards the run processes. A run that ends before they are selected does not call it.
+    pub selection: Option<SelectionObserver>,
 }
 
 impl RunLimits {
@@ -192,6 +219,7 @@ impl RunRequest {
             shutdown: ShutdownSignal::never(),
             audit: Arc::new(NoAudit),
             inputs: None,
+            selection: None,
         }
     }
 

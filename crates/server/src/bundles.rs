@@ -8,10 +8,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Mutex, MutexGuard};
 use qontract_bundle::{LoadError, Pool, Sha256};
-use qontract_concurrency::OnceMap;
+use qontract_concurrency::{Limiter, OnceMap};
 use qontract_diagnostics::error_chain;
 use qontract_graphql::{Engine, SchemaError};
-use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 use crate::bundle_source::{BundleSource, BundleStore, Content, SourceError};
@@ -83,7 +82,7 @@ pub struct Bundles {
     /// Held during a reload: reloads run one at a time.
     reloading: tokio::sync::Mutex<()>,
     /// Held while a bundle is fetched: one at a time.
-    fetch_permit: Semaphore,
+    fetch_permit: Limiter,
     /// Fetches under way, so that concurrent requests for a sha share one.
     fetching: OnceMap<Sha256, Result<Arc<Engine>, Unavailable>>,
     /// Negative cache: shas that the store did not deliver.
@@ -105,7 +104,7 @@ impl Bundles {
             store,
             observer,
             reloading: tokio::sync::Mutex::default(),
-            fetch_permit: Semaphore::new(1),
+            fetch_permit: Limiter::new(1),
             fetching: OnceMap::default(),
             missing: Mutex::default(),
         }

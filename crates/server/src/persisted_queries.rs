@@ -7,22 +7,36 @@ use qontract_graphql::Cache;
 pub const MAX_BYTES: usize = 8 << 20;
 
 /// Cached queries by bundle and digest.
-pub type PersistedQueries = Cache<String, String>;
+pub type PersistedQueries = Cache<QueryKey, String>;
+
+/// A query that a client sent for a bundle.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct QueryKey {
+    bundle: Sha256,
+    /// The digest of the query, as the client writes it.
+    digest: String,
+}
+
+impl QueryKey {
+    fn new(bundle: Sha256, digest: &str) -> Self {
+        Self { bundle, digest: digest.to_owned() }
+    }
+
+    fn bytes(&self) -> usize {
+        self.bundle.as_bytes().len() + self.digest.len()
+    }
+}
 
 /// The query with this digest, if a client has sent it for this bundle before.
 pub fn get(texts: &PersistedQueries, bundle: Sha256, digest: &str) -> Option<String> {
-    texts.get(&key(bundle, digest))
+    texts.get(&QueryKey::new(bundle, digest))
 }
 
 /// Caches a query that a client sent for a bundle, by its digest.
 pub fn insert(texts: &PersistedQueries, bundle: Sha256, digest: &str, text: &str) {
-    let key = key(bundle, digest);
-    let bytes = key.len() + text.len();
+    let key = QueryKey::new(bundle, digest);
+    let bytes = key.bytes() + text.len();
     texts.insert(key, text.to_owned(), bytes);
-}
-
-fn key(bundle: Sha256, digest: &str) -> String {
-    format!("{bundle} {digest}")
 }
 
 #[cfg(test)]
@@ -42,6 +56,6 @@ mod tests {
     fn the_cost_of_a_query_is_its_size() {
         let (texts, bundle) = (PersistedQueries::new(MAX_BYTES), Sha256::of(b"a"));
         insert(&texts, bundle, "digest", &"x".repeat(1000));
-        assert_eq!(texts.cost(), 64 + 1 + 6 + 1000);
+        assert_eq!(texts.cost(), 32 + 6 + 1000);
     }
 }

@@ -4,7 +4,7 @@ mod declare;
 mod query;
 
 use qontract_objects::{Declared, DeclaredObjects, ObjectIntegration, cluster_integration};
-use qontract_runtime::{Data, Fault, IntegrationMeta, Options};
+use qontract_runtime::{Data, Fault, IntegrationMeta, ManagedKinds, Options};
 
 /// The name of the integration.
 pub const NAME: &str = "openshift-clusterrolebindings";
@@ -23,6 +23,10 @@ impl ObjectIntegration for OpenshiftClusterrolebindings {
         );
         // Two clusters conflict if they have the same name or the same server.
         meta.independent_list("clusters_v1", &["name", "serverUrl"]).joined_lists(&["roles_v1"])
+    }
+
+    fn managed_kinds(&self) -> ManagedKinds {
+        ManagedKinds::Fixed("ClusterRoleBinding.rbac.authorization.k8s.io")
     }
 
     fn declare(&self, data: &Data, _: &Options) -> Result<Declared<DeclaredObjects>, Fault> {

@@ -12,8 +12,9 @@ use qontract_client_kubernetes::{Cluster, Kubernetes, Object};
 use qontract_objects::{apply_result, namespace_integration, rehearsal_result};
 use qontract_runtime::replay::{Fingerprints, PlanInputs};
 use qontract_runtime::{
-    ApplyResult, CurrentState, Data, DeclaredShardView, DeclaredStateOf, DesiredItem, Fault, IntegrationMeta,
-    Options, Plan, ReadContext, RehearsalResult, StagedIntegration, WriteContext,
+    ApplyResult, ClusterPermissions, CurrentState, Data, DeclaredShardView, DeclaredStateOf, DesiredItem,
+    Fault, IntegrationMeta, ManagedKinds, Options, Plan, ReadContext, RehearsalResult, StagedIntegration,
+    WriteContext,
 };
 
 pub use declare::DeclaredLabels;
@@ -33,7 +34,10 @@ pub struct OpenshiftNamespaceLabels {
 
 /// Metadata of the integration.
 pub fn meta() -> IntegrationMeta {
+    let permissions =
+        ClusterPermissions { kinds: ManagedKinds::Fixed("Namespace"), verbs: &["list", "patch"] };
     namespace_integration::<query::NamespaceLabels>(NAME, "Manages labels of namespaces")
+        .permissions(permissions)
 }
 
 impl OpenshiftNamespaceLabels {

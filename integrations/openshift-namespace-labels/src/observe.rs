@@ -15,11 +15,15 @@ use crate::plan::DesiredLabels;
 /// One shard: a namespace.
 type NamespaceView<'v> = DeclaredShardView<'v, (), Cluster, DeclaredLabels>;
 
-/// The key of the list of namespaces in the cache of a round.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct NamespaceListKey {
-    cluster: String,
-    server: String,
+/// The key of the list of namespaces in the cache of a round. The cluster includes the reference to the token,
+/// since another token may have no access.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct NamespaceListKey(Cluster);
+
+impl NamespaceListKey {
+    fn of(cluster: &Cluster) -> Self {
+        Self(cluster.clone())
+    }
 }
 
 /// The desired labels of a shard's namespace.
@@ -45,8 +49,7 @@ pub async fn observe(
         listed.map_err(|error| cluster_fault(&error))
     };
     // Many shards share a cluster, so the list is cached for the round.
-    let key = NamespaceListKey { cluster: cluster.name.clone(), server: cluster.server.clone() };
-    let listed = read.cache.get_or_read(key, list).await;
+    let listed = read.cache.get_or_read(NamespaceListKey::of(cluster), list).await;
     let observed = match &*listed {
         Ok(all) => {
             let own = all.iter().filter(|object| object.address.name == name(view));
@@ -64,4 +67,22 @@ fn name<'v>(view: &NamespaceView<'v>) -> &'v str {
 /// The scope of one list request.
 fn scope(cluster: &Cluster) -> Scope {
     Scope::new([("cluster", cluster.name.as_str())])
+}
+
+#[cfg(test)]
+mod tests {
+    use qontract_client_kubernetes::TokenRef;
+
+    use super::*;
+
+    #[test]
+    fn the_list_of_one_token_is_not_used_for_another() {
+        let key = |path: &str| {
+            let token = TokenRef { path: path.to_owned(), field: "token".to_owned(), version: None };
+            let server = "https://c1.example.com".to_owned();
+            NamespaceListKey::of(&Cluster { name: "c1".to_owned(), server, token: Some(token) })
+        };
+        assert_eq!(key("creds/one"), key("creds/one"));
+        assert_ne!(key("creds/one"), key("creds/other"));
+    }
 }

@@ -5,7 +5,7 @@ mod desired;
 mod query;
 
 use qontract_objects::{Declared, ObjectIntegration, namespace_integration};
-use qontract_runtime::{Data, Fault, IntegrationMeta, Options};
+use qontract_runtime::{Data, Fault, IntegrationMeta, ManagedKinds, Options};
 
 pub use declare::DeclaredNamespace;
 
@@ -23,6 +23,10 @@ impl ObjectIntegration for OpenshiftNamespaces {
         let description = "Creates namespaces, and deletes those with `delete: true`";
         // The second round observes the namespaces whose removal the first one has started.
         namespace_integration::<query::Namespaces>(NAME, description).runs_first().rounds(2)
+    }
+
+    fn managed_kinds(&self) -> ManagedKinds {
+        ManagedKinds::Fixed("Namespace")
     }
 
     fn declare(&self, data: &Data, _: &Options) -> Result<Declared<DeclaredNamespace>, Fault> {

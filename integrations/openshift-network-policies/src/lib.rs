@@ -4,7 +4,7 @@ mod declare;
 mod query;
 
 use qontract_objects::{Declared, DeclaredObjects, ObjectIntegration, namespace_integration};
-use qontract_runtime::{Data, Fault, IntegrationMeta, Options};
+use qontract_runtime::{Data, Fault, IntegrationMeta, ManagedKinds, Options};
 
 /// The name of the integration.
 pub const NAME: &str = "openshift-network-policies";
@@ -18,6 +18,10 @@ impl ObjectIntegration for OpenshiftNetworkPolicies {
 
     fn meta(&self) -> IntegrationMeta {
         namespace_integration::<query::NetworkPolicies>(NAME, "Manages NetworkPolicies between namespaces")
+    }
+
+    fn managed_kinds(&self) -> ManagedKinds {
+        ManagedKinds::Fixed("NetworkPolicy.networking.k8s.io")
     }
 
     fn declare(&self, data: &Data, _: &Options) -> Result<Declared<DeclaredObjects>, Fault> {

@@ -6,7 +6,7 @@ mod query;
 use qontract_objects::{
     Declared, DeclaredObjects, ObjectIntegration, namespace_integration, with_take_over_flags,
 };
-use qontract_runtime::{Data, Fault, IntegrationMeta, Options};
+use qontract_runtime::{Data, Fault, IntegrationMeta, ManagedKinds, Options};
 
 /// The name of the integration.
 pub const NAME: &str = "openshift-resourcequotas";
@@ -23,6 +23,10 @@ impl ObjectIntegration for OpenshiftResourcequotas {
             NAME,
             "Manages ResourceQuotas of namespaces",
         ))
+    }
+
+    fn managed_kinds(&self) -> ManagedKinds {
+        ManagedKinds::Fixed("ResourceQuota")
     }
 
     fn declare(&self, data: &Data, _: &Options) -> Result<Declared<DeclaredObjects>, Fault> {

@@ -4,7 +4,7 @@ mod declare;
 mod query;
 
 use qontract_objects::{Declared, DeclaredObjects, ObjectIntegration, namespace_integration};
-use qontract_runtime::{Data, Fault, FlagKind, IntegrationMeta, Options, Switch};
+use qontract_runtime::{Data, Fault, FlagKind, IntegrationMeta, ManagedKinds, Options, Switch};
 
 /// The name of the integration.
 pub const NAME: &str = "openshift-rolebindings";
@@ -37,6 +37,10 @@ impl ObjectIntegration for OpenshiftRolebindings {
                 kind: FlagKind::Switch,
             },
         )
+    }
+
+    fn managed_kinds(&self) -> ManagedKinds {
+        ManagedKinds::Fixed("RoleBinding.rbac.authorization.k8s.io")
     }
 
     fn declare(&self, data: &Data, options: &Options) -> Result<Declared<DeclaredObjects>, Fault> {

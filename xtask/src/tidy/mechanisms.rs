@@ -12,7 +12,7 @@ struct Mechanism {
 }
 
 /// Mechanisms that tests may implement on their own.
-const MECHANISMS: [Mechanism; 5] = [
+const MECHANISMS: [Mechanism; 7] = [
     Mechanism {
         patterns: &["PoisonError", "std::sync::Mutex", "std::sync::RwLock", "std::sync::Condvar"],
         allowed_in: &[],
@@ -37,6 +37,22 @@ const MECHANISMS: [Mechanism; 5] = [
             "xtask/src/test/cluster.rs",
         ],
         instead: "use `qontract_files::atomic` to replace a file",
+    },
+    Mechanism {
+        patterns: &["TryLockError", "flock", "fcntl_lock"],
+        allowed_in: &[
+            "crates/files/",
+            // a lock that another process may hold while it lives
+            "crates/daemon/src/step_file.rs",
+            // the build tool depends on no library
+            "xtask/src/setup.rs",
+        ],
+        instead: "use `qontract_files::lock` to lock a file or a directory",
+    },
+    Mechanism {
+        patterns: &["Semaphore::new(1)"],
+        allowed_in: &["crates/concurrency/"],
+        instead: "use `qontract_concurrency::Limiter` to limit concurrency",
     },
     Mechanism {
         patterns: &["75", "130", "143"],
@@ -146,6 +162,10 @@ mod tests {
         let replaced = Some("use `qontract_files::atomic` to replace a file");
         one("crates/x/src/a.rs", "fs::rename(&temporary, file)?;", replaced);
         one("clients/x/src/a.rs", "let file = tempfile::Builder::new().tempfile_in(folder)?;", replaced);
+        let locked = Some("use `qontract_files::lock` to lock a file or a directory");
+        one("crates/x/src/a.rs", "Err(TryLockError::WouldBlock) => Ok(None),", locked);
+        let limited = Some("use `qontract_concurrency::Limiter` to limit concurrency");
+        one("crates/x/src/a.rs", "let turn = Semaphore::new(1);", limited);
         let exit = Some("use `RunEnd` or `TerminationSignal` for the exit code of a run");
         one("crates/qontract/src/exit.rs", "Some(error) => Exit::Run(75),", exit);
         one("crates/x/src/a.rs", "stopper.interruption().map_or(130, TerminationSignal::exit_code)", exit);

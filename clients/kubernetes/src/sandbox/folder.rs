@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use qontract_files::atomic::{self, Durability};
-use qontract_files::private_files;
+use qontract_files::{lock, private_files};
 
 use crate::error::KubernetesError;
 use crate::object::{Cluster, check_name};
@@ -80,7 +80,7 @@ impl ClusterDir {
     /// directory itself is locked, so that no lock file stays behind.
     pub fn lock(&self) -> Result<File, KubernetesError> {
         self.create_dir(&self.path)?;
-        let locked = File::open(&self.path).and_then(|opened| opened.lock().map(|()| opened));
+        let locked = lock::acquire_folder(&self.path, lock::DEFAULT_TIMEOUT);
         locked.map_err(|error| file_error("lock", &self.path, error))
     }
 

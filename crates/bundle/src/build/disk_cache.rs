@@ -181,12 +181,20 @@ impl BuildCache {
         }
         let RestoredBatch { datafiles, resources, schemas, graphql, known } = all;
         let files = datafiles.len() + resources.len();
-        let (graphql, places) = (graphql?, PathIndex::default());
-        let last = Some(Bundle { sha, stamp, datafiles, graphql, resources, schemas, path_index: places });
+        let last = Bundle {
+            sha,
+            stamp,
+            datafiles,
+            graphql: graphql?,
+            resources,
+            schemas,
+            path_index: PathIndex::default(),
+            context_digest: Some(context_digest),
+        };
         let (datafiles, resources) = (FileCache::new(known.datafiles), FileCache::new(known.resources));
         Some(Self {
             context_digest: Some(context_digest),
-            state: CacheState { datafiles, resources, folders, last_bundle: last, base: None },
+            state: CacheState { datafiles, resources, folders, last_bundle: Some(last), base: None },
             saved: Some(SavedCache { context_digest, files }),
             ..Self::default()
         })

@@ -43,6 +43,8 @@ pub struct BundleParts<'a> {
     pub graphql: Value,
     pub resources: Vec<UnencodedResource<'a>>,
     pub schemas: Vec<(Arc<str>, Value)>,
+    /// The digest of the schema context.
+    pub context_digest: Sha256,
 }
 
 /// A checkpoint of the hasher: the state of the hash after a prefix of the bundle.
@@ -60,7 +62,7 @@ pub fn encode(
     pool: &Pool,
     draft: Option<&mut BundleFile>,
 ) -> (Bundle, Vec<HashCheckpoint>) {
-    let BundleParts { datafiles, stamp, graphql, resources, schemas } = parts;
+    let BundleParts { datafiles, stamp, graphql, resources, schemas, context_digest } = parts;
     let (mut hasher, mut checkpoints) = (Hasher::default(), Vec::new());
     let mut draft = draft.and_then(BundleFile::stream);
     let mut out = |text: &[u8], written: Option<usize>| {
@@ -101,8 +103,17 @@ pub fn encode(
     if let Some(draft) = draft {
         draft.complete();
     }
-    let (sha, places) = (hasher.finish(), PathIndex::default());
-    (Bundle { sha, stamp, datafiles, graphql, resources, schemas, path_index: places }, checkpoints)
+    let bundle = Bundle {
+        sha: hasher.finish(),
+        stamp,
+        datafiles,
+        graphql,
+        resources,
+        schemas,
+        path_index: PathIndex::default(),
+        context_digest: Some(context_digest),
+    };
+    (bundle, checkpoints)
 }
 
 /// Computes the digest of a resource; appends its JSON to `text`.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use qontract_bundle::build::BuildOutcome;
 use qontract_bundle::repo::Revision;
-use qontract_bundle::{CommitStamp, Layout, Pool, Repo, build};
+use qontract_bundle::{BuildCache, BuildOptions, CommitStamp, Layout, Pool, Repo, build, build_with, load};
 use qontract_diagnostics::Report;
 use qontract_testkit::{Scratch, example, not_tested, public_schemas, vectors};
 
@@ -322,4 +322,51 @@ fn a_generated_corpus_is_bundled_under_the_public_schemas() {
     let bundle = outcome.built.expect("no errors");
     assert_eq!(bundle.datafiles().len(), 1_200);
     assert_eq!(bundle.schemas().len(), 164);
+}
+
+#[test]
+fn a_bundle_has_the_source_digest_of_its_data_repo() {
+    let scratch = repo();
+    scratch.write("data/empty.yml", "# key: none\n---\n");
+    scratch.write("data/null.yml", "~");
+    scratch.commit_all("state");
+    let committed = Repo::revision(Revision::open(scratch.path(), "HEAD").unwrap(), Layout::default());
+    let committed = committed.source_digest().expect("readable files");
+    let folder = Repo::directory(scratch.path(), Layout::default());
+    let mut cache = BuildCache::default();
+    // `commit` is not part of the digest.
+    let mut check = |commit: &str, is_same: bool| {
+        let options = BuildOptions { cache: Some(&mut cache), ..BuildOptions::default() };
+        let stamp = CommitStamp { commit: commit.to_owned(), timestamp: String::new() };
+        let outcome = build_with(&folder, stamp, &Pool::default(), options).expect("a data repo");
+        let built = outcome.built.as_ref().unwrap_or_else(|| panic!("{:?}", findings(&outcome)));
+        let digest = built.source_digest().expect("built from files");
+        assert_eq!(folder.source_digest().expect("readable files"), digest);
+        assert_eq!(digest == committed, is_same);
+    };
+    check("", true);
+    check("f85c9b3f0a12", true);
+    for (file, added) in [
+        ("data/teams/core.yml", "# edited\n"),
+        ("data/null.yml", "\n# edited\n"),
+        ("data/new.yml", "a: 1"),
+        ("resources/new.txt", "new"),
+        ("schemas/tiny/team-1.yml", "# edited\n"),
+    ] {
+        let before = std::fs::read_to_string(scratch.path().join(file)).ok();
+        scratch.write(file, format!("{}{added}", before.clone().unwrap_or_default()));
+        // An empty file is not part of the bundle.
+        check("", file == "data/null.yml");
+        match before {
+            Some(before) => drop(scratch.write(file, before)),
+            None => std::fs::remove_file(scratch.path().join(file)).unwrap(),
+        }
+        check("", true);
+    }
+    // A loaded bundle has no files.
+    let loaded = load(
+        &build(&folder, CommitStamp::default(), &Pool::default()).unwrap().built.unwrap().to_vec(),
+        &Pool::default(),
+    );
+    assert_eq!(loaded.expect("a bundle").source_digest(), None);
 }

@@ -8,8 +8,9 @@ use qontract_client_http::HttpError;
 use qontract_client_kubernetes::{
     AccessRequest, ApiResource, Cluster, Clusters, Kind, KubernetesError, ObjectReader as _,
 };
+use qontract_runtime::{ClusterPermissions, ManagedKinds};
 
-use crate::clusters::{ClusterPermissions, DataNamespace, ManagedKinds, permissions_of};
+use crate::clusters::DataNamespace;
 use crate::targets::RealClusters;
 
 use super::report::CheckReport;
@@ -22,25 +23,28 @@ const MAX_SKEW: Duration = Duration::from_secs(30);
 /// namespaces.
 const MAX_NAMESPACES: usize = 5;
 
+/// The permissions that an integration needs.
+pub struct NeededPermissions {
+    /// The integration.
+    pub integration: String,
+    /// The permissions.
+    pub permissions: ClusterPermissions,
+}
+
 /// Checks clusters.
 pub struct ClusterCheck<'a> {
     clusters: Clusters,
     permit: ReadPermit,
     namespaces: &'a [DataNamespace],
-    permissions: Vec<&'static ClusterPermissions>,
+    needed: &'a [NeededPermissions],
 }
 
 impl<'a> ClusterCheck<'a> {
-    /// Checks the permissions of the integrations that the data defines.
-    pub fn new(real: RealClusters, namespaces: &'a [DataNamespace], defined: &[String]) -> Self {
+    /// Checks these permissions, for the namespaces of the data.
+    pub fn new(real: RealClusters, namespaces: &'a [DataNamespace], needed: &'a [NeededPermissions]) -> Self {
         let permit = ReadPermit::for_targets(Mode::DryRun);
         let clusters = real.client(&permit, request_limits());
-        Self {
-            clusters,
-            permit,
-            namespaces,
-            permissions: defined.iter().filter_map(|name| permissions_of(name)).collect(),
-        }
+        Self { clusters, permit, namespaces, needed }
     }
 
     /// Checks one cluster.
@@ -68,24 +72,32 @@ impl<'a> ClusterCheck<'a> {
                 return report;
             }
         }
-        for need in &self.permissions {
+        for need in self.needed {
             self.integration(cluster, need, &mut report).await;
         }
         report
     }
 
     /// Checks the permissions of an integration.
-    async fn integration(&self, cluster: &Cluster, need: &ClusterPermissions, report: &mut CheckReport) {
+    async fn integration(&self, cluster: &Cluster, need: &NeededPermissions, report: &mut CheckReport) {
         let own: Vec<&DataNamespace> =
             self.namespaces.iter().filter(|namespace| namespace.cluster == cluster.name).collect();
         if own.is_empty() {
             return;
         }
         let title = format!("cluster {}, {}", cluster.name, need.integration);
-        let kinds: BTreeSet<&str> = match need.kinds {
+        let ClusterPermissions { kinds, verbs } = need.permissions;
+        let kinds: BTreeSet<&str> = match kinds {
             ManagedKinds::Fixed(kind) => BTreeSet::from([kind]),
-            ManagedKinds::Managed => {
+            ManagedKinds::OfNamespaces => {
                 own.iter().flat_map(|namespace| namespace.kinds.iter().map(String::as_str)).collect()
+            }
+            ManagedKinds::Declared => {
+                report.ok(
+                    &title,
+                    "permissions not checked: its program declares the kinds in each run".to_owned(),
+                );
+                return;
             }
         };
         let (mut denied, mut unserved) = (Vec::new(), Vec::new());
@@ -105,7 +117,7 @@ impl<'a> ClusterCheck<'a> {
                     return;
                 }
             };
-            match self.denied(cluster, need, &served, &own).await {
+            match self.denied(cluster, verbs, &served, &own).await {
                 Ok(verbs) if verbs.is_empty() => {}
                 Ok(verbs) => denied.push(format!("{} {}", verbs.join("/"), served.plural)),
                 Err(error) => {
@@ -124,7 +136,7 @@ impl<'a> ClusterCheck<'a> {
         let served: Vec<&str> = kinds.into_iter().filter(|kind| !unserved.contains(kind)).collect();
         if denied.is_empty() {
             if !served.is_empty() || unserved.is_empty() {
-                report.ok(&title, format!("allowed: {} {}", need.verbs.join("/"), served.join(", ")));
+                report.ok(&title, format!("allowed: {} {}", verbs.join("/"), served.join(", ")));
             }
         } else {
             report.failed(
@@ -140,13 +152,13 @@ impl<'a> ClusterCheck<'a> {
     async fn denied(
         &self,
         cluster: &Cluster,
-        need: &ClusterPermissions,
+        verbs: &'static [&'static str],
         served: &ApiResource,
         own: &[&DataNamespace],
     ) -> Result<Vec<&'static str>, KubernetesError> {
         let group = served.api_version.split_once('/').map_or("", |(group, _)| group);
         let mut denied = Vec::new();
-        for verb in need.verbs {
+        for verb in verbs {
             let request = |namespace: Option<&str>| AccessRequest {
                 verb,
                 group: group.to_owned(),

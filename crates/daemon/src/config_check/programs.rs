@@ -7,15 +7,30 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use qontract_runtime::Fault;
 use qontract_runtime::process::ProcessIntegration;
+use qontract_runtime::{Fault, ManagedKinds};
 
 use qontract_config::{Config, ForeignTable, ProgramTable};
 
+use super::cluster::NeededPermissions;
 use super::report::CheckReport;
 
-/// Checks all programs concurrently. `defined` are the integrations that the data defines, if there is data.
-pub fn check(config: &Config, defined: Option<&[String]>, report: &mut CheckReport) {
+/// The check of one program.
+#[derive(Default)]
+struct ProgramCheck {
+    report: CheckReport,
+    /// The permissions that it needs, if it declares Kubernetes objects.
+    needed: Option<NeededPermissions>,
+}
+
+/// Checks all programs concurrently; returns the permissions that those need that declare objects. `defined` are
+/// the integrations that the data defines, if there is data.
+pub fn check(
+    config: &Config,
+    defined: Option<&[String]>,
+    report: &mut CheckReport,
+) -> Vec<NeededPermissions> {
+    let mut needed = Vec::new();
     let is_sandbox = config.sandbox.is_some();
     let checks = thread::scope(|scope| {
         let started: Vec<_> = config
@@ -31,7 +46,10 @@ pub fn check(config: &Config, defined: Option<&[String]>, report: &mut CheckRepo
     for (name, checked) in checks {
         let title = title(name);
         match checked {
-            Ok(checked) => report.extend(checked),
+            Ok(checked) => {
+                report.extend(checked.report);
+                needed.extend(checked.needed);
+            }
             Err(_) => {
                 report.failed(&title, "the check panicked: this is a bug".to_owned(), "report it");
             }
@@ -45,6 +63,7 @@ pub fn check(config: &Config, defined: Option<&[String]>, report: &mut CheckRepo
             );
         }
     }
+    needed
 }
 
 fn title(name: &str) -> String {
@@ -76,8 +95,9 @@ fn check_command(name: &str, registered: &ForeignTable) -> CheckReport {
 }
 
 /// Checks one program.
-fn check_program(name: &str, registered: &ProgramTable, is_sandbox: bool) -> CheckReport {
-    let (mut report, title) = (CheckReport::default(), title(name));
+fn check_program(name: &str, registered: &ProgramTable, is_sandbox: bool) -> ProgramCheck {
+    let (mut check, title) = (ProgramCheck::default(), title(name));
+    let report = &mut check.report;
     let key = format!("integrations.{name}");
     let Some(executable) = registered.command.first() else {
         report.failed(
@@ -85,14 +105,14 @@ fn check_program(name: &str, registered: &ProgramTable, is_sandbox: bool) -> Che
             format!("`{key}.command` is empty"),
             "name the program and its first arguments",
         );
-        return report;
+        return check;
     };
     if let Err(why) = find(executable, std::env::var_os("PATH").as_deref()) {
         let hint = format!(
             "correct `{key}.command`; a relative path is relative to the configuration file if the file exists there, else to the working directory"
         );
         report.failed(&title, format!("`{executable}`: {why}"), &hint);
-        return report;
+        return check;
     }
     match ProcessIntegration::describe(name, registered.program()) {
         Ok(process) if is_sandbox && !process.supports_sandbox() => report.failed(
@@ -100,7 +120,12 @@ fn check_program(name: &str, registered: &ProgramTable, is_sandbox: bool) -> Che
             "its program does not support a sandbox, and `[sandbox]` is set".to_owned(),
             "a program that works on the directory `$QONTRACT_SANDBOX` responds to `describe` with `\"sandbox\": true`",
         ),
-        Ok(_) => report.ok(&title, format!("`{}` responds to `describe`", registered.command.join(" "))),
+        Ok(process) => {
+            report.ok(&title, format!("`{}` responds to `describe`", registered.command.join(" ")));
+            let permissions = ManagedKinds::Declared.permissions();
+            let needed = NeededPermissions { integration: name.to_owned(), permissions };
+            check.needed = process.declares_objects().then_some(needed);
+        }
         Err(fault) => {
             let Fault { text, hint, .. } = fault;
             let default_hint = "run it manually: `echo '{\"protocol\": 1}' | COMMAND describe`; see docs/specs/process-integration.md";
@@ -122,7 +147,7 @@ fn check_program(name: &str, registered: &ProgramTable, is_sandbox: bool) -> Che
             );
         }
     }
-    report
+    check
 }
 
 /// The executable of a command: the first word if it is a path, else the first program of this name on the

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use cache::AnswerCache;
+use cache::{AnswerCache, RequestKey};
 use qontract_access::ReadPermit;
 use qontract_bundle::json::write_javascript;
 use qontract_bundle::{Map, Value};
@@ -170,7 +170,11 @@ impl RemoteBundle {
             return Err(refused_query(&request, "a server does not support partial queries".to_owned()));
         }
         let variables = variables.map(json).transpose().map_err(|why| refused_query(&request, why))?;
-        let key = format!("{operation:?} {variables:?} {text}");
+        let key = RequestKey {
+            text: text.to_owned(),
+            operation: operation.map(str::to_owned),
+            variables: variables.as_ref().map(ToString::to_string),
+        };
         if let Some(answer) = self.cache.as_ref().and_then(|cache| cache.get(&key)) {
             return Ok(answer);
         }

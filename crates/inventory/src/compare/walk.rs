@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::items::{self, ItemPair};
 use crate::difference::{DifferenceList, DifferenceSide, FieldDifference, Visibility};
+use crate::items::{self, ItemPair};
 use crate::path::{self, PathCursor, PathSegment, is_empty_value};
 
 /// A walk through an object, and the differences found.

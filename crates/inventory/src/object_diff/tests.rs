@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::{KeyLoss, LiveWriter, ObjectWrite, body_differences, diff};
 use crate::compare::compare;
-use crate::compare::items::tests::IDENTIFY_CALLS;
 use crate::difference::{DifferenceSide, Disclosure, FieldDifference};
+use crate::items::tests::IDENTIFY_CALLS;
 use crate::object::{DesiredBody, LiveBody};
 
 fn object(kind: &str, more: &Value) -> Value {

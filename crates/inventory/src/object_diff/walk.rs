@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use super::defaults::RemovedField;
 use super::{item_leaves, leaves};
-use crate::compare::items;
 use crate::difference::{DifferenceList, DifferenceSide, FieldDifference, Visibility};
+use crate::items;
 use crate::path::{self, PathCursor, PathSegment, is_empty_value};
 
 /// An item of a list, with its name.

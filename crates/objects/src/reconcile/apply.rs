@@ -1,5 +1,6 @@
 //! Applies a step, or rehearses it as a server-side dry run.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,8 +8,9 @@ use qontract_client_kubernetes::{
     Cluster, FieldOwnership, Kind, KubernetesError, MANAGER, ObjectAddress, ObjectDraft, ObjectVersion,
     Rehearsal, WorkloadRestart, WritePrecondition,
 };
-use qontract_inventory::{LiveBody, SENSITIVE, to_write};
+use qontract_inventory::{LiveBody, SENSITIVE, UPDATE, to_write};
 use qontract_runtime::{ApplyResult, Fault, ReadContext, RehearsalResult, WriteContext};
+use serde_json::Value;
 
 use super::ObjectReconciler;
 use super::fault::cluster_fault;
@@ -33,36 +35,67 @@ pub enum ObjectAction {
 }
 
 /// An object to be written.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ObjectPut {
-    /// The desired object.
-    pub item: DesiredObject,
+    /// The scope of the object.
+    pub managed_scope: Arc<ManagedScope>,
+    /// The managed kind.
+    pub kind: Kind,
     /// The address.
     pub address: ObjectAddress,
-    /// The live object, whose restart annotations are preserved.
-    pub live: Option<LiveBody>,
+    /// The body with our marks; only the time of writing is added later.
+    pub body: Value,
+    /// Whether errors must not contain values of the object.
+    pub is_sensitive: bool,
     /// The precondition of the write.
     pub precondition: WritePrecondition,
-    /// The cause of a pending restart of the workloads that use it, if any.
-    pub pending: Option<String>,
     /// Whether the same plan creates its kind (a CRD): the write waits until the kind is served.
     pub awaits_kind: bool,
     /// The refusal to expect because of fields of other managers.
     pub conflict: Option<Fault>,
 }
 
+/// Prints the address, never the content: it may be a secret.
+impl fmt::Debug for ObjectPut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ObjectPut").field(&self.address).finish()
+    }
+}
+
 impl ObjectPut {
-    /// The object with our ownership annotations, which include the time of writing.
+    /// Writes a desired object. The restarts of `live` are preserved; `pending` is the cause of a pending restart
+    /// of the workloads that use the object, if any.
+    pub fn new(
+        item: &DesiredObject,
+        live: Option<&LiveBody>,
+        address: ObjectAddress,
+        precondition: WritePrecondition,
+        pending: Option<&str>,
+    ) -> Self {
+        let mut body = marked_body(item, live, address.namespace.as_deref(), "");
+        let annotations = &mut body["metadata"]["annotations"];
+        if item.sensitivity.is_sensitive() {
+            annotations[SENSITIVE] = "true".into();
+        }
+        if let Some(cause) = pending {
+            annotations[PENDING] = cause.into();
+        }
+        Self {
+            managed_scope: Arc::clone(&item.managed_scope),
+            kind: item.kind.clone(),
+            address,
+            body,
+            is_sensitive: item.sensitivity.is_sensitive(),
+            precondition,
+            awaits_kind: false,
+            conflict: None,
+        }
+    }
+
+    /// The object with the time of writing.
     fn draft(&self, now: jiff::Timestamp) -> ObjectDraft {
-        let now = now.strftime("%Y-%m-%dT%H:%M:%S").to_string();
-        let mut body = marked_body(&self.item, self.live.as_ref(), self.address.namespace.as_deref(), &now);
-        let metadata = &mut body["metadata"];
-        if self.item.sensitivity.is_sensitive() {
-            metadata["annotations"][SENSITIVE] = "true".into();
-        }
-        if let Some(cause) = &self.pending {
-            metadata["annotations"][PENDING] = cause.as_str().into();
-        }
+        let mut body = self.body.clone();
+        body["metadata"]["annotations"][UPDATE] = now.strftime("%Y-%m-%dT%H:%M:%S").to_string().into();
         let mut address = self.address.clone();
         if let (true, Some(kind)) = (self.awaits_kind, Kind::of(&body)) {
             address.kind = kind;
@@ -71,7 +104,7 @@ impl ObjectPut {
             address,
             body,
             precondition: self.precondition.clone(),
-            is_sensitive: self.item.sensitivity.is_sensitive(),
+            is_sensitive: self.is_sensitive,
         }
     }
 }
@@ -82,7 +115,7 @@ pub fn marked_body(
     live: Option<&LiveBody>,
     namespace: Option<&str>,
     now: &str,
-) -> serde_json::Value {
+) -> Value {
     let mut body = to_write(&item.desired, live, &item.managed_scope.owner, now);
     if let Some(namespace) = namespace {
         body["metadata"]["namespace"] = namespace.into();
@@ -95,7 +128,7 @@ impl ObjectReconciler {
     pub async fn apply(&self, write: &WriteContext<'_>, action: &ObjectAction) -> Result<ApplyResult, Fault> {
         let done = match action {
             ObjectAction::Put(put) => {
-                let (cluster, draft) = (&put.item.managed_scope.cluster, put.draft(write.now));
+                let (cluster, draft) = (&put.managed_scope.cluster, put.draft(write.now));
                 if put.awaits_kind {
                     self.await_kind(write, cluster, &draft.address.kind).await;
                 }
@@ -131,14 +164,14 @@ impl ObjectReconciler {
     ) -> Result<RehearsalResult, Fault> {
         let ObjectAction::Put(put) = action else { return Ok(RehearsalResult::Skipped) };
         let draft = put.draft(read.now);
-        let cluster = &put.item.managed_scope.cluster;
+        let cluster = &put.managed_scope.cluster;
         let rehearsed = self.kubernetes.rehearse(&read.permit, cluster, MANAGER, &draft).await;
         let result = rehearsal_result(rehearsed, put.conflict.as_ref())?;
         if put.awaits_kind || !matches!(result, RehearsalResult::Skipped) {
             return Ok(result);
         }
         // The kinds of a cluster are known even if it validates nothing.
-        match self.kubernetes.api_resource(&read.permit, cluster, &put.item.kind).await {
+        match self.kubernetes.api_resource(&read.permit, cluster, &put.kind).await {
             Err(error @ KubernetesError::Unserved { .. }) => {
                 Ok(RehearsalResult::NotValidated(error.to_string()))
             }

@@ -61,10 +61,7 @@ struct ListKey {
 impl LiveObject {
     /// Whether the object is one of those that its scope manages, and not one of another owner.
     pub fn is_managed(&self) -> bool {
-        let owner = &self.managed_scope.owner;
-        self.live.mark().map_or(self.managed_scope.adopts_unmarked, |mark| {
-            mark.integration == owner.integration() && mark.caller.as_deref() == owner.caller()
-        })
+        self.managed_scope.is_owner(self.live.mark())
     }
 
     fn new(managed_scope: &Arc<ManagedScope>, object: Object) -> Self {
@@ -199,11 +196,8 @@ impl ObjectReconciler {
         let concerns = |object: &Object| {
             let name = object.address.name.as_str();
             let is_ours = || {
-                let mark = OwnerMark::of(&object.body);
-                let owner = &managed_scope.owner;
-                mark.map_or(managed_scope.adopts_unmarked, |mark| {
-                    mark.integration == owner.integration() && mark.caller.as_deref() == owner.caller()
-                }) && managed.names.as_ref().is_none_or(|names| names.contains(name))
+                managed_scope.is_owner(OwnerMark::of(&object.body).as_ref())
+                    && managed.names.as_ref().is_none_or(|names| names.contains(name))
             };
             names.contains(name) || is_ours()
         };

@@ -53,21 +53,20 @@ pub fn plan_objects(
 
 /// Marks the writes whose kind the same plan creates: they wait until it is served.
 fn mark_awaited_kinds(plan: &mut Plan<ObjectAction>) {
-    let mut created_kinds: BTreeSet<(String, String)> = BTreeSet::new();
+    let mut created_kinds: BTreeSet<Kind> = BTreeSet::new();
     for step in plan.groups.iter().flat_map(|group| &group.steps) {
         if let ObjectAction::Put(put) = &step.action
-            && put.item.desired.kind() == "CustomResourceDefinition"
+            && put.body["kind"] == "CustomResourceDefinition"
         {
-            let spec = &put.item.desired.body()["spec"];
+            let spec = &put.body["spec"];
             let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-            created_kinds.insert((text(&spec["group"]), text(&spec["names"]["kind"])));
+            created_kinds
+                .insert(Kind { name: text(&spec["names"]["kind"]), group: Some(text(&spec["group"])) });
         }
     }
     for step in plan.groups.iter_mut().flat_map(|group| &mut group.steps) {
         if let ObjectAction::Put(put) = &mut step.action {
-            let desired = &put.item.desired;
-            put.awaits_kind =
-                created_kinds.contains(&(desired.group().to_owned(), desired.kind().to_owned()));
+            put.awaits_kind = Kind::of(&put.body).is_some_and(|kind| created_kinds.contains(&kind));
         }
     }
 }
@@ -128,18 +127,13 @@ fn plan_desired(
             WritePrecondition::Version(seen.version.clone(), fields)
         }
     };
-    let mut put = ObjectPut {
-        item: item.clone(),
-        address: seen.map_or_else(
-            || managed_scope.address(&item.kind, want.object.name.clone()),
-            |it| it.address.clone(),
-        ),
-        live: seen.map(|seen| seen.live.clone()),
-        precondition: onto,
-        pending: recycle::pending_note(item, seen),
-        awaits_kind: false,
-        conflict: None,
-    };
+    let address = seen.map_or_else(
+        || managed_scope.address(&item.kind, want.object.name.clone()),
+        |seen| seen.address.clone(),
+    );
+    let pending = recycle::pending_note(item, seen);
+    let live = seen.map(|seen| &seen.live);
+    let mut put = ObjectPut::new(item, live, address, onto, pending.as_deref());
     let mut change = Change::new(how, want.object.clone(), what).at(want.place.clone());
     match seen {
         None => {

@@ -200,15 +200,8 @@ fn clear_note(plan: &mut Plan<ObjectAction>, candidate: &RecycleCandidate<'_>) {
     let RecycleCandidate { want, item, seen } = candidate;
     let what = format!("clear the restart note of {}", seen.address.kind.name);
     let change = Change::new(ChangeKind::Change, want.object.clone(), what).at(want.place.clone());
-    let put = ObjectPut {
-        item: (*item).clone(),
-        address: seen.address.clone(),
-        live: None,
-        precondition: WritePrecondition::Version(seen.version.clone(), seen.field_ownership),
-        pending: None,
-        awaits_kind: false,
-        conflict: None,
-    };
+    let precondition = WritePrecondition::Version(seen.version.clone(), seen.field_ownership);
+    let put = ObjectPut::new(item, None, seen.address.clone(), precondition, None);
     plan.add_step_in(PlanStage::AfterWrites, change, ObjectAction::Put(Box::new(put)));
 }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
 
-use qontract_runtime::{Data, DesiredItem, Fault, IntegrationMeta, Options, SecretLookup, texts};
+use qontract_runtime::{
+    Data, DesiredItem, Fault, IntegrationMeta, ManagedKinds, Options, SecretLookup, texts,
+};
 
 use super::entry::{DeclaredResources, ResourceEntry};
 use super::{declare, query, resolve};
@@ -49,6 +51,16 @@ impl ProviderGroup {
             ProviderGroup::Rules => {
                 &["PrometheusRule.monitoring.coreos.com", "PrometheusRule.monitoring.rhobs"]
             }
+        }
+    }
+
+    /// The kinds that need permissions.
+    fn managed_kinds(self) -> ManagedKinds {
+        match self {
+            ProviderGroup::Files => ManagedKinds::OfNamespaces,
+            ProviderGroup::Secrets => ManagedKinds::Fixed("Secret"),
+            ProviderGroup::Routes => ManagedKinds::Fixed("Route.route.openshift.io"),
+            ProviderGroup::Rules => ManagedKinds::Fixed("PrometheusRule.monitoring.coreos.com"),
         }
     }
 
@@ -99,6 +111,10 @@ impl<P: ResourceProviders> ObjectIntegration for NamespaceResources<P> {
 
     fn meta(&self) -> IntegrationMeta {
         P::PROVIDERS.meta(P::DESCRIPTION)
+    }
+
+    fn managed_kinds(&self) -> ManagedKinds {
+        P::PROVIDERS.managed_kinds()
     }
 
     fn declare(&self, data: &Data, _: &Options) -> Result<Declared<DeclaredResources>, Fault> {

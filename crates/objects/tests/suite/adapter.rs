@@ -8,7 +8,7 @@ use qontract_client_secrets::ConfigSecrets;
 use qontract_objects::resources::{NamespaceResources, ProviderGroup, ResourceProviders};
 use qontract_objects::templates::ExternalLookups;
 use qontract_objects::{Declared, DeclaredObjects, ManagedObjects, ObjectIntegration};
-use qontract_runtime::{Data, Fault, Integration, IntegrationMeta, Options, QueryPolicy};
+use qontract_runtime::{Data, Fault, Integration, IntegrationMeta, ManagedKinds, Options, QueryPolicy};
 use qontract_testkit::Scratch;
 
 use crate::support::test_integration::source;
@@ -22,6 +22,10 @@ impl ObjectIntegration for Probe {
 
     fn meta(&self) -> IntegrationMeta {
         IntegrationMeta::new("test-objects", "Records its callers")
+    }
+
+    fn managed_kinds(&self) -> ManagedKinds {
+        ManagedKinds::Fixed("ConfigMap")
     }
 
     fn declare(&self, _: &Data, _: &Options) -> Result<Declared<DeclaredObjects>, Fault> {

@@ -17,7 +17,7 @@ use qontract_objects::{Declared, DeclaredObjects, ManagedObjects, ObjectIntegrat
 use qontract_runtime::guard::ProtectedKinds;
 use qontract_runtime::state::Shard;
 use qontract_runtime::{
-    Data, Fault, Integration, IntegrationMeta, Options, RunOutcome, RunRequest, ShardKey, run,
+    Data, Fault, Integration, IntegrationMeta, ManagedKinds, Options, RunOutcome, RunRequest, ShardKey, run,
 };
 use qontract_testkit::Scratch;
 use serde_json::{Value, json};
@@ -127,6 +127,10 @@ impl ObjectIntegration for Fleet {
 
     fn meta(&self) -> IntegrationMeta {
         IntegrationMeta::new("test-objects", "Declares objects of five callers").rounds(3)
+    }
+
+    fn managed_kinds(&self) -> ManagedKinds {
+        ManagedKinds::Fixed("ConfigMap")
     }
 
     fn declare(&self, _: &Data, _: &Options) -> Result<Declared<DeclaredObjects>, Fault> {

@@ -10,11 +10,14 @@ use qontract_daemon::config_check::{self, CheckOptions};
 use qontract_daemon::exit::Exit;
 use qontract_telemetry::activity::Activities;
 
+use crate::integrations::REGISTRY;
+
 /// Checks everything that the configuration refers to.
 pub fn run(arguments: ConfigCheckArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let ConfigCheckArgs { config, data, repo, cluster, runs, output, layout } = arguments;
     let runs = runs.or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from));
-    let options = CheckOptions { config, data, repo, layout: layout.into(), clusters: cluster, runs };
+    let (integrations, layout) = (REGISTRY, layout.into());
+    let options = CheckOptions { integrations, config, data, repo, layout, clusters: cluster, runs };
     let activities = Activities::default();
     let progress = Progress::start("checking", activities.clone());
     let report = config_check::check(&options, printer, &activities);

@@ -93,15 +93,18 @@ pub fn run(
     let announcement = Announcement {
         data: options.data.as_deref(),
         sandbox: options.sandbox.as_deref(),
-        slot: slot(&options),
         config: &config,
         integration: &integration,
         mode,
     };
-    announcement.print(&flags, &head, options.log.level().into(), printer);
+    let line = announcement.prepare(&head, options.log.level().into(), printer);
+    let selection = line.and_then(|line| line.print(|line| Printer::default().note(line)));
     let observer = Arc::new(WarningObserver::new(Arc::new(Printer::default())));
-    let settings =
-        RunSettings { only_shards: context.only_shards(&selected.name)?, ..context.settings(flags, mode)? };
+    let settings = RunSettings {
+        only_shards: context.only_shards(&selected.name)?,
+        selection,
+        ..context.settings(flags, mode)?
+    };
     let (integration, settings) = (&integration, &settings);
     let setup = RunSetup { integration, settings, head: &head, runs, observer };
     let mut started = runtime.block_on(setup.start())?;

@@ -106,12 +106,7 @@ pub fn run(arguments: UpArgs) -> anyhow::Result<Exit> {
     }
     watch(&feed, &supervisor, &screen);
     let _keys = is_live.then(EchoGuard::start);
-    let title = StatusTitle {
-        data: data_word,
-        mode: plan_report::run_mode(mode),
-        targets: targets_word,
-        ..StatusTitle::default()
-    };
+    let title = StatusTitle { data: data_word, mode, targets: targets_word, ..StatusTitle::default() };
     let exit = runtime.block_on(run_loops(&supervisor, &screen, title, arguments.listen))?;
     screen.close();
     // Does not wait for blocked threads.

@@ -132,7 +132,7 @@ fn a_held_removal_is_approved_from_the_command_line_and_then_applied() {
         seen(&printed)
     );
     let id = record["run"].as_str().unwrap();
-    let (time, own) = (&id[..16], &id[id.len() - 5..]);
+    let (time, own) = (&id[..16], id.rsplit('-').next().unwrap());
     let name = format!("{INTEGRATION}-{time}-{own}");
     assert!(seen(&printed).contains(&format!("`data/approvals/{name}.yml`")), "{}", seen(&printed));
     std::fs::create_dir(stage.scratch.path().join("repo/data/approvals")).unwrap();

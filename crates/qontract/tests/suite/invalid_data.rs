@@ -268,6 +268,10 @@ fn the_line_before_a_real_run_names_its_targets() {
     );
     let all = first(&[]).unwrap();
     assert!(all.contains("clusters ") && all.contains("harbor-prod"), "{all}");
+    assert_eq!(
+        first(&["--shard", "cluster=cliffs-stage,namespace=catalog-stage"]).as_deref(),
+        Ok("real run · data repo · cluster cliffs-stage")
+    );
 }
 
 #[test]

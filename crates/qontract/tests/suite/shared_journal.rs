@@ -28,7 +28,7 @@ elif phase == "declare":
     keep = {shard: open(f"keep/{shard}").read().split() for shard in shards}
     print(json.dumps({"shards": [{"key": [["app", shard]], "state": keep[shard]} for shard in shards]}))
 elif phase == "plan":
-    shard, keep = request["shard"][0][1], request["state"]
+    shard, keep = request["key"][0][1], request["state"]
     scope = [["app", shard]]
     there = sorted(os.listdir(f"things/{shard}"))
     def step(name):
@@ -40,6 +40,7 @@ elif phase == "plan":
 elif phase == "apply":
     if os.path.exists("crash"):
         os.kill(os.getppid(), signal.SIGKILL)
+        sys.exit(1)
     os.remove("things/" + request["action"])
     print("{}")
 "#;

@@ -28,7 +28,7 @@ fn fault() -> ReportedFault {
 
 #[test]
 fn disabled_shards_are_counted_once_for_each_reason() {
-    let mut report = PlanReport::new(RunMode::DryRun, None, RevisionInfo::default());
+    let mut report = PlanReport::new(Mode::DryRun, None, RevisionInfo::default());
     let disabled = |reason: &str, shards: &[&str]| DisabledShards {
         reason: reason.to_owned(),
         shards: shards.iter().map(|&shard| shard.to_owned()).collect(),
@@ -49,7 +49,7 @@ fn disabled_shards_are_counted_once_for_each_reason() {
 
 #[test]
 fn unchecked_integrations_are_in_the_order_of_their_names() {
-    let mut report = PlanReport::new(RunMode::DryRun, None, RevisionInfo::default());
+    let mut report = PlanReport::new(Mode::DryRun, None, RevisionInfo::default());
     for name in ["b", "a"] {
         let (integration, reason) = (name.to_owned(), "x".to_owned());
         report.add_unchecked(UncheckedIntegration { integration, reason });
@@ -122,7 +122,7 @@ fn changes_are_counted_by_kind_and_held_ones_apart() {
 
 #[test]
 fn a_report_sums_its_integrations_in_order_and_has_the_worst_status() {
-    let mut report = PlanReport::new(RunMode::DryRun, None, RevisionInfo::default());
+    let mut report = PlanReport::new(Mode::DryRun, None, RevisionInfo::default());
     assert_eq!(report.status, ReportStatus::Unchanged);
     let one = Totals {
         add: 1,

@@ -56,7 +56,7 @@ fn view() -> StatusView {
     let title = StatusTitle {
         data: "examples/app-interface".to_owned(),
         commit: Some("d8dfa52aaaaaaaaa".to_owned()),
-        mode: RunMode::Real,
+        mode: Mode::Real,
         bundle: "ecc2860aaa1c".to_owned(),
         targets: "sandbox ./sandbox".to_owned(),
         invalid: None,

@@ -52,14 +52,6 @@ pub fn is_reserved(name: &str) -> bool {
     RESERVED_FLAGS.contains(&name)
 }
 
-/// Short options that are reserved for the runner.
-const RESERVED_SHORTS: [char; 5] = ['V', 'h', 'o', 'q', 'v'];
-
-/// Whether a short option is reserved for the runner.
-pub fn is_reserved_short(short: char) -> bool {
-    RESERVED_SHORTS.contains(&short)
-}
-
 /// The flags of a program, from its description; fails if one of them is invalid. `environment` are the variables
 /// that its registration passes to it.
 ///

@@ -14,7 +14,7 @@ use super::plan_digest;
 use crate::key::ShardKey;
 use crate::plan::PlanDigest;
 use crate::process::WireDimensions;
-use crate::run::ShardRedactor;
+use crate::redaction::ShardRedactor;
 use crate::run_request::RunRequest;
 use crate::secrets::ShardSecrets;
 use crate::type_erasure::{AnyDeclaredState, DynIntegration};

@@ -7,13 +7,13 @@ use jiff::Timestamp;
 use qontract_access::Mode;
 use qontract_diagnostics::pluralize;
 
-use super::redaction::ShardRedactor;
 use super::renamed_target::ObservedObjects;
 use crate::fault::Fault;
 use crate::guard::{Clearance, JudgedChange, JudgedShard, PlannedSteps, ShardFacts};
 use crate::key::ShardKey;
 use crate::outcome::ShardOutcome;
 use crate::plan::{Change, ChangeKind, HeldPlanChange, Hold, Plan, PlanDigest, PlanOutline, StepGroup};
+use crate::redaction::ShardRedactor;
 use crate::replay::RecordedShard;
 use crate::run_request::Bodies;
 use crate::type_erasure::OpaqueValue;

@@ -8,7 +8,6 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use qontract_diagnostics::sanitize_lines;
 use qontract_telemetry::activity;
 
-use super::redaction::ShardRedactor;
 use super::round::{ActiveShard, RoundRunner};
 use super::selection::ShardSelection;
 use super::unresolved::{NOT_PRINTED, Unresolved};
@@ -17,6 +16,7 @@ use crate::deadline::with_deadline;
 use crate::fault::Fault;
 use crate::key::ShardKey;
 use crate::outcome::RunOutcome;
+use crate::redaction::ShardRedactor;
 use crate::type_erasure::{DesiredKind, PrintedShard};
 
 impl RoundRunner<'_> {

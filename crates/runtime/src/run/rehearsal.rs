@@ -3,12 +3,12 @@
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 
-use super::redaction::ShardRedactor;
 use crate::contract::{ReadContext, RehearsalResult};
 use crate::deadline::with_deadline;
 use crate::fault::Fault;
 use crate::guard::{JudgedShard, JudgedStep, PlannedSteps};
 use crate::plan::Step;
+use crate::redaction::ShardRedactor;
 use crate::run_request::RunLimits;
 use crate::type_erasure::{DynIntegration, OpaqueValue};
 

@@ -11,7 +11,6 @@ use crate::affected::BundlePair;
 use crate::allow_list;
 use crate::data::{Data, QueryPolicy};
 use crate::declared_cache::SharedDeclaredState;
-use crate::definition;
 use crate::fault::Fault;
 use crate::integration::Integration;
 use crate::key::ShardKey;
@@ -25,6 +24,7 @@ use crate::trust::{AddressTrust, TargetAddress};
 
 use super::early_exit::{ComparedStates, compare_states};
 use super::orphaned_shard::{HeadErrors, OrphanedShard};
+use super::preflight::Preflight;
 use super::unplanned;
 
 /// The shards that a run processes, with their declared states.
@@ -39,6 +39,13 @@ pub struct ShardSelection {
     pub orphans: Vec<OrphanedShard>,
     /// The addresses that may be contacted.
     pub trust: AddressTrust,
+}
+
+impl ShardSelection {
+    /// The keys of the shards that are processed.
+    pub fn processed_keys(&self) -> Vec<&ShardKey> {
+        self.keys.iter().chain(self.orphans.iter().map(|orphan| &orphan.key)).collect()
+    }
 }
 
 /// The two bundles to compare. Head uses the handle of the run, so that its reads are logged.
@@ -282,8 +289,13 @@ fn matches_selectors(
 }
 
 /// Reports schemas that were read without being on the allow-list, and schemas on it that no query reads.
-pub fn report_schemas(integration: &Integration, request: &RunRequest, outcome: &mut RunOutcome) {
-    let Ok(Some(listing)) = definition::of(&*request.head, &integration.meta().name) else { return };
+pub fn report_schemas(
+    integration: &Integration,
+    request: &RunRequest,
+    preflight: &Preflight,
+    outcome: &mut RunOutcome,
+) {
+    let Preflight { definition: Some(listing), reachable, .. } = preflight else { return };
     for (query, schemas) in &outcome.query_log.forbidden {
         let lines: Vec<String> = schemas.iter().map(|schema| format!("- {schema}")).collect();
         let fault = Fault::author(format!(
@@ -295,14 +307,11 @@ pub fn report_schemas(integration: &Integration, request: &RunRequest, outcome: 
         outcome.faults.push(fault);
     }
     let early = outcome.ended != RunEnd::Ok || outcome.shards.is_empty();
-    if !request.validate_schemas || early || integration.meta().ad_hoc_reads != AdHocReads::Never {
+    if early || integration.meta().ad_hoc_reads != AdHocReads::Never {
         return;
     }
-    // A remote bundle reports only the schemas that were read, not all that can be read.
-    let Some(engine) = request.head.engine() else { return };
-    let Ok(reach) = allow_list::reachable_schemas(engine, &integration.meta().queries) else { return };
-    let read: BTreeSet<String> = reach.into_iter().map(|one| one.schema).collect();
-    for schema in allow_list::unused_schemas(engine, &listing, &read) {
+    let (Some(engine), Some(reachable)) = (request.head.engine(), reachable) else { return };
+    for schema in allow_list::unused_schemas(engine, listing, reachable) {
         outcome.warnings.push(format!("`{schema}` is listed in `schemas` but never read"));
     }
 }

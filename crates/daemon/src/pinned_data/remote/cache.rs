@@ -11,25 +11,43 @@ const MAX_ANSWER_BYTES: usize = 1 << 20;
 /// Maximum size of the cache of a bundle. When it is full, further responses are not stored.
 const MAX_CACHE_BYTES: usize = 32 << 20;
 
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RequestKey {
+    /// The query.
+    pub text: String,
+    /// The name of the operation.
+    pub operation: Option<String>,
+    /// The variables, as JSON.
+    pub variables: Option<String>,
+}
+
+impl RequestKey {
+    fn bytes(&self) -> usize {
+        let Self { text, operation, variables } = self;
+        [operation, variables].into_iter().flatten().fold(text.len(), |bytes, part| bytes + part.len())
+    }
+}
+
 /// Responses by request. Entries are never invalidated, because a pinned bundle does not change.
 #[derive(Default)]
 pub struct AnswerCache(Mutex<CacheEntries>);
 
 #[derive(Default)]
 struct CacheEntries {
-    answers: BTreeMap<String, Arc<QueryAnswer>>,
+    answers: BTreeMap<RequestKey, Arc<QueryAnswer>>,
     bytes: usize,
 }
 
 impl AnswerCache {
     /// The cached response to a request.
-    pub fn get(&self, key: &str) -> Option<Arc<QueryAnswer>> {
+    pub fn get(&self, key: &RequestKey) -> Option<Arc<QueryAnswer>> {
         self.0.lock().answers.get(key).cloned()
     }
 
     /// Stores a response, unless it is too large.
-    pub fn store(&self, key: String, answer: &Arc<QueryAnswer>) {
-        let bytes = key.len() + answer.body().len();
+    pub fn store(&self, key: RequestKey, answer: &Arc<QueryAnswer>) {
+        let bytes = key.bytes() + answer.body().len();
         let mut entries = self.0.lock();
         if bytes > MAX_ANSWER_BYTES || entries.bytes + bytes > MAX_CACHE_BYTES {
             return;
