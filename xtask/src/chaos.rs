@@ -39,7 +39,7 @@ impl Scenario {
     }
 }
 
-const SCENARIOS: [Scenario; 9] = [
+const SCENARIOS: [Scenario; 12] = [
     Scenario::local(
         "faults",
         "seeds: clients that time out, lie, lose writes and crash",
@@ -88,6 +88,27 @@ const SCENARIOS: [Scenario; 9] = [
         100_000,
         "qontract-journal",
         "at_most_one_fence_holds_in_random_histories",
+    ),
+    Scenario::local(
+        "fleet",
+        "processes that share a journal in a bucket, and their one removal budget",
+        200,
+        "qontract",
+        "processes_that_share_a_bucket_share_one_budget",
+    ),
+    Scenario::local(
+        "fleet-directory",
+        "processes that share a journal in a directory, and their one removal budget",
+        200,
+        "qontract",
+        "processes_that_share_a_directory_share_one_budget",
+    ),
+    Scenario::local(
+        "records",
+        "records of runs in one listing, which reads none of them",
+        100_000,
+        "qontract",
+        "listing_reads_no_records",
     ),
     Scenario::local(
         "throttling",

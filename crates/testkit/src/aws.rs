@@ -14,7 +14,7 @@ const QUEUE_FORM: &str = "content-type: application/x-www-form-urlencoded\r\naut
 pub struct TestAws {
     port: u16,
     // in this order: the directory is removed after the process has ended
-    process: Process,
+    _process: Process,
     _folder: Scratch,
 }
 
@@ -30,7 +30,7 @@ impl TestAws {
         let arguments: Vec<String> = arguments.into_iter().chain([port.to_string()]).collect();
         let mut process = Process::start(&tool("QONTRACT_PYTHON"), &arguments, folder.path());
         process.wait_for(port);
-        Self { port, process, _folder: folder }
+        Self { port, _process: process, _folder: folder }
     }
 
     /// The URL of the server.
@@ -77,16 +77,6 @@ impl TestAws {
     /// Removes all buckets, objects and queues.
     pub fn reset(&self) {
         self.send("POST", "/moto-api/reset", "", "");
-    }
-
-    /// Stops the server with `SIGSTOP`: it accepts connections and answers none.
-    pub fn pause(&self) {
-        self.process.suspend();
-    }
-
-    /// Continues a paused server.
-    pub fn resume(&self) {
-        self.process.resume();
     }
 
     /// Sends a request with these headers, which must succeed.

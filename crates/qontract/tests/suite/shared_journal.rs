@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::support::command::qontract;
 use qontract_testkit::aws::TestAws;
-use qontract_testkit::{Scratch, chaos_count, example};
+use qontract_testkit::{Scratch, chaos_count, example, free_port};
 use serde_json::Value;
 
 /// Number of objects of each shard.
@@ -184,16 +184,15 @@ fn without_the_bucket_nothing_is_removed_and_afterwards_the_rest_is_done() {
     let fleet = Fleet::new(1, Some(TestAws::start()));
     assert_eq!(fleet.run(&["journal", "init"]).0, Some(0));
     fleet.keep(OBJECTS - 1);
-    let aws = fleet.aws.as_ref().unwrap();
-    aws.pause();
-    let mut slow = fleet.slot(0, 1);
-    let output = slow.env("QONTRACT_SHUTDOWN_SECONDS", "5").output().unwrap();
-    let text =
-        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    assert_eq!(fleet.left(), OBJECTS, "{text}");
-    assert_eq!(output.status.code(), Some(1), "{text}");
+    // Nothing listens at this address.
+    let config = fleet.scratch.read("config.toml");
+    let away = format!("http://127.0.0.1:{}", free_port());
+    fleet.scratch.write("config.toml", config.replace(&fleet.aws.as_ref().unwrap().url(), &away));
+    let (code, text) = fleet.run_one();
+    assert_eq!((code, fleet.left()), (Some(1), OBJECTS), "{text}");
     assert!(text.contains("the removal ledger cannot be used"), "{text}");
-    aws.resume();
+    assert!(text.contains("cannot store the run record"), "{text}");
+    fleet.scratch.write("config.toml", config);
     let (code, text) = fleet.run_one();
     assert_eq!((code, fleet.left()), (Some(0), OBJECTS - 1), "{text}");
     let (code, text) = fleet.run_one();
