@@ -150,9 +150,7 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     }
     let timeout = ShutdownTimeout::configured()?;
     let limits = timeout.watchdog_limits(signals::watchdog_limits()?, integration.meta());
-    if let Some(warning) = timeout.warning(integration.meta()) {
-        options.log.write(&LogLine::new(Level::Warning, warning));
-    }
+    let warning = timeout.warning(integration.meta());
     let settings = RunSettings {
         options: flags,
         leases: journal::leases(&journal)?,
@@ -174,6 +172,9 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     let finish = runtime.block_on(async {
         let listed = Arc::clone(&reporter);
         signals::listen(stopper.clone(), move || vec![Arc::clone(&listed)], Arc::clone(&options.log))?;
+        if let Some(warning) = warning {
+            options.log.write(&LogLine::new(Level::Warning, warning));
+        }
         anyhow::Ok(ReportedLoop { settings, runner, reporter, pusher }.run(stop).await)
     })?;
     // The process ends now: threads that still query a server would panic without the runtime.

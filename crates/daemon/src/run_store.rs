@@ -253,7 +253,13 @@ impl RunStore {
     pub async fn prune(&self, retention: Retention, mode: Mode) -> anyhow::Result<Vec<RunId>> {
         let records = self.shared.as_ref().or(self.local.as_ref()).context("there are no run records")?;
         let write = self.permits.write.as_ref().filter(|_| mode == Mode::Real);
-        Ok(records.prune(write, retention, Timestamp::now()).await?.removed)
+        let removed = records.prune(write, retention, Timestamp::now()).await?.removed;
+        if let (Some(write), Some(rounds)) = (write, &self.rounds) {
+            for run in &removed {
+                rounds.remove(write, run).await?;
+            }
+        }
+        Ok(removed)
     }
 
     /// The location of the records of real runs.
