@@ -69,6 +69,34 @@ pub(crate) fn migrate(
     Some(others.chain([json!(taken)]).collect())
 }
 
+/// The entries after `manager` took over the fields of previous writers, and of its own update those that it
+/// declares: the other ones are defaults that the server set during the update, and have no owner then.
+pub(crate) fn migrate_declared(
+    live: &Value,
+    manager: &str,
+    declared: &Value,
+    fields: FieldOwnership,
+) -> Option<Value> {
+    let mut managed = live["metadata"]["managedFields"].clone();
+    let sets = || managed.as_array().into_iter().flatten().map(|entry| FieldSet::read(&entry["fieldsV1"]));
+    let sets: Vec<FieldSet> = sets().collect();
+    let wanted = FieldSet::declared(declared, &ListTypes::of(sets.iter()));
+    for entry in managed.as_array_mut().into_iter().flatten() {
+        if is_migrated(entry, |name| name == manager, FieldOwnership::ClientSideApplied)
+            && entry["manager"] == manager
+        {
+            let mut updated = FieldSet::read(&entry["fieldsV1"]);
+            updated.0.retain(|path| wanted.contains_below(path));
+            entry["fieldsV1"] = updated.print();
+        }
+    }
+    let fields = match fields {
+        FieldOwnership::Ours => FieldOwnership::ClientSideApplied,
+        other => other,
+    };
+    migrate(live, &managed, manager, declared["apiVersion"].as_str().unwrap_or_default(), fields)
+}
+
 /// The fields that a tool applied client-side, according to its last-applied annotation.
 fn last_applied_fields(live: &Value, entries: &[Value]) -> Option<FieldSet> {
     let applied_json = live["metadata"]["annotations"][LAST_APPLIED].as_str()?;

@@ -103,7 +103,7 @@ pub async fn undeclared_string_data_is_removed(fixture: &ContractFixture) {
 }
 
 /// Writes `declared` over the live object, and compares the result with the preview.
-async fn check_preview(fixture: &ContractFixture, address: &ObjectAddress, declared: Value) -> Value {
+pub async fn check_preview(fixture: &ContractFixture, address: &ObjectAddress, declared: Value) -> Value {
     loop {
         let live = fixture.get(address).await;
         let mut whole = declared.clone();
@@ -111,10 +111,8 @@ async fn check_preview(fixture: &ContractFixture, address: &ObjectAddress, decla
             whole[field] = live.body[field].clone();
         }
         let preview = live.managed_fields.preview(&live.body, MANAGER, live.field_ownership, &whole);
-        match fixture
-            .put(address, declared.clone(), WritePrecondition::Version(live.version, live.field_ownership))
-            .await
-        {
+        let onto = preview.precondition(live.version, live.field_ownership);
+        match fixture.put(address, declared.clone(), onto).await {
             // The controllers of a real cluster write to it as well.
             Err(KubernetesError::Stale { .. }) => continue,
             other => other.unwrap(),

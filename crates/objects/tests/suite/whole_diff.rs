@@ -189,7 +189,7 @@ fn fields_shown_as_removed_are_gone_after_the_write() {
         let draft = ObjectDraft {
             address: address.clone(),
             body: second,
-            precondition: WritePrecondition::Version(live.version.clone(), fields),
+            precondition: preview.precondition(live.version.clone(), fields),
             is_sensitive: false,
         };
         let write = fixture.permits.write.as_ref().unwrap();
