@@ -8,6 +8,8 @@
 //! **Invariant:** nobody else owns anything in a residue, and nothing in it is declared
 //! (`nothing_of_others_is_residue`).
 
+use std::ops::Bound::{Included, Unbounded};
+
 use serde_json::Value;
 
 use super::removal::remove;
@@ -46,12 +48,13 @@ pub(super) fn residue(
     declared: &Value,
 ) -> Residue {
     let lists = ListTypes::of(entries.iter().map(|entry| &entry.fields));
-    let (mut before, mut retained) = (FieldSet::default(), FieldSet::declared(declared, &lists));
+    let wanted = FieldSet::declared(declared, &lists);
+    let (mut before, mut retained) = (FieldSet::default(), wanted.clone());
     for entry in entries {
         let side = if entry.manager == manager && entry.is_applied { &mut before } else { &mut retained };
         side.0.extend(entry.fields.0.iter().cloned());
     }
-    let search = ResidueSearch { before: &before, retained: &retained, lists: &lists };
+    let search = ResidueSearch { before: &before, wanted: &wanted, retained: &retained, lists: &lists };
     let mut found = Vec::new();
     let root = live.as_object().filter(|_| declared["kind"] != "Secret");
     for (key, value) in root.into_iter().flatten() {
@@ -78,6 +81,8 @@ fn rolling_update(live: &Value, declared: &Value, retained: &FieldSet) -> Option
 struct ResidueSearch<'a> {
     /// The fields that we applied.
     before: &'a FieldSet,
+    /// The fields that we declare.
+    wanted: &'a FieldSet,
     /// The fields that we declare, or that other managers own.
     retained: &'a FieldSet,
     lists: &'a ListTypes,
@@ -86,17 +91,37 @@ struct ResidueSearch<'a> {
 impl ResidueSearch<'_> {
     /// Adds the residue at and below `path`.
     fn collect(&self, value: &Value, path: FieldPath, found: &mut Vec<FieldPath>) {
+        if value.is_object() && self.is_other_source(&path) {
+            found.push(path);
+            return;
+        }
         if !self.before.contains_below(&path) {
             return;
         }
-        let children = self.children(value, &path);
         if self.retained.contains_below(&path) || !self.is_removable(value, &path) {
-            for (path, value) in children {
+            for (path, value) in self.children(value, &path) {
                 self.collect(value, path, found);
             }
-        } else if !self.is_cleared_by_apply(&path, &children) {
+        } else if !self.is_cleared_by_apply(value, &path) {
             found.push(path);
         }
+    }
+
+    /// Whether the value at `path` is the source of a volume for which another source is declared. It may have
+    /// no owner: an empty map such as `emptyDir: {}` is not part of `managedFields`.
+    fn is_other_source(&self, path: &[String]) -> bool {
+        let [.., list, _, source] = path else { return false };
+        let volume = &path[..path.len() - 1];
+        let has_source = || {
+            let below = self.wanted.0.range::<[String], _>((Included(volume), Unbounded));
+            let mut declared = below.take_while(|field| field.starts_with(volume));
+            declared.any(|field| field.get(volume.len()).is_some_and(|part| part != "f:name"))
+        };
+        list == "f:volumes"
+            && is_item(volume)
+            && source != "f:name"
+            && !self.retained.contains_below(path)
+            && has_source()
     }
 
     /// Whether unowned values below `path` can only be defaults. Keys of a free-form map and items of a list
@@ -112,16 +137,16 @@ impl ResidueSearch<'_> {
         })
     }
 
-    /// Whether server-side apply removes the value at `path`: it does so with list items and leaves, and with
-    /// a map or list in which nothing else is.
-    fn is_cleared_by_apply(&self, path: &FieldPath, children: &[(FieldPath, &Value)]) -> bool {
-        let is_owned = |path: &FieldPath| self.before.0.contains(path);
-        if is_item(path) || children.is_empty() {
-            return is_owned(path);
-        }
-        children
-            .iter()
-            .all(|(path, value)| is_owned(path) && (is_item(path) || self.children(value, path).is_empty()))
+    /// Whether server-side apply removes the value at `path`: it does so with list items, scalars and atomic
+    /// lists, and with a map or list in which nothing else is. An empty map stays.
+    fn is_cleared_by_apply(&self, value: &Value, path: &FieldPath) -> bool {
+        let is_leaf = |path: &FieldPath, value: &Value| {
+            self.before.0.contains(path)
+                && (is_item(path) || !value.is_object() && self.children(value, path).is_empty())
+        };
+        let children = self.children(value, path);
+        is_leaf(path, value)
+            || !children.is_empty() && children.iter().all(|(path, value)| is_leaf(path, value))
     }
 
     /// The fields of a map, or the items of a list that is merged item by item.
@@ -226,6 +251,10 @@ mod tests {
         let expect = ["spec.template.spec.volumes[v].secret"];
         check(&live, [&before, &json!({})], &pod(json!({"emptyDir": {}})), &expect);
         check(&live, [&before, &json!({})], &deployment(json!({"template": {"spec": {"x": 1}}})), &[]);
+        let empty = pod(json!({"emptyDir": {}}));
+        check(&empty, [&pod(json!({})), &json!({})], &before, &["spec.template.spec.volumes[v].emptyDir"]);
+        check(&empty, [&pod(json!({})), &json!({})], &pod(json!({})), &[]);
+        check(&empty, [&empty, &json!({})], &before, &["spec.template.spec.volumes[v].emptyDir"]);
     }
 
     #[test]

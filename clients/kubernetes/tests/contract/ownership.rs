@@ -103,7 +103,7 @@ pub async fn undeclared_string_data_is_removed(fixture: &ContractFixture) {
 }
 
 /// Writes `declared` over the live object, and compares the result with the preview.
-pub async fn check_preview(fixture: &ContractFixture, address: &ObjectAddress, declared: Value) -> Value {
+async fn check_preview(fixture: &ContractFixture, address: &ObjectAddress, declared: Value) -> Value {
     loop {
         let live = fixture.get(address).await;
         let mut whole = declared.clone();

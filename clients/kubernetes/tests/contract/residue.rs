@@ -6,7 +6,6 @@ use qontract_client_kubernetes::{
 use serde_json::{Value, json};
 
 use crate::fixture::ContractFixture;
-use crate::ownership::check_preview;
 
 /// A Deployment whose container has these fields.
 fn container(fields: &Value) -> Value {
@@ -41,22 +40,48 @@ async fn write_all(fixture: &ContractFixture, bodies: &[Value]) -> Value {
     after
 }
 
-/// Writes a body, compares it with the preview, and checks that the fields are ours; returns the object.
+/// Writes a body as planned, checks that the result has the fields of the preview and that ours are owned by
+/// server-side apply; returns the object.
 async fn write(fixture: &ContractFixture, address: &ObjectAddress, body: &Value) -> Value {
-    check_preview(fixture, address, body.clone()).await;
+    let mut declared = body.clone();
+    (declared["apiVersion"], declared["kind"]) = (json!("apps/v1"), json!("Deployment"));
+    let preview = loop {
+        let live = fixture.get(address).await;
+        let preview = live.managed_fields.preview(&live.body, MANAGER, live.field_ownership, &declared);
+        let onto = preview.precondition(live.version, live.field_ownership);
+        match fixture.put(address, body.clone(), onto).await {
+            // The controllers of a real cluster write to it as well.
+            Err(KubernetesError::Stale { .. }) => {}
+            other => break other.map(|()| preview).unwrap(),
+        }
+    };
     let live = fixture.get(address).await;
+    let (before, after) = (&preview.after["spec"], &live.body["spec"]);
+    assert!(has_fields(after, before), "{address}: {after} lacks fields of {before}");
     assert_eq!(live.field_ownership, FieldOwnership::Ours, "{}", live.managed_fields.as_json());
     let managed: Value = serde_json::from_str(live.managed_fields.as_json()).unwrap();
     let is_ours = |entry: &&Value| entry["manager"] == MANAGER;
     let ours: Vec<&Value> = managed.as_array().unwrap().iter().filter(is_ours).collect();
     assert_eq!(ours.len(), 1, "{managed}");
     assert_eq!(ours[0]["operation"], "Apply");
-    let mut declared = body.clone();
-    (declared["apiVersion"], declared["kind"]) = (json!("apps/v1"), json!("Deployment"));
     let again = live.managed_fields.preview(&live.body, MANAGER, live.field_ownership, &declared);
     assert_eq!(again.after["spec"], live.body["spec"], "a second write changes nothing");
     assert!(!again.removes_residue);
     live.body
+}
+
+/// Whether a value has all fields of another one; besides, it may have defaults of the server.
+fn has_fields(value: &Value, fields: &Value) -> bool {
+    match (value, fields) {
+        (Value::Object(value), Value::Object(fields)) => fields.iter().all(|(key, field)| {
+            value.get(key).map_or(field.is_null() || *field == json!({}), |value| has_fields(value, field))
+        }),
+        (Value::Array(items), Value::Array(fields)) => {
+            items.len() == fields.len()
+                && items.iter().zip(fields).all(|(item, field)| has_fields(item, field))
+        }
+        _ => value == fields,
+    }
 }
 
 pub async fn a_removed_probe_leaves_no_defaults(fixture: &ContractFixture) {
@@ -172,11 +197,16 @@ pub async fn a_conflict_prevents_a_rewrite(fixture: &ContractFixture) {
         "image": "example.com/i:1"}]}}}});
     fixture.apply_as("helm", &address, shared).await;
     let second = probe("example.com/i:2", json!({"exec": {"command": ["true"]}}));
-    let live = fixture.get(&address).await;
-    let onto = WritePrecondition::Rewrite(live.version, live.field_ownership);
-    let error = fixture.put(&address, second, onto).await.unwrap_err();
-    // The controllers of a real cluster may have written to it as well.
-    let KubernetesError::Conflict { conflicts, .. } = &error else { panic!("{error}") };
+    let conflicts = loop {
+        let live = fixture.get(&address).await;
+        let onto = WritePrecondition::Rewrite(live.version, live.field_ownership);
+        match fixture.put(&address, second.clone(), onto).await.unwrap_err() {
+            // The controllers of a real cluster write to it as well.
+            KubernetesError::Stale { .. } => {}
+            KubernetesError::Conflict { conflicts, .. } => break conflicts,
+            error => panic!("{error}"),
+        }
+    };
     assert_eq!(conflicts[0].manager, "helm");
     let after = fixture.get(&address).await.body;
     assert_eq!(web(&after)["livenessProbe"]["httpGet"]["port"], json!(80), "nothing is written");
@@ -194,11 +224,16 @@ pub async fn a_rewrite_has_a_precondition_and_a_rehearsal(fixture: &ContractFixt
         async move { fixture.kubernetes.rehearse(&fixture.permits.read, &fixture.cluster, MANAGER, &draft).await }
     };
     let onto = WritePrecondition::Rewrite(old.version.clone(), FieldOwnership::Ours);
-    match rehearse(exec.clone(), onto.clone()).await {
-        // The controllers of a real cluster may have written to it as well.
-        Err(KubernetesError::Stale { .. }) => {}
-        other => assert_eq!(other.unwrap(), Rehearsal::Accepted),
-    }
+    let rehearsed = loop {
+        let live = fixture.get(&address).await;
+        let onto = WritePrecondition::Rewrite(live.version, FieldOwnership::Ours);
+        match rehearse(exec.clone(), onto).await {
+            // The controllers of a real cluster write to it as well.
+            Err(KubernetesError::Stale { .. }) => {}
+            other => break other.unwrap(),
+        }
+    };
+    assert_eq!(rehearsed, Rehearsal::Accepted);
     assert_eq!(fixture.get(&address).await.body["spec"], old.body["spec"], "a rehearsal writes nothing");
     write(fixture, &address, &exec).await;
     let error = fixture.put(&address, exec, onto).await.unwrap_err();
