@@ -42,6 +42,7 @@ mod printing;
 mod process_sandbox;
 mod query;
 mod real_cluster;
+mod real_cluster_defaults;
 mod real_cluster_logins;
 mod real_cluster_renames;
 mod reconcile;
