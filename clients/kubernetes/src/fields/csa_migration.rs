@@ -129,7 +129,7 @@ fn is_main_resource(entry: &Value) -> bool {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{LAST_APPLIED, field_ownership, migrate};
+    use super::{LAST_APPLIED, field_ownership, migrate, migrate_declared};
     use crate::object::FieldOwnership;
 
     fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
@@ -179,6 +179,22 @@ mod tests {
         let mut expect = applied;
         expect["f:x"] = json!({});
         assert_eq!(after, json!([entry("qontract", "Apply", &expect)]));
+    }
+
+    #[test]
+    fn defaults_that_the_server_set_during_our_update_get_no_owner() {
+        let updated = json!({"f:spec": {"f:probe": {"f:port": {}, "f:timeoutSeconds": {}}}});
+        let other = entry("helm", "Update", &json!({"f:spec": {"f:probe": {"f:timeoutSeconds": {}}}}));
+        let applied = json!({"f:spec": {"f:replicas": {}}});
+        let before =
+            json!([entry("qontract", "Apply", &applied), other, entry("qontract", "Update", &updated)]);
+        let live = json!({"metadata": {"managedFields": before}});
+        let declared = json!({"apiVersion": "v1", "kind": "X", "spec": {"probe": {"port": 80}}});
+        let after = migrate_declared(&live, "qontract", &declared, FieldOwnership::Ours).unwrap();
+        let ours = json!({"f:spec": {"f:probe": {"f:port": {}}, "f:replicas": {}}});
+        assert_eq!(after, json!([other, entry("qontract", "Apply", &ours)]));
+        let live = json!({"metadata": {"managedFields": after}});
+        assert_eq!(migrate_declared(&live, "qontract", &declared, FieldOwnership::Ours), None);
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! The residue of a write: fields that server-side apply would leave behind although everything that somebody
-//! owned in them is removed. Pure.
+//! The residue of a write: fields that server-side apply would leave behind although all owned fields in them
+//! are removed. Pure.
 //!
 //! Server-side apply removes exactly the fields that we owned. If a probe is no longer declared, the defaults
 //! that the API server added to it (`scheme`, `timeoutSeconds`) have no owner and stay, and so does an emptied
 //! map in a map. The API server then rejects the object.
 //!
-//! **Invariant:** nobody else owns anything in a residue, and nothing in it is declared
+//! **Invariant:** no other manager owns anything in a residue, and nothing in it is declared
 //! (`nothing_of_others_is_residue`).
 
 use std::ops::Bound::{Included, Unbounded};
@@ -178,7 +178,7 @@ mod tests {
         ManagedFieldsEntry { manager: manager.to_owned(), is_applied, fields: FieldSet::of(fields) }
     }
 
-    fn deployment(spec: Value) -> Value {
+    fn deployment(spec: &Value) -> Value {
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec})
     }
 
@@ -186,7 +186,7 @@ mod tests {
     fn container(fields: &Value) -> Value {
         let mut container = fields.clone();
         container["name"] = json!("web");
-        deployment(json!({"template": {"spec": {"containers": [container]}}}))
+        deployment(&json!({"template": {"spec": {"containers": [container]}}}))
     }
 
     /// `managed` are our declaration before, and that of another manager.
@@ -244,13 +244,13 @@ mod tests {
         let pod = |source: Value| {
             let mut volume = source;
             volume["name"] = json!("v");
-            deployment(json!({"template": {"spec": {"volumes": [volume]}}}))
+            deployment(&json!({"template": {"spec": {"volumes": [volume]}}}))
         };
         let before = pod(json!({"secret": {"secretName": "s"}}));
         let live = pod(json!({"secret": {"secretName": "s", "defaultMode": 420}}));
         let expect = ["spec.template.spec.volumes[v].secret"];
         check(&live, [&before, &json!({})], &pod(json!({"emptyDir": {}})), &expect);
-        check(&live, [&before, &json!({})], &deployment(json!({"template": {"spec": {"x": 1}}})), &[]);
+        check(&live, [&before, &json!({})], &deployment(&json!({"template": {"spec": {"x": 1}}})), &[]);
         let empty = pod(json!({"emptyDir": {}}));
         check(&empty, [&pod(json!({})), &json!({})], &before, &["spec.template.spec.volumes[v].emptyDir"]);
         check(&empty, [&pod(json!({})), &json!({})], &pod(json!({})), &[]);
@@ -261,9 +261,9 @@ mod tests {
     fn defaults_of_a_rolling_update_are_residue_of_another_strategy() {
         let live =
             json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}});
-        let live = deployment(json!({"strategy": live}));
-        let recreate = deployment(json!({"strategy": {"type": "Recreate"}}));
-        let surge = deployment(json!({"strategy": {"rollingUpdate": {"maxSurge": "25%"}}}));
+        let live = deployment(&json!({"strategy": live}));
+        let recreate = deployment(&json!({"strategy": {"type": "Recreate"}}));
+        let surge = deployment(&json!({"strategy": {"rollingUpdate": {"maxSurge": "25%"}}}));
         let expect = ["spec.strategy.rollingUpdate"];
         for before in [&json!({}), &surge] {
             check(&live, [before, &json!({})], &recreate, &expect);
@@ -272,7 +272,7 @@ mod tests {
             custom["apiVersion"] = json!("example.com/v1");
             check(&live, [&json!({}), &json!({})], &custom, &[]);
         }
-        check(&live, [&surge, &json!({})], &deployment(json!({"x": 1})), &["spec.strategy"]);
+        check(&live, [&surge, &json!({})], &deployment(&json!({"x": 1})), &["spec.strategy"]);
     }
 
     #[test]
@@ -290,10 +290,10 @@ mod tests {
     fn unowned_keys_and_items_are_not_defaults() {
         let live = json!({"map": {"matchLabels": {"a": "1", "b": "2"}, "x": {"y": 1}}});
         let before = json!({"map": {"matchLabels": {"a": "1"}, "x": {"y": 1}}});
-        check(&deployment(live), [&deployment(before), &json!({})], &deployment(json!({"z": 1})), &[]);
+        check(&deployment(&live), [&deployment(&before), &json!({})], &deployment(&json!({"z": 1})), &[]);
         let [a, b] = [json!({"name": "A", "value": "1"}), json!({"name": "B", "value": "2"})];
         let (live, before) = (json!({"c": {"env": [a, b]}}), json!({"c": {"env": [a]}}));
-        check(&deployment(live), [&deployment(before), &json!({})], &deployment(json!({"z": 1})), &[]);
+        check(&deployment(&live), [&deployment(&before), &json!({})], &deployment(&json!({"z": 1})), &[]);
     }
 
     #[test]

@@ -21,50 +21,46 @@ use crate::object::{FieldOwnership, ObjectVersion};
 /// Maximum number of attempts to take the fields of an object to which controllers write as well.
 const MAX_ATTEMPTS: u32 = 5;
 
-/// The version of an object, and the ownership of its fields, when the write was planned.
+/// A rewrite of an object.
 #[derive(Clone, Copy)]
-pub(super) struct PlannedVersion<'a> {
+pub(super) struct Rewrite<'a> {
+    pub writer: FieldWriter<'a>,
+    pub target: &'a WriteTarget<'a>,
+    /// The declared object.
+    pub body: &'a Value,
+    /// The version for which the write was planned.
     pub version: &'a ObjectVersion,
+    /// The ownership of the fields of this version.
     pub fields: FieldOwnership,
 }
 
 impl Clusters {
     /// Rewrites an object: its content by an update, and its owners by server-side apply.
-    pub(super) async fn rewrite(
-        &self,
-        writer: FieldWriter<'_>,
-        target: &WriteTarget<'_>,
-        body: &Value,
-        planned: PlannedVersion<'_>,
-    ) -> Result<(), KubernetesError> {
-        let written = self.rewrite_content(writer, target, body, planned).await?;
+    pub(super) async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), KubernetesError> {
+        let written = self.rewrite_content(rewrite).await?;
         let mut live = written.clone();
         for _ in 1..MAX_ATTEMPTS {
-            match self.take_fields(writer, target, body, (&live, planned.fields)).await {
+            match self.take_fields(rewrite, &live).await {
                 Err(KubernetesError::Stale { .. }) => {}
                 other => return other,
             }
             // A controller may have written its status or its annotations meanwhile.
-            let again = self.fetch_live(target).await?;
-            live = again.filter(|again| has_content_of(again, &written)).ok_or_else(|| target.stale())?;
+            let again = self.fetch_live(rewrite.target).await?;
+            let again = again.filter(|again| has_content_of(again, &written));
+            live = again.ok_or_else(|| rewrite.target.stale())?;
         }
-        self.take_fields(writer, target, body, (&live, planned.fields)).await
+        self.take_fields(rewrite, &live).await
     }
 
     /// Writes the final content by an update; returns the object.
     ///
     /// An update takes fields of other managers without a conflict. So the apply is rehearsed first: the
     /// server reports conflicts before it validates the object.
-    pub(super) async fn rewrite_content(
-        &self,
-        writer: FieldWriter<'_>,
-        target: &WriteTarget<'_>,
-        body: &Value,
-        planned: PlannedVersion<'_>,
-    ) -> Result<Value, KubernetesError> {
-        let (uid, revision) = target.parts(planned.version)?;
+    pub(super) async fn rewrite_content(&self, rewrite: Rewrite<'_>) -> Result<Value, KubernetesError> {
+        let Rewrite { writer, target, body, version, fields } = rewrite;
+        let (uid, revision) = target.parts(version)?;
         let live = self.fetch_live(target).await?;
-        let live = live.filter(|live| read::version(live).as_ref() == Some(planned.version));
+        let live = live.filter(|live| read::version(live).as_ref() == Some(version));
         let live = live.ok_or_else(|| target.stale())?;
         let mut declared = body.clone();
         declared["metadata"]["uid"] = uid.into();
@@ -78,7 +74,7 @@ impl Clusters {
             Err(error) => return Err(error),
         }
         let managed = ManagedFields::new(&live["metadata"]["managedFields"]);
-        let after = managed.preview(&live, writer.manager, planned.fields, body).after;
+        let after = managed.preview(&live, writer.manager, fields, body).after;
         let mut patch = merge_patch(&content(&live), &content(&after)).unwrap_or_else(|| json!({}));
         patch["metadata"] = json!({"resourceVersion": revision});
         let answer = self.patch(writer, target, PatchKind::Merge, &patch).await?;
@@ -86,13 +82,8 @@ impl Clusters {
     }
 
     /// Makes the declared fields of a rewritten object ours, and applies the declaration.
-    async fn take_fields(
-        &self,
-        writer: FieldWriter<'_>,
-        target: &WriteTarget<'_>,
-        body: &Value,
-        (live, fields): (&Value, FieldOwnership),
-    ) -> Result<(), KubernetesError> {
+    async fn take_fields(&self, rewrite: Rewrite<'_>, live: &Value) -> Result<(), KubernetesError> {
+        let Rewrite { writer, target, body, fields, .. } = rewrite;
         let version = read::version(live).ok_or_else(|| target.subject.malformed("it has no version"))?;
         let version = match migrate_declared(live, writer.manager, body, fields) {
             Some(managed) => self.write_owners(writer, target, &version, &managed).await?,

@@ -11,7 +11,7 @@ use super::connection::ApiResponse;
 use super::discovery_cache::ServedKind;
 use super::read::{self, collection_path};
 use super::request::{ApiRequest, PatchKind, WriteOptions};
-use super::rewrite::PlannedVersion;
+use super::rewrite::Rewrite;
 use super::status::RequestSubject;
 use crate::draft::{complete_body, namespace};
 use crate::error::KubernetesError;
@@ -86,8 +86,8 @@ impl Clusters {
                 self.apply_existing(writer, &target, body, &version).await
             }
             WritePrecondition::Rewrite(version, fields) => {
-                let planned = PlannedVersion { version, fields: *fields };
-                self.rewrite(writer, &target, &body, planned).await
+                let (target, body) = (&target, &body);
+                self.rewrite(Rewrite { writer, target, body, version, fields: *fields }).await
             }
             WritePrecondition::Replace(version) => {
                 match self.delete(permit, &target, version).await? {
@@ -124,8 +124,9 @@ impl Clusters {
                 self.apply_existing(writer, &target, body, version).await
             }
             WritePrecondition::Rewrite(version, fields) => {
-                let planned = PlannedVersion { version, fields: *fields };
-                self.rewrite_content(writer, &target, &body, planned).await.map(drop)
+                let (target, body) = (&target, &body);
+                let rewrite = Rewrite { writer, target, body, version, fields: *fields };
+                self.rewrite_content(rewrite).await.map(drop)
             }
             WritePrecondition::Replace(_) => return Ok(Rehearsal::of_replacement()),
         };

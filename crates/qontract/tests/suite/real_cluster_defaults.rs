@@ -75,7 +75,7 @@ impl WebFixture {
     /// Declares the Deployment, with fields of its container and of its spec.
     fn declare(&self, container: &str, spec: &str) {
         let indented = |text: &str, indent: &str| -> String {
-            text.lines().map(|line| format!("{indent}{line}\n")).collect()
+            text.lines().flat_map(|line| [indent, line, "\n"]).collect()
         };
         let text = format!(
             "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web}}\nspec:\n  replicas: 0\n{}  \
