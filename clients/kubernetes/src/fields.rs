@@ -10,6 +10,7 @@ mod ownership;
 #[cfg(test)]
 mod reference;
 mod removal;
+mod residue;
 
 use std::collections::BTreeSet;
 use std::ops::Bound::{Included, Unbounded};
@@ -17,8 +18,8 @@ use std::ops::Bound::{Included, Unbounded};
 use serde_json::{Map, Value, json};
 
 pub use apply::FieldConflicts;
-pub(crate) use apply::apply;
-pub(crate) use csa_migration::{field_ownership, migrate};
+pub(crate) use apply::{apply, apply_without_residue};
+pub(crate) use csa_migration::{field_ownership, migrate, migrate_declared};
 pub(crate) use entry::ManagedFieldsEntry;
 pub(crate) use legacy::is_overruled;
 pub(crate) use lists::ListTypes;

@@ -148,6 +148,9 @@ pub enum WritePrecondition {
     /// The object has this version: fields that we declared before and no longer declare are removed, fields
     /// of others stay.
     Version(ObjectVersion, FieldOwnership),
+    /// The object has this version, and the write also removes the defaults of fields that are no longer
+    /// declared ([`Preview::removes_residue`]), which takes several requests.
+    Rewrite(ObjectVersion, FieldOwnership),
     /// The object has this version, and is removed first, because immutable fields change.
     Replace(ObjectVersion),
 }

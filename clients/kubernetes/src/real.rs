@@ -6,6 +6,7 @@ mod discovery_cache;
 mod page;
 mod read;
 mod request;
+mod rewrite;
 mod status;
 mod write;
 

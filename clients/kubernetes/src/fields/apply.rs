@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::item_index::ItemIndex;
 use super::lists::field_name;
 use super::removal::remove;
+use super::residue::residue;
 use super::{FieldPath, FieldSet, ListTypes, ManagedFieldsEntry, display_path, is_overruled};
 use crate::error::ConflictingManager;
 
@@ -33,6 +34,18 @@ pub(crate) fn apply(
     others.push(ManagedFieldsEntry { manager: manager.to_owned(), is_applied: true, fields: wanted });
     others.sort();
     Ok((object, others))
+}
+
+/// The result of [`apply`], without the residue that server-side apply leaves behind.
+pub(crate) fn apply_without_residue(
+    live: &Value,
+    entries: &[ManagedFieldsEntry],
+    manager: &str,
+    declared: &Value,
+) -> Result<(Value, Vec<ManagedFieldsEntry>), Vec<ConflictingManager>> {
+    let (mut object, after) = apply(live, entries, manager, declared)?;
+    residue(live, entries, manager, declared).remove_from(&mut object);
+    Ok((object, after))
 }
 
 /// The object after `manager` applied `declared` onto `live`, and the fields that it owns then; conflicting

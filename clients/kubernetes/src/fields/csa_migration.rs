@@ -69,6 +69,34 @@ pub(crate) fn migrate(
     Some(others.chain([json!(taken)]).collect())
 }
 
+/// The entries after `manager` took over the fields of previous writers, and of its own update those that it
+/// declares: the other ones are defaults that the server set during the update, and have no owner then.
+pub(crate) fn migrate_declared(
+    live: &Value,
+    manager: &str,
+    declared: &Value,
+    fields: FieldOwnership,
+) -> Option<Value> {
+    let mut managed = live["metadata"]["managedFields"].clone();
+    let sets = || managed.as_array().into_iter().flatten().map(|entry| FieldSet::read(&entry["fieldsV1"]));
+    let sets: Vec<FieldSet> = sets().collect();
+    let wanted = FieldSet::declared(declared, &ListTypes::of(sets.iter()));
+    for entry in managed.as_array_mut().into_iter().flatten() {
+        if is_migrated(entry, |name| name == manager, FieldOwnership::ClientSideApplied)
+            && entry["manager"] == manager
+        {
+            let mut updated = FieldSet::read(&entry["fieldsV1"]);
+            updated.0.retain(|path| wanted.contains_below(path));
+            entry["fieldsV1"] = updated.print();
+        }
+    }
+    let fields = match fields {
+        FieldOwnership::Ours => FieldOwnership::ClientSideApplied,
+        other => other,
+    };
+    migrate(live, &managed, manager, declared["apiVersion"].as_str().unwrap_or_default(), fields)
+}
+
 /// The fields that a tool applied client-side, according to its last-applied annotation.
 fn last_applied_fields(live: &Value, entries: &[Value]) -> Option<FieldSet> {
     let applied_json = live["metadata"]["annotations"][LAST_APPLIED].as_str()?;
@@ -101,7 +129,7 @@ fn is_main_resource(entry: &Value) -> bool {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{LAST_APPLIED, field_ownership, migrate};
+    use super::{LAST_APPLIED, field_ownership, migrate, migrate_declared};
     use crate::object::FieldOwnership;
 
     fn entry(manager: &str, operation: &str, fields: &Value) -> Value {
@@ -151,6 +179,22 @@ mod tests {
         let mut expect = applied;
         expect["f:x"] = json!({});
         assert_eq!(after, json!([entry("qontract", "Apply", &expect)]));
+    }
+
+    #[test]
+    fn defaults_that_the_server_set_during_our_update_get_no_owner() {
+        let updated = json!({"f:spec": {"f:probe": {"f:port": {}, "f:timeoutSeconds": {}}}});
+        let other = entry("helm", "Update", &json!({"f:spec": {"f:probe": {"f:timeoutSeconds": {}}}}));
+        let applied = json!({"f:spec": {"f:replicas": {}}});
+        let before =
+            json!([entry("qontract", "Apply", &applied), other, entry("qontract", "Update", &updated)]);
+        let live = json!({"metadata": {"managedFields": before}});
+        let declared = json!({"apiVersion": "v1", "kind": "X", "spec": {"probe": {"port": 80}}});
+        let after = migrate_declared(&live, "qontract", &declared, FieldOwnership::Ours).unwrap();
+        let ours = json!({"f:spec": {"f:probe": {"f:port": {}}, "f:replicas": {}}});
+        assert_eq!(after, json!([other, entry("qontract", "Apply", &ours)]));
+        let live = json!({"metadata": {"managedFields": after}});
+        assert_eq!(migrate_declared(&live, "qontract", &declared, FieldOwnership::Ours), None);
     }
 
     #[test]

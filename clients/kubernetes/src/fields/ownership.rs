@@ -6,10 +6,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::apply::{FieldConflicts, conflicts, merge_applied};
+use super::residue::residue;
 use super::{ManagedFieldsEntry, migrate};
 use crate::MANAGER;
+use crate::WritePrecondition;
 use crate::draft::fold_string_data;
-use crate::object::FieldOwnership;
+use crate::object::{FieldOwnership, ObjectVersion};
 
 /// The `managedFields` of an object, stored unparsed because few of them are ever used.
 #[derive(Clone, PartialEq, Eq)]
@@ -32,6 +34,20 @@ pub struct Preview {
     pub without_ours: Value,
     /// Other managers that own fields which the write changes.
     pub conflicts: FieldConflicts,
+    /// Whether the write removes fields that server-side apply alone would leave behind: defaults in maps that
+    /// are no longer declared, and emptied maps.
+    pub removes_residue: bool,
+}
+
+impl Preview {
+    /// The precondition of the write, for an object of this version.
+    pub fn precondition(&self, version: ObjectVersion, fields: FieldOwnership) -> WritePrecondition {
+        if self.removes_residue {
+            WritePrecondition::Rewrite(version, fields)
+        } else {
+            WritePrecondition::Version(version, fields)
+        }
+    }
 }
 
 /// Prints nothing: it may be a secret.
@@ -75,10 +91,14 @@ impl ManagedFields {
             let _ = fold_string_data(body);
         }
         let nothing = json!({"apiVersion": live["apiVersion"], "kind": live["kind"]});
+        let residue = residue(live, &entries, manager, &declared);
+        let mut after = merge_applied(live, &entries, manager, &declared).0;
+        residue.remove_from(&mut after);
         Preview {
-            after: merge_applied(live, &entries, manager, &declared).0,
+            after,
             without_ours: merge_applied(live, &entries, manager, &nothing).0,
             conflicts: conflicts(live, &entries, manager, &declared),
+            removes_residue: !residue.is_empty(),
         }
     }
 }

@@ -11,6 +11,7 @@ use super::connection::ApiResponse;
 use super::discovery_cache::ServedKind;
 use super::read::{self, collection_path};
 use super::request::{ApiRequest, PatchKind, WriteOptions};
+use super::rewrite::Rewrite;
 use super::status::RequestSubject;
 use crate::draft::{complete_body, namespace};
 use crate::error::KubernetesError;
@@ -29,26 +30,36 @@ const MAX_POLL_INTERVAL: Duration = Duration::from_secs(2);
 const NO_REVISION: &str = "1";
 
 /// The object that is being written.
-struct WriteTarget<'a> {
-    cluster: &'a Cluster,
-    address: &'a ObjectAddress,
-    served: ServedKind,
-    subject: RequestSubject,
+pub(super) struct WriteTarget<'a> {
+    pub cluster: &'a Cluster,
+    pub address: &'a ObjectAddress,
+    pub served: ServedKind,
+    pub subject: RequestSubject,
     /// The path of its kind, in the version of the draft.
     path: String,
-    api_version: String,
+    pub api_version: String,
 }
 
 /// The field manager and the permit of a write; with a read permit, the write is only rehearsed.
 #[derive(Clone, Copy)]
-struct FieldWriter<'w> {
+pub(super) struct FieldWriter<'w> {
     access: AccessPermit<'w>,
-    manager: &'w str,
+    pub manager: &'w str,
+    is_rehearsal: bool,
 }
 
-impl FieldWriter<'_> {
+impl<'w> FieldWriter<'w> {
+    fn new(access: AccessPermit<'w>, manager: &'w str) -> Self {
+        Self { access, manager, is_rehearsal: access.access() == Access::Read }
+    }
+
+    /// The writer of a rehearsal.
+    pub fn rehearsal(self) -> Self {
+        Self { is_rehearsal: true, ..self }
+    }
+
     fn options(&self) -> WriteOptions<'_> {
-        WriteOptions { manager: self.manager, dry_run: self.access.access() == Access::Read }
+        WriteOptions { manager: self.manager, dry_run: self.is_rehearsal }
     }
 }
 
@@ -60,7 +71,7 @@ impl Clusters {
         manager: &str,
         draft: &ObjectDraft,
     ) -> Result<(), KubernetesError> {
-        let writer = FieldWriter { access: AccessPermit::Write(permit), manager };
+        let writer = FieldWriter::new(AccessPermit::Write(permit), manager);
         let (target, body) = self.target(cluster, draft).await?;
         match &draft.precondition {
             WritePrecondition::Absent => self.create(writer, &target, &body).await,
@@ -73,6 +84,10 @@ impl Clusters {
             ) => {
                 let version = self.migrate_fields(writer, &target, version, *fields).await?;
                 self.apply_existing(writer, &target, body, &version).await
+            }
+            WritePrecondition::Rewrite(version, fields) => {
+                let (target, body) = (&target, &body);
+                self.rewrite(Rewrite { writer, target, body, version, fields: *fields }).await
             }
             WritePrecondition::Replace(version) => {
                 match self.delete(permit, &target, version).await? {
@@ -100,13 +115,18 @@ impl Clusters {
         if !target.served.is_stored {
             return Ok(Rehearsal::Disabled);
         }
-        let writer = FieldWriter { access: AccessPermit::Read(&self.permit), manager };
+        let writer = FieldWriter::new(AccessPermit::Read(&self.permit), manager);
         let attempt = match &draft.precondition {
             WritePrecondition::Absent => self.create(writer, &target, &body).await,
             // Fields are not migrated for a rehearsal: managers whose fields would move, including our own,
             // are overruled.
             WritePrecondition::Version(version, _) => {
                 self.apply_existing(writer, &target, body, version).await
+            }
+            WritePrecondition::Rewrite(version, fields) => {
+                let (target, body) = (&target, &body);
+                let rewrite = Rewrite { writer, target, body, version, fields: *fields };
+                self.rewrite_content(rewrite).await.map(drop)
             }
             WritePrecondition::Replace(_) => return Ok(Rehearsal::of_replacement()),
         };
@@ -151,7 +171,7 @@ impl Clusters {
             "metadata": {"resourceVersion": revision},
             "spec": {"template": {"metadata": {"annotations": {RECYCLED_ANNOTATION: cause}}}},
         });
-        let writer = FieldWriter { access: AccessPermit::Write(permit), manager: RESTART_MANAGER };
+        let writer = FieldWriter::new(AccessPermit::Write(permit), RESTART_MANAGER);
         self.patch(writer, &target, PatchKind::Merge, &patch).await.map(drop)
     }
 
@@ -169,7 +189,7 @@ impl Clusters {
     }
 
     /// Sends a patch of the object.
-    async fn patch(
+    pub(super) async fn patch(
         &self,
         writer: FieldWriter<'_>,
         target: &WriteTarget<'_>,
@@ -241,7 +261,7 @@ impl Clusters {
     }
 
     /// Applies, and again with force if all conflicting managers may be overruled.
-    async fn apply_existing(
+    pub(super) async fn apply_existing(
         &self,
         writer: FieldWriter<'_>,
         target: &WriteTarget<'_>,
@@ -276,10 +296,22 @@ impl Clusters {
         let Some(live) = live.filter(|live| read::version(live).as_ref() == Some(version)) else {
             return Err(target.stale());
         };
-        let (_, revision) = target.parts(version)?;
         let (managed, manager) = (&live["metadata"]["managedFields"], writer.manager);
-        let managed = migrate(&live, managed, manager, &target.api_version, fields);
-        let Some(managed) = managed else { return Ok(version.clone()) };
+        match migrate(&live, managed, manager, &target.api_version, fields) {
+            Some(managed) => self.write_owners(writer, target, version, &managed).await,
+            None => Ok(version.clone()),
+        }
+    }
+
+    /// Writes the managed fields of an object; returns the new version.
+    pub(super) async fn write_owners(
+        &self,
+        writer: FieldWriter<'_>,
+        target: &WriteTarget<'_>,
+        version: &ObjectVersion,
+        managed: &Value,
+    ) -> Result<ObjectVersion, KubernetesError> {
+        let (_, revision) = target.parts(version)?;
         let patch = json!({"metadata": {"resourceVersion": revision, "managedFields": managed}});
         let answer = self.patch(writer, target, PatchKind::Merge, &patch).await?;
         let moved: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
@@ -348,12 +380,12 @@ impl<'a> WriteTarget<'a> {
 
     /// Uid and revision of a version. A version without a uid was not read from this cluster, and counts as
     /// stale.
-    fn parts<'v>(&self, version: &'v ObjectVersion) -> Result<(&'v str, &'v str), KubernetesError> {
+    pub fn parts<'v>(&self, version: &'v ObjectVersion) -> Result<(&'v str, &'v str), KubernetesError> {
         let uid = version.uid.as_deref().filter(|uid| !uid.is_empty()).ok_or_else(|| self.stale())?;
         Ok((uid, &version.resource_version))
     }
 
-    fn stale(&self) -> KubernetesError {
+    pub fn stale(&self) -> KubernetesError {
         KubernetesError::Stale { object: self.address.to_string() }
     }
 }

@@ -13,7 +13,7 @@ use super::record::ObjectFile;
 use super::{Sandbox, immutable};
 use crate::draft::{complete_body, namespace};
 use crate::error::{ConflictingManager, KubernetesError};
-use crate::fields::{FieldSet, ManagedFieldsEntry, apply};
+use crate::fields::{FieldSet, ManagedFieldsEntry, apply, apply_without_residue};
 use crate::object::{Cluster, Kind, Object, ObjectAddress, ObjectVersion};
 use crate::{
     ObjectDraft, RECYCLED_ANNOTATION, RESTART_MANAGER, Rehearsal, WorkloadRestart, WritePrecondition,
@@ -139,9 +139,17 @@ fn prepare(
             check_version(&object, version)?;
             new_object_file(manager, declared)
         }
-        (WritePrecondition::Version(version, fields), Some((object, mut record))) => {
+        (
+            precondition @ (WritePrecondition::Version(version, fields)
+            | WritePrecondition::Rewrite(version, fields)),
+            Some((object, mut record)),
+        ) => {
             check_version(&object, version)?;
             record.migrate(manager, *fields);
+            let apply = match precondition {
+                WritePrecondition::Rewrite(..) => apply_without_residue,
+                _ => apply,
+            };
             let (body, entries) =
                 apply(&record.body, &record.entries, manager, &declared).map_err(|mut conflicts| {
                     if draft.is_sensitive || address.kind.name == "Secret" {
@@ -155,7 +163,10 @@ fn prepare(
             ObjectFile { body, entries }
         }
         (WritePrecondition::Absent, Some(_))
-        | (WritePrecondition::Version(..) | WritePrecondition::Replace(_), None) => {
+        | (
+            WritePrecondition::Version(..) | WritePrecondition::Rewrite(..) | WritePrecondition::Replace(_),
+            None,
+        ) => {
             return Err(stale(address));
         }
     };

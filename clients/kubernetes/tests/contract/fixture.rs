@@ -190,10 +190,15 @@ impl ContractFixture {
 
     /// Applies onto the current version as another manager.
     pub async fn apply_as(&self, manager: &str, address: &ObjectAddress, body: Value) {
-        let live = self.get(address).await;
-        self.put_as(manager, address, body, WritePrecondition::Version(live.version, FieldOwnership::Ours))
-            .await
-            .unwrap();
+        loop {
+            let live = self.get(address).await;
+            let onto = WritePrecondition::Version(live.version, FieldOwnership::Ours);
+            match self.put_as(manager, address, body.clone(), onto).await {
+                // The controllers of a real cluster write to workloads as well.
+                Err(KubernetesError::Stale { .. }) => {}
+                other => return other.unwrap(),
+            }
+        }
     }
 
     pub async fn find(&self, address: &ObjectAddress) -> Option<Object> {

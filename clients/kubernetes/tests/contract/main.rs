@@ -7,6 +7,7 @@ mod kinds;
 mod objects;
 mod ownership;
 mod real;
+mod residue;
 mod sandbox;
 mod scripted;
 mod writes;
@@ -60,6 +61,17 @@ contract! {
         an_unserved_kind_or_version_is_an_error,
         custom_kinds_are_served_after_their_definition,
         an_ambiguous_kind_is_an_error;
+    residue:
+        a_removed_probe_leaves_no_defaults,
+        the_source_of_a_variable_changes_and_reverts,
+        a_probe_changes_its_handler,
+        a_volume_changes_its_source,
+        a_strategy_changes_without_its_parameters,
+        a_source_of_client_side_apply_changes,
+        a_probe_of_client_side_apply_is_removed,
+        fields_of_others_in_a_removed_field_stay,
+        a_conflict_prevents_a_rewrite,
+        a_rewrite_has_a_precondition_and_a_rehearsal;
     writes:
         immutable_fields_are_reported_and_can_be_replaced,
         a_workload_restarts_once_for_a_cause,

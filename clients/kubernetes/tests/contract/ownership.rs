@@ -111,10 +111,8 @@ async fn check_preview(fixture: &ContractFixture, address: &ObjectAddress, decla
             whole[field] = live.body[field].clone();
         }
         let preview = live.managed_fields.preview(&live.body, MANAGER, live.field_ownership, &whole);
-        match fixture
-            .put(address, declared.clone(), WritePrecondition::Version(live.version, live.field_ownership))
-            .await
-        {
+        let onto = preview.precondition(live.version, live.field_ownership);
+        match fixture.put(address, declared.clone(), onto).await {
             // The controllers of a real cluster write to it as well.
             Err(KubernetesError::Stale { .. }) => continue,
             other => other.unwrap(),

@@ -52,6 +52,9 @@ const PROBE_DEFAULTS: [(&str, i64); 4] =
 /// The fields of a container that are probes.
 const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 
+/// Maps that the server creates if they are missing. The defaults of any other map are gone with the map.
+const RECREATED_MAPS: [&str; 3] = ["persistentVolumeClaimRetentionPolicy", "strategy", "updateStrategy"];
+
 /// Maps with user-defined keys, or whose keys do not denote the field of that name.
 const FREE_FORM_MAPS: [&str; 9] = [
     "annotations",
@@ -80,6 +83,9 @@ pub struct RemovedField<'a> {
 impl RemovedField<'_> {
     /// Whether the server sets the removed value again.
     pub fn is_default(&self, value: &Value) -> bool {
+        if self.siblings.is_none() && !self.is_recreated() {
+            return false;
+        }
         let is_builtin = !self.group.contains('.') || self.group.ends_with(".k8s.io");
         if !is_builtin || FREE_FORM_MAPS.iter().any(|free| self.is_below(free)) {
             return false;
@@ -90,6 +96,11 @@ impl RemovedField<'_> {
             || key == "suspend" && *value == json!(false)
             || self.is_conditional_default(key, value)
             || self.is_chosen(key, value)
+    }
+
+    /// Whether the server creates the map that holds the field again, with its defaults.
+    fn is_recreated(&self) -> bool {
+        RECREATED_MAPS.iter().any(|map| self.is_below(map))
     }
 
     /// Whether the value is a default at this path of this kind, with these siblings.
@@ -227,6 +238,18 @@ mod tests {
         check("PodDisruptionBudget.policy", "spec.maxUnavailable", &json!(1), false);
         check("Deployment.apps", "spec.strategy.rollingUpdate.maxSurge", &json!("25%"), true);
         check("DaemonSet.apps", "spec.updateStrategy.rollingUpdate.maxSurge", &json!("25%"), false);
+    }
+
+    #[test]
+    fn the_defaults_of_a_removed_map_are_gone_unless_the_map_is_created_again() {
+        let check = |path: &str, value: Value, expect: bool| {
+            check_beside(&Value::Null, "Deployment.apps", path, &value, expect);
+        };
+        check("spec.template.spec.containers.livenessProbe.timeoutSeconds", json!(1), false);
+        check("spec.template.spec.containers.livenessProbe.httpGet.scheme", json!("HTTP"), false);
+        check("spec.template.spec.volumes.secret.defaultMode", json!(420), false);
+        check("spec.strategy.type", json!("RollingUpdate"), true);
+        check("spec.strategy.rollingUpdate.maxSurge", json!("25%"), true);
     }
 
     #[test]

@@ -195,8 +195,8 @@ fn is_refusal(error: &KubernetesError) -> bool {
 /// Converts the result of writing an object.
 ///
 /// If the last attempt of a write that is a single request is refused, nothing was written: an earlier attempt
-/// that succeeded would have turned this one into a conflict. A replacement, or a write that first migrates
-/// fields, consists of several requests.
+/// that succeeded would have turned this one into a conflict. A replacement, a rewrite, or a write that first
+/// migrates fields consists of several requests.
 fn put_result(
     precondition: &WritePrecondition,
     done: Result<(), KubernetesError>,
@@ -204,6 +204,7 @@ fn put_result(
     let is_single_request = match precondition {
         WritePrecondition::Absent | WritePrecondition::Version(_, FieldOwnership::Ours) => true,
         WritePrecondition::Version(_, FieldOwnership::ClientSideApplied | FieldOwnership::Updated)
+        | WritePrecondition::Rewrite(..)
         | WritePrecondition::Replace(_) => false,
     };
     match &done {
@@ -272,6 +273,7 @@ mod tests {
         check(onto(FieldOwnership::Ours), unserved(), true);
         check(onto(FieldOwnership::Ours), failed(), false);
         check(onto(FieldOwnership::Updated), invalid(), false);
+        check(WritePrecondition::Rewrite(version(), FieldOwnership::Ours), invalid(), false);
         check(WritePrecondition::Replace(version()), invalid(), false);
     }
 }

@@ -44,7 +44,7 @@ impl<'a> ObjectUpdate<'a> {
         let declared = preserve_restarts(&item.desired, &live.live);
         let body = live.live.body();
         let (preview, ours) = match onto {
-            WritePrecondition::Version(_, fields) => {
+            WritePrecondition::Version(_, fields) | WritePrecondition::Rewrite(_, fields) => {
                 (live.managed_fields.preview(body, MANAGER, *fields, &declared), ValueWriter::Us)
             }
             WritePrecondition::Absent | WritePrecondition::Replace(_) => {
@@ -82,6 +82,16 @@ impl<'a> ObjectUpdate<'a> {
             "only our annotations change: no field of the object differs"
         };
         vec![text.into()]
+    }
+
+    /// The precondition of the write, if `planned` is that of an update by server-side apply alone.
+    pub fn precondition(&self, planned: WritePrecondition) -> WritePrecondition {
+        match planned {
+            WritePrecondition::Version(version, fields) => self.preview.precondition(version, fields),
+            other @ (WritePrecondition::Absent
+            | WritePrecondition::Rewrite(..)
+            | WritePrecondition::Replace(_)) => other,
+        }
     }
 
     /// The effect of other field managers on the write.

@@ -141,6 +141,7 @@ fn plan_desired(
         }
         Some(seen) => {
             let written = diff::ObjectUpdate::new(item, seen, &put.precondition);
+            put.precondition = written.precondition(put.precondition);
             let conflict = written.conflict();
             put.conflict = conflict.refusal;
             let notes = [notes, conflict.notes].concat();

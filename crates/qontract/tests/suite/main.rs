@@ -44,6 +44,7 @@ mod process_sandbox;
 mod program_approvals;
 mod query;
 mod real_cluster;
+mod real_cluster_defaults;
 mod real_cluster_logins;
 mod real_cluster_renames;
 mod reconcile;

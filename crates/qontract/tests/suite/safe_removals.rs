@@ -311,7 +311,7 @@ fn a_cluster_whose_name_and_address_change_keeps_its_objects() {
     assert!(before.iter().any(|object| object.contains("/cliffs-stg/")), "{before:?}");
 
     let mut second = start_loop(&scratch, "openshift-limitranges", &[]);
-    let kept = second.until("not done: - remove LimitRange");
+    let kept = second.until("left unchanged: LimitRange");
     assert!(kept.contains("kept: the shard `cluster=cliffs-stg, namespace="), "{kept}");
     assert!(kept.contains("observes the same object (the target was renamed)"), "{kept}");
     let line = second.until("run ended: ok");
@@ -322,7 +322,7 @@ fn a_cluster_whose_name_and_address_change_keeps_its_objects() {
     // The older data is settled: nothing is left to do or to keep.
     let mut third = start_loop(&scratch, "openshift-limitranges", &[]);
     let lines = third.collect_until("run ended");
-    assert!(lines.contains("run ended: ok changes=0") && !lines.contains("not done"), "{lines}");
+    assert!(lines.contains("run ended: ok changes=0") && !lines.contains("left unchanged"), "{lines}");
     assert_eq!(objects(&scratch, "LimitRange"), before);
 }
 

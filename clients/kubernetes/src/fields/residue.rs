@@ -1,0 +1,312 @@
+//! The residue of a write: fields that server-side apply would leave behind although all owned fields in them
+//! are removed. Pure.
+//!
+//! Server-side apply removes exactly the fields that we owned. If a probe is no longer declared, the defaults
+//! that the API server added to it (`scheme`, `timeoutSeconds`) have no owner and stay, and so does an emptied
+//! map in a map. The API server then rejects the object.
+//!
+//! **Invariant:** no other manager owns anything in a residue, and nothing in it is declared
+//! (`nothing_of_others_is_residue`).
+
+use std::ops::Bound::{Included, Unbounded};
+
+use serde_json::Value;
+
+use super::removal::remove;
+use super::{FREE_KEYS, FieldPath, FieldSet, ListTypes, ManagedFieldsEntry};
+
+/// Kinds whose update strategy has defaults that the API server accepts for one `type` only, with the field
+/// of the strategy.
+const UPDATE_STRATEGIES: [(&str, &str); 3] =
+    [("DaemonSet", "updateStrategy"), ("Deployment", "strategy"), ("StatefulSet", "updateStrategy")];
+
+/// The residue of a write.
+pub(super) struct Residue {
+    /// The fields to remove, in descending order: the highest maps and list items below which we owned
+    /// something, declare nothing, and no other manager owns anything.
+    paths: Vec<FieldPath>,
+    /// The fields that we declare, or that other managers own.
+    retained: FieldSet,
+}
+
+impl Residue {
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+
+    /// Removes the residue from an object.
+    pub fn remove_from(&self, object: &mut Value) {
+        remove(object, &self.paths.iter().collect::<Vec<_>>(), 0, &self.retained);
+    }
+}
+
+/// The residue of a write of `declared` onto `live` by `manager`.
+pub(super) fn residue(
+    live: &Value,
+    entries: &[ManagedFieldsEntry],
+    manager: &str,
+    declared: &Value,
+) -> Residue {
+    let lists = ListTypes::of(entries.iter().map(|entry| &entry.fields));
+    let wanted = FieldSet::declared(declared, &lists);
+    let (mut before, mut retained) = (FieldSet::default(), wanted.clone());
+    for entry in entries {
+        let side = if entry.manager == manager && entry.is_applied { &mut before } else { &mut retained };
+        side.0.extend(entry.fields.0.iter().cloned());
+    }
+    let search = ResidueSearch { before: &before, wanted: &wanted, retained: &retained, lists: &lists };
+    let mut found = Vec::new();
+    let root = live.as_object().filter(|_| declared["kind"] != "Secret");
+    for (key, value) in root.into_iter().flatten() {
+        if !matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "status") {
+            search.collect(value, vec![format!("f:{key}")], &mut found);
+        }
+    }
+    found.extend(rolling_update(live, declared, &retained).filter(|path| !found.contains(path)));
+    found.sort_by(|one, other| other.cmp(one));
+    Residue { paths: found, retained }
+}
+
+/// The defaults of a rolling update, if another strategy is declared. They need not have been ours.
+fn rolling_update(live: &Value, declared: &Value, retained: &FieldSet) -> Option<FieldPath> {
+    let is_apps = declared["apiVersion"].as_str().is_some_and(|version| version.starts_with("apps/"));
+    let (_, field) = UPDATE_STRATEGIES.iter().find(|(kind, _)| is_apps && declared["kind"] == *kind)?;
+    let strategy = declared["spec"][field]["type"].as_str()?;
+    let path = ["f:spec", &format!("f:{field}"), "f:rollingUpdate"].map(str::to_owned).to_vec();
+    let is_left = live["spec"][field]["rollingUpdate"].is_object() && !retained.contains_below(&path);
+    (strategy != "RollingUpdate" && is_left).then_some(path)
+}
+
+/// The owners of fields, reduced to what decides about the residue.
+struct ResidueSearch<'a> {
+    /// The fields that we applied.
+    before: &'a FieldSet,
+    /// The fields that we declare.
+    wanted: &'a FieldSet,
+    /// The fields that we declare, or that other managers own.
+    retained: &'a FieldSet,
+    lists: &'a ListTypes,
+}
+
+impl ResidueSearch<'_> {
+    /// Adds the residue at and below `path`.
+    fn collect(&self, value: &Value, path: FieldPath, found: &mut Vec<FieldPath>) {
+        if value.is_object() && self.is_other_source(&path) {
+            found.push(path);
+            return;
+        }
+        if !self.before.contains_below(&path) {
+            return;
+        }
+        if self.retained.contains_below(&path) || !self.is_removable(value, &path) {
+            for (path, value) in self.children(value, &path) {
+                self.collect(value, path, found);
+            }
+        } else if !self.is_cleared_by_apply(value, &path) {
+            found.push(path);
+        }
+    }
+
+    /// Whether the value at `path` is the source of a volume for which another source is declared. It may have
+    /// no owner: an empty map such as `emptyDir: {}` is not part of `managedFields`.
+    fn is_other_source(&self, path: &[String]) -> bool {
+        let [.., list, _, source] = path else { return false };
+        let volume = &path[..path.len() - 1];
+        let has_source = || {
+            let below = self.wanted.0.range::<[String], _>((Included(volume), Unbounded));
+            let mut declared = below.take_while(|field| field.starts_with(volume));
+            declared.any(|field| field.get(volume.len()).is_some_and(|part| part != "f:name"))
+        };
+        list == "f:volumes"
+            && is_item(volume)
+            && source != "f:name"
+            && !self.retained.contains_below(path)
+            && has_source()
+    }
+
+    /// Whether unowned values below `path` can only be defaults. Keys of a free-form map and items of a list
+    /// are never defaults.
+    fn is_removable(&self, value: &Value, path: &[String]) -> bool {
+        let is_free_form = path
+            .last()
+            .and_then(|part| part.strip_prefix("f:"))
+            .is_some_and(|name| FREE_KEYS.contains(&name));
+        self.children(value, path).into_iter().all(|(path, value)| {
+            let is_default = !is_free_form && !is_item(&path);
+            (is_default || self.before.contains_below(&path)) && self.is_removable(value, &path)
+        })
+    }
+
+    /// Whether server-side apply removes the value at `path`: it does so with list items, scalars and atomic
+    /// lists, and with a map or list in which nothing else is. An empty map stays.
+    fn is_cleared_by_apply(&self, value: &Value, path: &FieldPath) -> bool {
+        let is_leaf = |path: &FieldPath, value: &Value| {
+            self.before.0.contains(path)
+                && (is_item(path) || !value.is_object() && self.children(value, path).is_empty())
+        };
+        let children = self.children(value, path);
+        is_leaf(path, value)
+            || !children.is_empty() && children.iter().all(|(path, value)| is_leaf(path, value))
+    }
+
+    /// The fields of a map, or the items of a list that is merged item by item.
+    fn children<'v>(&self, value: &'v Value, path: &[String]) -> Vec<(FieldPath, &'v Value)> {
+        let child = |part: String| path.iter().cloned().chain([part]).collect();
+        match value {
+            Value::Object(map) => map.iter().map(|(key, value)| (child(format!("f:{key}")), value)).collect(),
+            Value::Array(items) => {
+                let parts = self.lists.parts(path, items).unwrap_or_default();
+                parts.into_iter().zip(items).map(|(part, item)| (child(part), item)).collect()
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
+        }
+    }
+}
+
+fn is_item(path: &[String]) -> bool {
+    path.last().is_some_and(|part| !part.starts_with("f:"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::residue;
+    use crate::fields::{FieldSet, ManagedFieldsEntry, display_path};
+
+    fn entry(manager: &str, is_applied: bool, fields: &Value) -> ManagedFieldsEntry {
+        ManagedFieldsEntry { manager: manager.to_owned(), is_applied, fields: FieldSet::of(fields) }
+    }
+
+    fn deployment(spec: &Value) -> Value {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec})
+    }
+
+    /// A Deployment with these fields of its container.
+    fn container(fields: &Value) -> Value {
+        let mut container = fields.clone();
+        container["name"] = json!("web");
+        deployment(&json!({"template": {"spec": {"containers": [container]}}}))
+    }
+
+    /// `managed` are our declaration before, and that of another manager.
+    #[track_caller]
+    fn check(live: &Value, managed: [&Value; 2], declared: &Value, expect: &[&str]) {
+        let entries = [entry("qontract", true, managed[0]), entry("helm", false, managed[1])];
+        let paths = residue(live, &entries, "qontract", declared).paths;
+        assert_eq!(paths.iter().map(|path| display_path(path)).collect::<Vec<_>>(), expect);
+    }
+
+    const WEB: &str = "spec.template.spec.containers[web]";
+
+    #[track_caller]
+    fn check_container(live: &Value, before: &Value, declared: &Value, expect: &[&str]) {
+        let expect: Vec<String> = expect.iter().map(|path| format!("{WEB}.{path}")).collect();
+        let expect: Vec<&str> = expect.iter().map(String::as_str).collect();
+        let [live, before, declared] = [live, before, declared].map(container);
+        check(&live, [&before, &json!({})], &declared, &expect);
+        check(&live, [&before, &before], &declared, &[]);
+    }
+
+    #[test]
+    fn defaults_of_a_removed_probe_are_residue() {
+        let probe = json!({"livenessProbe": {"httpGet": {"path": "/", "port": 80}}});
+        let live = json!({"livenessProbe": {"httpGet": {"path": "/", "port": 80, "scheme": "HTTP"}, "timeoutSeconds": 1}});
+        check_container(&live, &probe, &json!({}), &["livenessProbe"]);
+        check_container(&live, &probe, &probe, &[]);
+        let exec = json!({"livenessProbe": {"exec": {"command": ["true"]}}});
+        check_container(&live, &probe, &exec, &["livenessProbe.httpGet"]);
+        let path_only = json!({"livenessProbe": {"httpGet": {"port": 80}}});
+        check_container(&live, &probe, &path_only, &[]);
+    }
+
+    #[test]
+    fn the_other_source_of_a_variable_is_residue() {
+        let env = |variable: Value| {
+            let mut variable = variable;
+            variable["name"] = json!("B");
+            json!({"env": [variable]})
+        };
+        let value = env(json!({"value": "2"}));
+        let field = env(json!({"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}));
+        let live =
+            env(json!({"valueFrom": {"fieldRef": {"fieldPath": "metadata.name", "apiVersion": "v1"}}}));
+        check_container(&live, &field, &value, &["env[B].valueFrom"]);
+        check_container(&value, &value, &field, &[]);
+        let key = env(json!({"valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}}));
+        check_container(&key, &key, &value, &["env[B].valueFrom"]);
+        check_container(&live, &field, &key, &["env[B].valueFrom.fieldRef"]);
+        check_container(&live, &field, &json!({}), &[]);
+    }
+
+    #[test]
+    fn the_other_source_of_a_volume_is_residue() {
+        let pod = |source: Value| {
+            let mut volume = source;
+            volume["name"] = json!("v");
+            deployment(&json!({"template": {"spec": {"volumes": [volume]}}}))
+        };
+        let before = pod(json!({"secret": {"secretName": "s"}}));
+        let live = pod(json!({"secret": {"secretName": "s", "defaultMode": 420}}));
+        let expect = ["spec.template.spec.volumes[v].secret"];
+        check(&live, [&before, &json!({})], &pod(json!({"emptyDir": {}})), &expect);
+        check(&live, [&before, &json!({})], &deployment(&json!({"template": {"spec": {"x": 1}}})), &[]);
+        let empty = pod(json!({"emptyDir": {}}));
+        check(&empty, [&pod(json!({})), &json!({})], &before, &["spec.template.spec.volumes[v].emptyDir"]);
+        check(&empty, [&pod(json!({})), &json!({})], &pod(json!({})), &[]);
+        check(&empty, [&empty, &json!({})], &before, &["spec.template.spec.volumes[v].emptyDir"]);
+    }
+
+    #[test]
+    fn defaults_of_a_rolling_update_are_residue_of_another_strategy() {
+        let live =
+            json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}});
+        let live = deployment(&json!({"strategy": live}));
+        let recreate = deployment(&json!({"strategy": {"type": "Recreate"}}));
+        let surge = deployment(&json!({"strategy": {"rollingUpdate": {"maxSurge": "25%"}}}));
+        let expect = ["spec.strategy.rollingUpdate"];
+        for before in [&json!({}), &surge] {
+            check(&live, [before, &json!({})], &recreate, &expect);
+            check(&live, [before, &surge], &recreate, &[]);
+            let mut custom = recreate.clone();
+            custom["apiVersion"] = json!("example.com/v1");
+            check(&live, [&json!({}), &json!({})], &custom, &[]);
+        }
+        check(&live, [&surge, &json!({})], &deployment(&json!({"x": 1})), &["spec.strategy"]);
+    }
+
+    #[test]
+    fn nothing_of_others_is_residue() {
+        let probe = container(&json!({"livenessProbe": {"httpGet": {"port": 80}}}));
+        let timeout = container(&json!({"livenessProbe": {"timeoutSeconds": 5}}));
+        let live = container(
+            &json!({"livenessProbe": {"httpGet": {"port": 80, "scheme": "HTTP"}, "timeoutSeconds": 5}}),
+        );
+        let expect = [format!("{WEB}.livenessProbe.httpGet")];
+        check(&live, [&probe, &timeout], &container(&json!({})), &[&expect[0]]);
+    }
+
+    #[test]
+    fn unowned_keys_and_items_are_not_defaults() {
+        let live = json!({"map": {"matchLabels": {"a": "1", "b": "2"}, "x": {"y": 1}}});
+        let before = json!({"map": {"matchLabels": {"a": "1"}, "x": {"y": 1}}});
+        check(&deployment(&live), [&deployment(&before), &json!({})], &deployment(&json!({"z": 1})), &[]);
+        let [a, b] = [json!({"name": "A", "value": "1"}), json!({"name": "B", "value": "2"})];
+        let (live, before) = (json!({"c": {"env": [a, b]}}), json!({"c": {"env": [a]}}));
+        check(&deployment(&live), [&deployment(&before), &json!({})], &deployment(&json!({"z": 1})), &[]);
+    }
+
+    #[test]
+    fn metadata_status_and_secrets_have_no_residue() {
+        let live = json!({"kind": "X", "metadata": {"a": {"b": {"c": 1, "d": 2}}}, "status": {"a": {"b": {"c": 1}}}});
+        check(&live, [&live, &json!({})], &json!({"kind": "X"}), &[]);
+        let live = json!({"kind": "Secret", "x": {"b": {"c": 1, "d": 2}}});
+        check(&live, [&live, &json!({})], &json!({"kind": "Secret"}), &[]);
+    }
+
+    #[test]
+    fn what_server_side_apply_removes_alone_is_not_residue() {
+        let live = json!({"kind": "ConfigMap", "data": {"a": "1", "b": "2"}, "list": [{"x": 1}]});
+        check(&live, [&live, &json!({})], &json!({"kind": "ConfigMap"}), &[]);
+    }
+}

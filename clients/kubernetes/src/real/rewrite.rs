@@ -1,0 +1,151 @@
+//! Writes that remove more than server-side apply does: the fields that it would leave behind, with which the
+//! API server rejects the object.
+//!
+//! An update writes the final content, so that the API server never validates anything else; then the fields
+//! become ours by server-side apply. Our marks are part of the last request only.
+//!
+//! **Invariant:** if the process ends in between, the object has its final content, but not its new marks, so
+//! the next run writes it again and takes its fields
+//! (`a_rewrite_that_is_killed_is_completed_on_a_real_cluster`).
+
+use serde_json::{Map, Value, json};
+
+use super::Clusters;
+use super::read;
+use super::request::PatchKind;
+use super::write::{FieldWriter, WriteTarget};
+use crate::error::KubernetesError;
+use crate::fields::{ManagedFields, is_overruled, migrate_declared};
+use crate::object::{FieldOwnership, ObjectVersion};
+
+/// Maximum number of attempts to take the fields of an object to which controllers write as well.
+const MAX_ATTEMPTS: u32 = 5;
+
+/// A rewrite of an object.
+#[derive(Clone, Copy)]
+pub(super) struct Rewrite<'a> {
+    pub writer: FieldWriter<'a>,
+    pub target: &'a WriteTarget<'a>,
+    /// The declared object.
+    pub body: &'a Value,
+    /// The version for which the write was planned.
+    pub version: &'a ObjectVersion,
+    /// The ownership of the fields of this version.
+    pub fields: FieldOwnership,
+}
+
+impl Clusters {
+    /// Rewrites an object: its content by an update, and its owners by server-side apply.
+    pub(super) async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), KubernetesError> {
+        let written = self.rewrite_content(rewrite).await?;
+        let mut live = written.clone();
+        for _ in 1..MAX_ATTEMPTS {
+            match self.take_fields(rewrite, &live).await {
+                Err(KubernetesError::Stale { .. }) => {}
+                other => return other,
+            }
+            // A controller may have written its status or its annotations meanwhile.
+            let again = self.fetch_live(rewrite.target).await?;
+            let again = again.filter(|again| has_content_of(again, &written));
+            live = again.ok_or_else(|| rewrite.target.stale())?;
+        }
+        self.take_fields(rewrite, &live).await
+    }
+
+    /// Writes the final content by an update; returns the object.
+    ///
+    /// An update takes fields of other managers without a conflict. So the apply is rehearsed first: the
+    /// server reports conflicts before it validates the object.
+    pub(super) async fn rewrite_content(&self, rewrite: Rewrite<'_>) -> Result<Value, KubernetesError> {
+        let Rewrite { writer, target, body, version, fields } = rewrite;
+        let (uid, revision) = target.parts(version)?;
+        let live = self.fetch_live(target).await?;
+        let live = live.filter(|live| read::version(live).as_ref() == Some(version));
+        let live = live.ok_or_else(|| target.stale())?;
+        let mut declared = body.clone();
+        declared["metadata"]["uid"] = uid.into();
+        declared["metadata"]["resourceVersion"] = revision.into();
+        match self.patch(writer.rehearsal(), target, PatchKind::Apply, &declared).await {
+            Ok(_) | Err(KubernetesError::Invalid { .. }) => {}
+            Err(KubernetesError::Conflict { conflicts, .. })
+                if conflicts
+                    .iter()
+                    .all(|one| is_overruled(&one.manager) || one.manager == writer.manager) => {}
+            Err(error) => return Err(error),
+        }
+        let managed = ManagedFields::new(&live["metadata"]["managedFields"]);
+        let after = managed.preview(&live, writer.manager, fields, body).after;
+        let mut patch = merge_patch(&content(&live), &content(&after)).unwrap_or_else(|| json!({}));
+        patch["metadata"] = json!({"resourceVersion": revision});
+        let answer = self.patch(writer, target, PatchKind::Merge, &patch).await?;
+        serde_json::from_slice(&answer.body).map_err(|error| target.subject.malformed(error.to_string()))
+    }
+
+    /// Makes the declared fields of a rewritten object ours, and applies the declaration.
+    async fn take_fields(&self, rewrite: Rewrite<'_>, live: &Value) -> Result<(), KubernetesError> {
+        let Rewrite { writer, target, body, fields, .. } = rewrite;
+        let version = read::version(live).ok_or_else(|| target.subject.malformed("it has no version"))?;
+        let version = match migrate_declared(live, writer.manager, body, fields) {
+            Some(managed) => self.write_owners(writer, target, &version, &managed).await?,
+            None => version,
+        };
+        self.apply_existing(writer, target, body.clone(), &version).await
+    }
+
+    async fn fetch_live(&self, target: &WriteTarget<'_>) -> Result<Option<Value>, KubernetesError> {
+        self.fetch(target.cluster, target.address, &target.served, &target.api_version).await
+    }
+}
+
+/// Whether two versions of an object differ in metadata and status only.
+fn has_content_of(one: &Value, other: &Value) -> bool {
+    one["metadata"]["uid"] == other["metadata"]["uid"] && content(one) == content(other)
+}
+
+/// The object without metadata and status.
+fn content(object: &Value) -> Value {
+    let mut content = object.clone();
+    for field in ["apiVersion", "kind", "metadata", "status"] {
+        content.as_object_mut().map(|map| map.remove(field));
+    }
+    content
+}
+
+/// The JSON merge patch that turns one value into another; `None` if they are equal. Lists are replaced.
+fn merge_patch(before: &Value, after: &Value) -> Option<Value> {
+    let (Value::Object(before), Value::Object(after)) = (before, after) else {
+        return (before != after).then(|| after.clone());
+    };
+    let removed = before.keys().filter(|key| !after.contains_key(*key)).map(|key| (key.clone(), Value::Null));
+    let changed = after.iter().filter_map(|(key, value)| {
+        let patch = match before.get(key) {
+            Some(before) => merge_patch(before, value)?,
+            None => value.clone(),
+        };
+        Some((key.clone(), patch))
+    });
+    let patch: Map<String, Value> = removed.chain(changed).collect();
+    (!patch.is_empty()).then_some(Value::Object(patch))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::merge_patch;
+
+    #[track_caller]
+    fn check(before: &Value, after: &Value, expect: Option<&Value>) {
+        assert_eq!(merge_patch(before, after).as_ref(), expect);
+    }
+
+    #[test]
+    fn a_merge_patch_has_the_fields_that_differ() {
+        let before = json!({"a": {"b": 1, "c": {"d": 2}}, "e": [1, 2], "f": 3});
+        check(&before, &before, None);
+        check(&before, &json!({"a": {"b": 1}, "e": [1], "f": 3}), Some(&json!({"a": {"c": null}, "e": [1]})));
+        check(&before, &json!({"a": 4, "e": [1, 2], "f": {"g": 5}}), Some(&json!({"a": 4, "f": {"g": 5}})));
+        check(&json!({"a": 1}), &json!({"a": {"b": 2}, "c": {}}), Some(&json!({"a": {"b": 2}, "c": {}})));
+        check(&json!({"a": {}}), &json!({}), Some(&json!({"a": null})));
+    }
+}
