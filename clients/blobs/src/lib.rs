@@ -34,7 +34,7 @@ pub use blob::{
 };
 pub use directory::Directory;
 pub use error::BlobsError;
-pub use prefixed::Prefixed;
+pub use prefixed::PrefixedBlobs;
 pub use s3::{S3, S3Credentials, S3Endpoint, S3EndpointError, S3Settings};
 pub use state::{AddCondition, NewValue, StateCredentials, StateSettings, StateStore, StoredValue};
 

@@ -12,12 +12,12 @@ use crate::{BlobReader, BlobWriter, Blobs};
 
 /// The blobs of another store whose keys begin with a prefix; the prefix is not part of their keys here.
 #[derive(Clone)]
-pub struct Prefixed {
+pub struct PrefixedBlobs {
     blobs: Arc<dyn Blobs>,
     prefix: String,
 }
 
-impl Prefixed {
+impl PrefixedBlobs {
     /// The blobs below `prefix`, which usually ends with a slash.
     pub fn new(blobs: Arc<dyn Blobs>, prefix: impl Into<String>) -> Self {
         Self { blobs, prefix: prefix.into() }
@@ -28,7 +28,7 @@ impl Prefixed {
     }
 }
 
-impl BlobReader for Prefixed {
+impl BlobReader for PrefixedBlobs {
     fn get<'a>(
         &'a self,
         permit: &'a ReadPermit,
@@ -77,7 +77,7 @@ impl BlobReader for Prefixed {
     }
 }
 
-impl BlobWriter for Prefixed {
+impl BlobWriter for PrefixedBlobs {
     fn put<'a>(
         &'a self,
         permit: &'a WritePermit,

@@ -9,7 +9,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_diagnostics::{MessageSink, sanitize};
 use qontract_runtime::audit::{Audit, IntendedRound, RoundNumber, WriteRecord};
-use qontract_runtime::{Change, ChangeKind, StepResult};
+use qontract_runtime::{Change, ChangeKind};
 use qontract_telemetry::log::{Level, LineFormat, LogLine};
 
 use crate::line_cache::LineCache;
@@ -123,9 +123,9 @@ impl Audit for AuditLog {
         .boxed()
     }
 
-    fn end_round<'a>(&'a self, round: RoundNumber, results: &'a [(Change, StepResult)]) -> BoxFuture<'a, ()> {
+    fn end_round<'a>(&'a self, round: RoundNumber, tried: &'a [Change]) -> BoxFuture<'a, ()> {
         async move {
-            let stored = self.rounds.end(round, results).await;
+            let stored = self.rounds.end(round, tried).await;
             self.report_failure("the results of a round", stored);
         }
         .boxed()

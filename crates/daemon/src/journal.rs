@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use qontract_access::{Mode, Permits, ReadPermit};
-use qontract_client_blobs::{Blobs, Directory, Prefixed};
+use qontract_client_blobs::{Blobs, Directory, PrefixedBlobs};
 use qontract_config::{Config, UsageError};
 use qontract_journal::{Journal, JournalLocation, LeaseTiming, MissingJournal, RunRecords, TransferEnd};
 use qontract_runtime::lease::Leases;
@@ -74,7 +74,7 @@ impl JournalBucket {
         let Some(table) = &config.targets.journal else { return Ok(None) };
         let secrets = targets::journal_secrets(config);
         let stores = BlobStores::in_buckets(&ReadPermit::for_targets(mode), config.targets.clone(), secrets);
-        let bucket = Prefixed::new(stores.journal()?, format!("{FOLDER}/"));
+        let bucket = PrefixedBlobs::new(stores.journal()?, format!("{FOLDER}/"));
         let blobs = Arc::new(UnboundedBlobs { blobs: Arc::new(bucket), permits: permits() });
         Ok(Some(Self { blobs, name: table.bucket.clone() }))
     }

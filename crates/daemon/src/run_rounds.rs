@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use qontract_journal::{ChangeResult, RoundOwner, RoundRecord};
+use qontract_runtime::Change;
 use qontract_runtime::audit::{IntendedRound, RoundNumber};
-use qontract_runtime::{Change, StepResult};
 
 use crate::run_store::RunStore;
 
@@ -44,13 +44,10 @@ impl RunRounds {
     }
 
     /// Stores the results of a round.
-    pub async fn end(&self, number: RoundNumber, results: &[(Change, StepResult)]) -> anyhow::Result<()> {
+    pub async fn end(&self, number: RoundNumber, tried: &[Change]) -> anyhow::Result<()> {
         let Some(mut round) = self.open.lock().remove(&number.0) else { return Ok(()) };
-        let result = |(change, result): &(Change, StepResult)| ChangeResult {
-            text: change.to_string(),
-            result: *result,
-        };
-        round.results = Some(results.iter().map(result).collect());
+        let result = |change: &Change| ChangeResult { text: change.to_string(), result: change.result };
+        round.results = Some(tried.iter().map(result).collect());
         self.runs.store_round(&round).await
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fault::Fault;
 use crate::key::ShardKey;
-use crate::plan::{Change, ChangeKind, Plan, PlanDigest, StepResult};
+use crate::plan::{Change, ChangeKind, Plan, PlanDigest};
 
 /// A step that was applied or tried: the target may have changed.
 #[derive(Clone, Copy, Debug)]
@@ -82,12 +82,8 @@ pub trait Audit: fmt::Debug + Send + Sync {
         std::future::ready(RoundNumber(0)).boxed()
     }
 
-    /// Reports the result of each change that was tried.
-    fn end_round<'a>(
-        &'a self,
-        _round: RoundNumber,
-        _results: &'a [(Change, StepResult)],
-    ) -> BoxFuture<'a, ()> {
+    /// Reports the changes that were tried, with their results.
+    fn end_round<'a>(&'a self, _round: RoundNumber, _tried: &'a [Change]) -> BoxFuture<'a, ()> {
         std::future::ready(()).boxed()
     }
 

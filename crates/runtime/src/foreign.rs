@@ -185,7 +185,8 @@ impl ForeignIntegration {
         if let Some(round) = round {
             let (fault, changes) = (ended.as_ref().err(), std::slice::from_ref(&change));
             request.audit.record_write(&WriteRecord { run: &request.run, shard: &shard, changes, fault });
-            request.audit.end_round(round, &[(change.clone(), result_of(&ended))]).await;
+            let tried = Change { result: result_of(&ended), ..change.clone() };
+            request.audit.end_round(round, &[tried]).await;
         }
         if !is_interrupted {
             step.finish();

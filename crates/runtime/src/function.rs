@@ -318,7 +318,7 @@ impl<'r> FunctionContext<'r> {
         let done = with_deadline(self.limits.step_timeout, "apply", done).await;
         let failed = done.as_ref().err();
         audit.record_write(&WriteRecord { run, shard: &shard, changes, fault: failed });
-        audit.end_round(round, &[(change.clone(), result_of(&done))]).await;
+        audit.end_round(round, &[Change { result: result_of(&done), ..change.clone() }]).await;
         let mut did = self.lock();
         set_result(&mut did.changes, &change, result_of(&done));
         did.applied += usize::from(done.is_ok());

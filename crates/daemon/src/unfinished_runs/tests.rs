@@ -21,6 +21,10 @@ fn change(name: &str) -> Change {
     Change::new(ChangeKind::Add, ObjectKey { scope, kind, name: name.to_owned() }, "write card")
 }
 
+fn done(name: &str) -> Change {
+    Change { result: StepResult::Done, ..change(name) }
+}
+
 fn intended(names: &[&str]) -> IntendedRound {
     let step = |name: &&str| IntendedStep {
         digest: PlanDigest::from("d"),
@@ -66,7 +70,7 @@ async fn a_run_in_progress_is_listed_and_not_reported() {
     let other = store(&scratch);
     assert_eq!((reported(&other).await.len(), states(&other).await), (0, vec![RunState::Running]));
     // The run is looked up again, because it may be killed later.
-    rounds.end(number, &[(change("one"), StepResult::Done)]).await.unwrap();
+    rounds.end(number, &[done("one")]).await.unwrap();
     assert_eq!(reported(&other).await.len(), 0);
 }
 
@@ -75,7 +79,7 @@ async fn a_killed_run_is_reported_once_with_the_steps_whose_results_are_not_know
     let scratch = Scratch::new();
     let killed = rounds(&store(&scratch), true);
     let number = begin(&killed, &["zero"]).await;
-    killed.end(number, &[(change("zero"), StepResult::Done)]).await.unwrap();
+    killed.end(number, &[done("zero")]).await.unwrap();
     begin(&killed, &["one", "two"]).await;
     let runs = store(&scratch);
     assert_eq!(states(&runs).await, [RunState::Unfinished]);

@@ -60,8 +60,8 @@ async fn run_action(arguments: Arguments, printer: &Printer) -> anyhow::Result<S
             };
             let mode = if dry_run { Mode::DryRun } else { Mode::Real };
             let removed = runs.prune(retention, mode).await?;
-            let lines: String = removed.iter().map(|run| format!("{run}\n")).collect();
-            printer.text(&lines)?;
+            let lines: Vec<String> = removed.iter().map(|run| format!("{run}\n")).collect();
+            printer.text(&lines.concat())?;
             let count = pluralize(removed.len(), "run record");
             if dry_run { format!("{count} would be removed") } else { format!("removed {count}") }
         }

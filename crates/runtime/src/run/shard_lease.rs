@@ -15,6 +15,7 @@ use crate::key::ShardKey;
 use crate::lease::{HolderLiveness, Lease, LeaseAcquisition, LeaseHolder, LeaseRequest, UnfencedLease};
 use crate::meta::MAX_ROUNDS;
 use crate::outcome::RunOutcome;
+use crate::plan::Change;
 
 /// The outcome of applying the plan of a shard under its lease.
 #[derive(Debug)]
@@ -86,7 +87,12 @@ impl RoundRunner<'_> {
         let audit = &self.request.audit;
         let round = audit.begin_round(&intended).await;
         let done = apply::apply_plan(context, shard).await;
-        audit.end_round(round, &done.results).await;
+        let tried: Vec<Change> = done
+            .results
+            .iter()
+            .map(|(change, result)| Change { result: *result, ..change.clone() })
+            .collect();
+        audit.end_round(round, &tried).await;
         done
     }
 
