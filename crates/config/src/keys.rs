@@ -457,7 +457,7 @@ mod tests {
                 "guards"
             ]
         );
-        assert_eq!(children(&["targets"]), ["kubernetes", "vault", "blobs", "queue", "state"]);
+        assert_eq!(children(&["targets"]), ["kubernetes", "vault", "blobs", "queue", "state", "journal"]);
         assert_eq!(children(&["targets", "kubernetes", "clusters"]), ["*"]);
     }
 }

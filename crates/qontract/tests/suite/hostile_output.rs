@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
+use crate::support::records::run_ids;
 use qontract_testkit::{Scratch, example};
 use serde_json::json;
 
@@ -155,6 +156,14 @@ const ROWS: &str = "
     - schema export schemas --from repo
     + schema export HOSTILE --from repo
     - journal init --runs runs
+    - journal check --runs runs
+    - journal export backup --runs runs
+    - journal import backup --runs runs
+    - journal prune --runs runs --dry-run
+    - state ls HOSTILE --sandbox sandbox
+    + state get x HOSTILE --sandbox sandbox
+    + state set x HOSTILE 1 --sandbox sandbox --runs runs
+    + state rm x HOSTILE --sandbox sandbox --runs runs
     - get --data repo
     + get apps --data repo -o table
     + get apps --data repo -o wide
@@ -316,10 +325,8 @@ fn every_command_prints_hostile_data_as_escapes() {
 
 /// The last run of the program.
 fn last_run(scratch: &Scratch) -> String {
-    let runs = std::fs::read_dir(scratch.path().join("runs")).unwrap();
-    let names = runs.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let run = names.filter(|name| name.contains("service-dependencies")).max().unwrap();
-    run.trim_end_matches(".json").to_owned()
+    let runs = run_ids(&scratch.path().join("runs"));
+    runs.into_iter().filter(|name| name.contains("service-dependencies")).max().unwrap()
 }
 
 #[test]

@@ -216,11 +216,15 @@ fn a_dry_run_validates_objects_in_the_cluster() {
         stage.declare(&name, "quota: {$ref: /quota.yml}");
     };
     let quotas = |more: &[&str]| stage.run("openshift-resourcequotas", more);
-    quota("lots");
+    // A quantity, which only the cluster refuses.
+    quota("\"-1\"");
     assert_eq!(stage.reconcile(&[]).0, 0);
     let (code, plan) = quotas(&["--dry-run"]);
     assert_eq!(code, 1, "{plan}");
-    assert!(plan.contains("error: + create ResourceQuota") && plan.contains("quantities"), "{plan}");
+    assert!(
+        plan.contains("error: + create ResourceQuota") && plan.contains("greater than or equal to 0"),
+        "{plan}"
+    );
     // A change of an object that qontract manages is not a conflict.
     quota("\"1\"");
     assert_eq!(quotas(&[]).0, 0);
