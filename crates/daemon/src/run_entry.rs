@@ -22,8 +22,11 @@ pub struct RunEntry<'r> {
     integration: &'r str,
     mode: &'r str,
     state: RunState,
-    ended: RunEnd,
-    exit: u8,
+    /// `None` while the run is in progress.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended: Option<RunEnd>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit: Option<u8>,
     started: String,
     duration_ms: u64,
     #[serde(flatten)]
@@ -91,16 +94,18 @@ impl RunCounts {
     }
 }
 
-impl<'r> From<&'r RunRecord> for RunEntry<'r> {
-    fn from(record: &'r RunRecord) -> Self {
+impl<'r> RunEntry<'r> {
+    /// The row of a run in this state, which its record does not have if it is in progress or was killed.
+    pub fn new(record: &'r RunRecord, state: RunState) -> Self {
+        let has_ended = state != RunState::Running;
         Self {
             version: record.version,
             run: &record.run,
             integration: &record.integration,
             mode: record.mode.as_str(),
-            state: record.state(),
-            ended: record.ended,
-            exit: record.exit,
+            state,
+            ended: has_ended.then_some(record.ended),
+            exit: has_ended.then_some(record.exit),
             started: record.began.to_string(),
             duration_ms: record.milliseconds,
             counts: RunCounts::of(record),

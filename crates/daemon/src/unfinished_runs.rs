@@ -126,18 +126,20 @@ impl UnfinishedRun {
         for round in &self.rounds {
             let shard = record.shards.entry(round.shard.clone()).or_default();
             shard.rounds += 1;
-            add_round(shard, round);
+            add_round(shard, round, state);
         }
         Some(record)
     }
 }
 
-/// Adds the changes of a round: those with known results, and those that may be partially applied.
-fn add_round(shard: &mut ShardRecord, round: &RoundRecord) {
+/// Adds the changes of a round: those with known results, and those that may be partially applied. The changes of a run
+/// in progress are only planned.
+fn add_round(shard: &mut ShardRecord, round: &RoundRecord, state: RunState) {
     let results = round.results.as_deref().unwrap_or_default();
     for change in round.steps.iter().flat_map(|step| &step.changes) {
         let known = results.iter().find(|result| result.text == change.text).map(|result| result.result);
         let result = match (&round.results, known) {
+            (None, _) if state == RunState::Running => StepResult::Planned,
             (None, _) => StepResult::Interrupted,
             (Some(_), Some(result)) => result,
             (Some(_), None) => StepResult::NotTried,

@@ -69,6 +69,9 @@ async fn a_run_in_progress_is_listed_and_not_reported() {
     let number = begin(&rounds, &["one"]).await;
     let other = store(&scratch);
     assert_eq!((reported(&other).await.len(), states(&other).await), (0, vec![RunState::Running]));
+    let page = other.list(&RunFilter::default(), 9).await.unwrap();
+    let summary = &page.runs[0].summary;
+    assert_eq!((summary.changes.add, summary.errors, summary.not_made), (1, 0, 0));
     // The run is looked up again, because it may be killed later.
     rounds.end(number, &[done("one")]).await.unwrap();
     assert_eq!(reported(&other).await.len(), 0);

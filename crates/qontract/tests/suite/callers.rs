@@ -92,7 +92,9 @@ impl Fixture {
     fn files(&self) -> Vec<PathBuf> {
         let folder = self.0.path().join("sandbox/clusters/cliffs-stage/catalog-stage/ConfigMap");
         let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        let mut files: Vec<PathBuf> = files.map(|file| file.path()).collect();
+        // A run in progress has temporary files, whose names begin with a dot.
+        let is_object = |file: &PathBuf| !name(file).starts_with('.');
+        let mut files: Vec<PathBuf> = files.map(|file| file.path()).filter(is_object).collect();
         files.sort();
         files
     }

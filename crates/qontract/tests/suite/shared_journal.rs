@@ -148,6 +148,8 @@ fn check_budget(aws: Option<TestAws>, processes: usize) {
     fleet.scratch.write("crash", "");
     fleet.run_all(processes);
     assert_eq!(fleet.left(), all, "every process died before its first removal");
+    let (_, listed) = fleet.run(&["runs", "list"]);
+    assert!(listed.contains("unfinished"), "{listed}");
     fleet.scratch.remove("crash");
     for round in 0..2 {
         fleet.publish_unrelated(round);
