@@ -31,10 +31,15 @@ impl ProcessIdentity {
         Self { pid, started: own.map_or(0, |own| own.started), machine }
     }
 
-    /// Whether the process certainly has ended. Unknown for processes of other machines and namespaces: `false`.
-    pub fn is_gone(&self) -> bool {
+    /// Whether it is a process of this machine and of the namespaces of this process.
+    pub fn is_local(&self) -> bool {
         let own = Self::own();
-        if own.machine.is_none() || own.machine != self.machine {
+        own.machine.is_some() && own.machine == self.machine
+    }
+
+    /// Whether the process certainly has ended. Unknown for processes that are not local: `false`.
+    pub fn is_gone(&self) -> bool {
+        if !self.is_local() {
             return false;
         }
         let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else { return false };

@@ -342,11 +342,7 @@ impl LoopReporter {
         // A run that failed may not have planned everything.
         let is_complete = match record.state() {
             RunState::Ok | RunState::Waiting | RunState::Degraded | RunState::Held => true,
-            RunState::NotKnown
-            | RunState::Failed
-            | RunState::Interrupted
-            | RunState::Running
-            | RunState::Unfinished => false,
+            RunState::NotKnown | RunState::Failed | RunState::Interrupted | RunState::Running => false,
         };
         if is_complete || !changes.is_empty() {
             self.metrics.set_held(&self.process, changes.len() + record.unplanned_holds);

@@ -94,16 +94,15 @@ impl RunCounts {
     }
 }
 
-impl<'r> RunEntry<'r> {
-    /// The row of a run in this state, which its record does not have if it is in progress or was killed.
-    pub fn new(record: &'r RunRecord, state: RunState) -> Self {
-        let has_ended = state != RunState::Running;
+impl<'r> From<&'r RunRecord> for RunEntry<'r> {
+    fn from(record: &'r RunRecord) -> Self {
+        let has_ended = !record.in_progress;
         Self {
             version: record.version,
             run: &record.run,
             integration: &record.integration,
             mode: record.mode.as_str(),
-            state,
+            state: record.state(),
             ended: has_ended.then_some(record.ended),
             exit: has_ended.then_some(record.exit),
             started: record.began.to_string(),

@@ -7,6 +7,7 @@
 mod audit_file;
 mod idle;
 mod legacy;
+mod unfinished;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use parking_lot::Mutex;
 use qontract_access::{Mode, Permits, WritePermit};
 use qontract_client_blobs::Directory;
 use qontract_diagnostics::suggest;
-use qontract_journal::{PrunedRuns, Retention, RoundRecord, Rounds, RunId, RunKey, RunRecords, RunSummary};
+use qontract_journal::{PrunedRuns, Retention, Rounds, RunId, RunKey, RunRecords, RunSummary};
 use qontract_runtime::record::ShardRecord;
 use qontract_runtime::{RunRecord, RunState};
 
@@ -26,10 +27,11 @@ use crate::exit::UsageError;
 use crate::input_store::InputStore;
 use crate::journal;
 use crate::run_summary;
-use crate::unfinished_runs::{self, UnfinishedRun};
+use crate::unfinished_runs::UnfinishedRun;
 use audit_file::AuditFile;
 use idle::IdleCounters;
 use legacy::LegacyRecords;
+use unfinished::Lookups;
 
 pub use idle::IdleCounter;
 
@@ -143,16 +145,7 @@ pub struct RunStore {
     pruned: Mutex<Option<Instant>>,
     /// The rounds of real runs.
     rounds: Option<Rounds>,
-    unfinished: Mutex<UnfinishedRuns>,
-}
-
-/// What this process knows about runs that did not finish.
-#[derive(Debug, Default)]
-struct UnfinishedRuns {
-    /// The integrations whose runs were looked up.
-    checked: BTreeSet<String>,
-    /// The runs of this process that were abandoned with steps in progress.
-    abandoned: BTreeSet<RunId>,
+    lookups: Mutex<Lookups>,
 }
 
 /// A stored record.
@@ -160,10 +153,7 @@ enum StoredRun<'s> {
     Record(&'s RunRecords, RunKey),
     Legacy(legacy::RecordFile),
     /// A run without a record.
-    Unfinished {
-        run: UnfinishedRun,
-        state: RunState,
-    },
+    Unfinished(UnfinishedRun),
 }
 
 impl StoredRun<'_> {
@@ -171,7 +161,7 @@ impl StoredRun<'_> {
         match self {
             Self::Record(_, key) => &key.run,
             Self::Legacy(file) => &file.run,
-            Self::Unfinished { run, .. } => run.run(),
+            Self::Unfinished(run) => run.run(),
         }
     }
 
@@ -181,7 +171,7 @@ impl StoredRun<'_> {
             Self::Record(_, key) => key.order(),
             Self::Legacy(file) => (file.run.second(), file.written, file.run.as_str()),
             // It ends later than the others.
-            Self::Unfinished { run, .. } => (run.run().second(), i64::MAX, run.run().as_str()),
+            Self::Unfinished(run) => (run.run().second(), i64::MAX, run.run().as_str()),
         }
     }
 
@@ -191,11 +181,7 @@ impl StoredRun<'_> {
             return Some(summary.clone());
         }
         let record = self.read().await.ok()??;
-        let summary = run_summary::of(&record, self.order().1);
-        Some(match self {
-            Self::Unfinished { state, .. } => RunSummary { state: *state, ..summary },
-            Self::Record(..) | Self::Legacy(_) => summary,
-        })
+        Some(run_summary::of(&record, self.order().1))
     }
 
     /// The record; `None` if it was removed since it was listed.
@@ -203,7 +189,7 @@ impl StoredRun<'_> {
         match self {
             Self::Record(records, key) => Ok(records.read(key).await?),
             Self::Legacy(file) => file.read().map(Some),
-            Self::Unfinished { run, state } => Ok(run.record(*state)),
+            Self::Unfinished(run) => Ok(run.record()),
         }
     }
 }
@@ -240,7 +226,7 @@ impl RunStore {
             permits: journal::permits(),
             pruned: Mutex::default(),
             rounds,
-            unfinished: Mutex::default(),
+            lookups: Mutex::default(),
         }
     }
 
@@ -254,10 +240,8 @@ impl RunStore {
         let records = self.shared.as_ref().or(self.local.as_ref()).context("there are no run records")?;
         let write = self.permits.write.as_ref().filter(|_| mode == Mode::Real);
         let removed = records.prune(write, retention, Timestamp::now()).await?.removed;
-        if let (Some(write), Some(rounds)) = (write, &self.rounds) {
-            for run in &removed {
-                rounds.remove(write, run).await?;
-            }
+        if let Some(write) = write {
+            self.remove_rounds(write, &removed).await?;
         }
         Ok(removed)
     }
@@ -278,11 +262,10 @@ impl RunStore {
             }
             (_, Some(local)) => {
                 local.store(write, record, summary).await?;
-                // Everything that they contain is in the record and in the audit log.
-                if let (None, Some(rounds), Some(run)) =
-                    (&self.shared, &self.rounds, RunId::parse(&record.run))
-                {
-                    rounds.remove(write, &run).await?;
+                if self.shared.is_none() {
+                    // Everything that the rounds contain is in the record and in the audit log.
+                    let run: Vec<RunId> = RunId::parse(&record.run).into_iter().collect();
+                    self.remove_rounds(write, &run).await?;
                 }
                 self.prune_local(local, record).await?;
             }
@@ -328,88 +311,21 @@ impl RunStore {
     async fn prune_bucket(&self, shared: &RunRecords, write: &WritePermit) -> anyhow::Result<()> {
         let now = Timestamp::now();
         let PrunedRuns { mut removed, .. } = shared.prune(Some(write), SHARED_RETENTION, now).await?;
+        if let Some(rounds) = &self.rounds {
+            let oldest = now.checked_sub(MAX_AGE)?;
+            let old = rounds.runs(None, now).await?.into_keys();
+            removed.extend(old.filter(|run| run.start().is_some_and(|start| start < oldest)));
+        }
+        self.remove_rounds(write, &removed).await
+    }
+
+    /// Removes the rounds of runs.
+    async fn remove_rounds(&self, write: &WritePermit, runs: &[RunId]) -> anyhow::Result<()> {
         let Some(rounds) = &self.rounds else { return Ok(()) };
-        let oldest = now.checked_sub(MAX_AGE)?;
-        let old = rounds.runs(None, now).await?.into_keys();
-        removed.extend(old.filter(|run| run.start().is_some_and(|start| start < oldest)));
-        for run in removed {
-            rounds.remove(write, &run).await?;
+        for run in runs {
+            rounds.remove(write, run).await?;
         }
         Ok(())
-    }
-
-    /// Stores the steps of a round, or their results.
-    pub async fn store_round(&self, round: &RoundRecord) -> anyhow::Result<()> {
-        let (Some(rounds), Some(write)) = (&self.rounds, &self.permits.write) else { return Ok(()) };
-        Ok(rounds.store(write, round).await?)
-    }
-
-    /// Notes that this process abandoned a run with steps in progress.
-    pub fn abandon(&self, run: &RunId) {
-        let mut unfinished = self.unfinished.lock();
-        unfinished.checked.remove(run.integration());
-        unfinished.abandoned.insert(run.clone());
-    }
-
-    /// The runs since a time that have rounds and no record, with their states. `recorded` are the runs with records.
-    async fn unfinished(
-        &self,
-        since: Option<Timestamp>,
-        recorded: &BTreeSet<RunId>,
-    ) -> anyhow::Result<Vec<(UnfinishedRun, RunState)>> {
-        let Some(rounds) = &self.rounds else { return Ok(Vec::new()) };
-        let now = Timestamp::now();
-        let mut unfinished = Vec::new();
-        for (run, keys) in rounds.runs(since, now).await? {
-            if recorded.contains(&run) {
-                continue;
-            }
-            let read = rounds.read(&keys).await?;
-            if let Some(found) = UnfinishedRun::new(run.clone(), read) {
-                let state = found.state(self.unfinished.lock().abandoned.contains(&run), now);
-                unfinished.push((found, state));
-            }
-        }
-        Ok(unfinished)
-    }
-
-    /// The runs of an integration that were killed and have no record. This process looks for them once, and again
-    /// after it abandoned one or found one in progress.
-    pub(crate) async fn unfinished_of(
-        &self,
-        integration: &str,
-        now: Timestamp,
-    ) -> anyhow::Result<Vec<UnfinishedRun>> {
-        if !self.unfinished.lock().checked.insert(integration.to_owned()) {
-            return Ok(Vec::new());
-        }
-        let found = self.find_unfinished(now).await;
-        let is_complete = found.as_ref().is_ok_and(|found| {
-            !found
-                .iter()
-                .any(|(run, state)| run.run().integration() == integration && *state == RunState::Running)
-        });
-        if !is_complete {
-            self.unfinished.lock().checked.remove(integration);
-        }
-        let mut found = found?;
-        found.retain(|(run, state)| run.run().integration() == integration && *state == RunState::Unfinished);
-        Ok(found.into_iter().map(|(run, _)| run).collect())
-    }
-
-    async fn find_unfinished(&self, now: Timestamp) -> anyhow::Result<Vec<(UnfinishedRun, RunState)>> {
-        let since = now.checked_sub(unfinished_runs::MAX_AGE)?;
-        let mut recorded = BTreeSet::new();
-        for records in self.shared.iter().chain(&self.local) {
-            recorded.extend(records.list(Some(since), now).await?.into_iter().map(|key| key.run));
-        }
-        self.unfinished(Some(since), &recorded).await
-    }
-
-    /// Claims the report about a run that did not finish.
-    pub(crate) async fn claim_report(&self, run: &RunId) -> bool {
-        let (Some(rounds), Some(write)) = (&self.rounds, &self.permits.write) else { return false };
-        rounds.claim_report(write, run).await.unwrap_or_default()
     }
 
     /// Checks that records and the audit log can be written, before a run writes to its targets. A bucket is not
@@ -468,7 +384,7 @@ impl RunStore {
         }
         let recorded: BTreeSet<RunId> = runs.iter().map(|run| run.run().clone()).collect();
         let unfinished = self.unfinished(since, &recorded).await?;
-        runs.extend(unfinished.into_iter().map(|(run, state)| StoredRun::Unfinished { run, state }));
+        runs.extend(unfinished.into_iter().map(StoredRun::Unfinished));
         runs.sort_by(|a, b| b.order().cmp(&a.order()));
         let mut seen = BTreeSet::new();
         runs.retain(|run| seen.insert(run.run().clone()));
@@ -611,12 +527,7 @@ impl RunStore {
         if let Some(file) = self.legacy().and_then(|legacy| legacy.find(run)) {
             return Ok(Some(StoredRun::Legacy(file)));
         }
-        let Some(rounds) = &self.rounds else { return Ok(None) };
-        let read = rounds.read(&rounds.of_run(run).await?).await?;
-        Ok(UnfinishedRun::new(run.clone(), read).map(|found| {
-            let is_abandoned = self.unfinished.lock().abandoned.contains(run);
-            StoredRun::Unfinished { state: found.state(is_abandoned, Timestamp::now()), run: found }
-        }))
+        Ok(self.unfinished_run(run).await?.map(StoredRun::Unfinished))
     }
 
     async fn find_record(&self, run: &RunId) -> anyhow::Result<Option<RunRecord>> {

@@ -128,9 +128,12 @@ pub fn activities(finished: &FinishedLog) -> String {
 /// The full explanation of a run.
 pub fn explain(record: &RunRecord) -> String {
     let RunRecord { run, integration, mode, head, base, ended, exit, milliseconds, .. } = record;
-    let ended = ended.as_str();
-    let mut text =
-        format!("run {run}: {integration}, {mode}, ended `{ended}` (exit {exit}) after {milliseconds} ms\n");
+    let end = if record.in_progress {
+        format!("in progress for {milliseconds} ms")
+    } else {
+        format!("ended `{}` (exit {exit}) after {milliseconds} ms", ended.as_str())
+    };
+    let mut text = format!("run {run}: {integration}, {mode}, {end}\n");
     let commit = |bundle: &BundleRecord| {
         let mark = if bundle.modified { ", modified" } else { "" };
         bundle.commit.as_ref().map(|id| format!(" (commit {id}{mark})")).unwrap_or_default()

@@ -7,7 +7,7 @@ use qontract_diagnostics::pluralize;
 use qontract_journal::{LeaseProcess, RoundRecord, RunId};
 use qontract_runtime::audit::IntendedChange;
 use qontract_runtime::record::{ChangeRecord, LocatedText, RECORD_VERSION, RunRecord, ShardRecord};
-use qontract_runtime::{ApprovalForm, ChangeKind, RunEnd, RunState, StepResult};
+use qontract_runtime::{ApprovalForm, ChangeKind, RunEnd, StepResult};
 use qontract_telemetry::log::{Level, LineFormat, LogLine};
 
 use crate::run_store::RunStore;
@@ -18,7 +18,7 @@ const KILLED_EXIT_CODE: u8 = 137;
 /// Maximum number of changes that a warning names.
 const MAX_NAMED_STEPS: usize = 3;
 
-/// A run on another machine that has not begun a round for this time was killed: no run takes longer.
+/// A run on another machine that has not begun a round for this time is assumed to be killed.
 const MAX_SILENCE: SignedDuration = SignedDuration::from_hours(2);
 
 /// How far back the next run looks for runs that did not finish.
@@ -30,28 +30,32 @@ pub struct UnfinishedRun {
     run: RunId,
     /// Its rounds, in the order in which they were made; never empty.
     rounds: Vec<RoundRecord>,
+    /// Until when it is known to be in progress; `None` if it was killed.
+    in_progress_at: Option<Timestamp>,
 }
 
 impl UnfinishedRun {
+    /// The run of these rounds; `None` if there are none.
+    pub fn new(run: RunId, rounds: Vec<RoundRecord>, now: Timestamp) -> Option<Self> {
+        let last = rounds.last()?;
+        let in_progress_at = is_in_progress(last, now).then_some(now);
+        Some(Self { run, rounds, in_progress_at })
+    }
+
+    /// The run, which this process has abandoned.
+    #[must_use]
+    pub fn abandoned(self) -> Self {
+        Self { in_progress_at: None, ..self }
+    }
+
     /// The run.
     pub fn run(&self) -> &RunId {
         &self.run
     }
 
-    /// The run of these rounds; `None` if there are none.
-    pub fn new(run: RunId, rounds: Vec<RoundRecord>) -> Option<Self> {
-        (!rounds.is_empty()).then_some(Self { run, rounds })
-    }
-
-    /// Whether the run is in progress, or was killed. `is_abandoned` says that this process abandoned it.
-    pub fn state(&self, is_abandoned: bool, now: Timestamp) -> RunState {
-        let Some(last) = self.rounds.last() else { return RunState::Unfinished };
-        let is_silent = now.duration_since(last.at) > MAX_SILENCE;
-        if is_abandoned || is_silent || is_gone(&last.process) {
-            RunState::Unfinished
-        } else {
-            RunState::Running
-        }
+    /// Whether it is in progress. If not, it was killed.
+    pub fn is_in_progress(&self) -> bool {
+        self.in_progress_at.is_some()
     }
 
     /// The changes that may be partially applied, with their shards.
@@ -89,12 +93,13 @@ impl UnfinishedRun {
     }
 
     /// The record that the run could not write itself.
-    pub fn record(&self, state: RunState) -> Option<RunRecord> {
+    pub fn record(&self) -> Option<RunRecord> {
         let (first, last) = (self.rounds.first()?, self.rounds.last()?);
-        let took = last.at.duration_since(first.began).as_millis();
-        let note = match state {
-            RunState::Running => "the run is in progress; its steps may be done in part",
-            _ => "the run was killed or stalled; the steps of its rounds may be done in part",
+        let took = self.in_progress_at.unwrap_or(last.at).duration_since(first.began).as_millis();
+        let note = if self.is_in_progress() {
+            "the run is in progress; the steps of its last round may be partially applied"
+        } else {
+            "the run was killed or stalled; the steps of its last round may be partially applied"
         };
         let mut record = RunRecord {
             version: RECORD_VERSION,
@@ -120,13 +125,14 @@ impl UnfinishedRun {
             approval: None,
             approval_form: ApprovalForm::default(),
             unplanned_holds: 0,
+            in_progress: self.is_in_progress(),
             ended: RunEnd::Interrupted,
             exit: KILLED_EXIT_CODE,
         };
         for round in &self.rounds {
             let shard = record.shards.entry(round.shard.clone()).or_default();
             shard.rounds += 1;
-            add_round(shard, round, state);
+            add_round(shard, round, self.is_in_progress());
         }
         Some(record)
     }
@@ -134,12 +140,12 @@ impl UnfinishedRun {
 
 /// Adds the changes of a round: those with known results, and those that may be partially applied. The changes of a run
 /// in progress are only planned.
-fn add_round(shard: &mut ShardRecord, round: &RoundRecord, state: RunState) {
+fn add_round(shard: &mut ShardRecord, round: &RoundRecord, is_in_progress: bool) {
     let results = round.results.as_deref().unwrap_or_default();
     for change in round.steps.iter().flat_map(|step| &step.changes) {
         let known = results.iter().find(|result| result.text == change.text).map(|result| result.result);
         let result = match (&round.results, known) {
-            (None, _) if state == RunState::Running => StepResult::Planned,
+            (None, _) if is_in_progress => StepResult::Planned,
             (None, _) => StepResult::Interrupted,
             (Some(_), Some(result)) => result,
             (Some(_), None) => StepResult::NotTried,
@@ -178,10 +184,11 @@ fn recorded(change: ChangeKind, text: String, result: StepResult) -> ChangeRecor
     }
 }
 
-/// Whether the process of a run certainly has ended.
-fn is_gone(process: &LeaseProcess) -> bool {
-    let LeaseProcess { pid, started, machine, .. } = process.clone();
-    ProcessIdentity { pid, started, machine }.is_gone()
+/// Whether a run with this last round is in progress.
+fn is_in_progress(last: &RoundRecord, now: Timestamp) -> bool {
+    let LeaseProcess { pid, started, machine, .. } = last.process.clone();
+    let process = ProcessIdentity { pid, started, machine };
+    if process.is_local() { !process.is_gone() } else { now.duration_since(last.at) <= MAX_SILENCE }
 }
 
 /// Finds the runs of an integration that did not finish, and writes a record and audit log lines for each. Returns a
@@ -190,7 +197,7 @@ fn is_gone(process: &LeaseProcess) -> bool {
 /// A process looks once for each integration, and again after it abandoned a run or found one in progress.
 pub async fn report(runs: &RunStore, integration: &str, now: Timestamp) -> Vec<String> {
     // Without the journal, the next run looks again.
-    let Ok(found) = runs.unfinished_of(integration, now).await else { return Vec::new() };
+    let Ok(found) = runs.killed_runs(integration, now).await else { return Vec::new() };
     let mut warnings = Vec::new();
     for unfinished in found {
         if !runs.claim_report(&unfinished.run).await {
@@ -200,7 +207,7 @@ pub async fn report(runs: &RunStore, integration: &str, now: Timestamp) -> Vec<S
             // The record names the changes as well.
             drop(runs.append_audit(&line.format(LineFormat::Json, now)));
         }
-        if let Some(record) = unfinished.record(RunState::Unfinished) {
+        if let Some(record) = unfinished.record() {
             // Without a record, the rounds remain.
             drop(runs.store(&record).await);
         }

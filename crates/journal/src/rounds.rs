@@ -147,11 +147,12 @@ impl Rounds {
         since: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<BTreeMap<RunId, Vec<String>>, BlobsError> {
+        let first = since.map(|since| since.strftime("%Y%m%dT%H%M%SZ").to_string()).unwrap_or_default();
         let mut runs: BTreeMap<RunId, Vec<String>> = BTreeMap::new();
         for prefix in days_since(PREFIX, since, now) {
             for key in self.blobs.keys(&self.read, &prefix).await? {
                 let run = key.rsplit_once('/').and_then(|(_, name)| RunId::parse(name.split_once('~')?.0));
-                if let Some(run) = run {
+                if let Some(run) = run.filter(|run| run.second() >= first.as_str()) {
                     runs.entry(run).or_default().push(key);
                 }
             }
@@ -248,6 +249,9 @@ mod tests {
         assert_eq!(runs.keys().collect::<Vec<_>>(), [&one.run]);
         let read = rounds.read(&runs[&one.run]).await.unwrap();
         assert_eq!(read.iter().map(texts).collect::<Vec<_>>(), [vec!["+ b"], vec!["+ c"]]);
+        // Not the other runs of that day.
+        let later = rounds.runs(Some("2026-11-19T09:00:00Z".parse().unwrap()), now).await.unwrap();
+        assert_eq!(later.len(), 0);
         assert_eq!(rounds.runs(None, now).await.unwrap().len(), 2);
         let claim = async || rounds.claim_report(&write, &one.run).await.unwrap();
         assert_eq!((claim().await, claim().await), (true, false));

@@ -140,7 +140,7 @@ pub struct RunFacts {
 }
 
 /// Every state, with its name in keys.
-const STATES: [(RunState, &str); 9] = [
+const STATES: [(RunState, &str); 8] = [
     (RunState::Ok, "ok"),
     (RunState::Waiting, "waiting"),
     (RunState::Degraded, "degraded"),
@@ -149,7 +149,6 @@ const STATES: [(RunState, &str); 9] = [
     (RunState::Failed, "failed"),
     (RunState::Interrupted, "interrupted"),
     (RunState::Running, "running"),
-    (RunState::Unfinished, "unfinished"),
 ];
 
 /// The modes, with their names in keys.

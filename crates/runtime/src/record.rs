@@ -90,6 +90,10 @@ pub struct RunRecord {
     /// their shards.
     #[serde(default, skip_serializing_if = "is_zero_objects")]
     pub unplanned_holds: usize,
+    /// Whether the run is in progress: the record contains the steps that it has reported so far, and its end is that of a
+    /// run that is killed now. Such a record is never stored.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_progress: bool,
     /// The end state.
     pub ended: RunEnd,
     /// The exit code.
@@ -400,6 +404,7 @@ impl RunRecord {
             approval: outcome.approval.clone(),
             approval_form: outcome.approval_form,
             unplanned_holds: outcome.unplanned_holds,
+            in_progress: false,
             ended: outcome.ended,
             exit: outcome.exit_code(),
         }

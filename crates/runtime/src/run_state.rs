@@ -24,10 +24,8 @@ pub enum RunState {
     Failed,
     /// The run was stopped before its end.
     Interrupted,
-    /// The run is in progress: it has no record yet.
+    /// The run is in progress.
     Running,
-    /// The run was killed, or its process cannot be reached: it has no record, and may be done in part.
-    Unfinished,
 }
 
 impl RunState {
@@ -42,7 +40,6 @@ impl RunState {
             RunState::Failed => "failed",
             RunState::Interrupted => "interrupted",
             RunState::Running => "running",
-            RunState::Unfinished => "unfinished",
         }
     }
 }
@@ -51,6 +48,9 @@ impl RunRecord {
     /// The state of the run. Records of version 1 do not distinguish held from failed; in these, an approval
     /// without errors means held. Records before version 3, and dry runs, do not distinguish waiting from ok.
     pub fn state(&self) -> RunState {
+        if self.in_progress {
+            return RunState::Running;
+        }
         let has_faults =
             !self.faults.is_empty() || self.shards.values().any(|shard| !shard.faults.is_empty());
         let waits = self.shards.values().any(|shard| !shard.waits.is_empty());
@@ -107,5 +107,6 @@ mod tests {
         check(&json!({"ended": "not defined"}), RunState::Failed);
         check(&json!({"ended": "forbidden"}), RunState::Failed);
         check(&json!({"ended": "interrupted"}), RunState::Interrupted);
+        check(&json!({"ended": "interrupted", "in_progress": true}), RunState::Running);
     }
 }

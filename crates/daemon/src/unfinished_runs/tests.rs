@@ -5,7 +5,7 @@ use std::sync::Arc;
 use qontract_journal::RoundOwner;
 use qontract_runtime::audit::{IntendedRound, IntendedStep, RoundNumber};
 use qontract_runtime::record::BundleRecord;
-use qontract_runtime::{Change, ObjectKey, PlanDigest, Scope, ShardKey};
+use qontract_runtime::{Change, ObjectKey, PlanDigest, RunState, Scope, ShardKey};
 use qontract_testkit::Scratch;
 
 use super::*;
@@ -13,7 +13,7 @@ use crate::lease_host::this_process;
 use crate::run_rounds::RunRounds;
 use crate::run_store::RunFilter;
 
-/// The run that is killed.
+/// The id of a run.
 const RUN: &str = "20270115T080000Z-x-a";
 
 fn change(name: &str) -> Change {
@@ -85,7 +85,7 @@ async fn a_killed_run_is_reported_once_with_the_steps_whose_results_are_not_know
     killed.end(number, &[done("zero")]).await.unwrap();
     begin(&killed, &["one", "two"]).await;
     let runs = store(&scratch);
-    assert_eq!(states(&runs).await, [RunState::Unfinished]);
+    assert_eq!(states(&runs).await, [RunState::Interrupted]);
     assert_eq!(report(&runs, "y", Timestamp::now()).await, [""; 0]);
     let warnings = reported(&runs).await;
     let expect = "did not finish: it was killed or stalled; may be partially applied: + write card `one` (app=a); \
@@ -114,22 +114,30 @@ async fn a_run_that_this_process_abandoned_is_reported_by_its_next_run() {
     assert_eq!(reported(&runs).await, [""; 0]);
 }
 
-#[tokio::test]
-async fn a_run_of_another_machine_is_in_progress_until_it_is_silent() {
-    let scratch = Scratch::new();
-    let runs = store(&scratch);
-    let owner = {
-        let mut process = this_process();
-        process.machine = Some("another".to_owned());
-        let head = BundleRecord { sha: "s".to_owned(), commit: None, modified: false };
-        RoundOwner { run: RunId::parse(RUN).unwrap(), began: Timestamp::UNIX_EPOCH, head, process }
-    };
+#[test]
+fn a_run_of_another_machine_is_in_progress_until_it_is_silent() {
     let at: Timestamp = "2027-01-15T08:00:00Z".parse().unwrap();
-    let found = UnfinishedRun::new(owner.run.clone(), vec![owner.round(1, &intended(&["one"]), at)]).unwrap();
-    let state = |hours: i64| found.state(false, at + SignedDuration::from_hours(hours));
-    assert_eq!((state(1), state(3)), (RunState::Running, RunState::Unfinished));
-    assert_eq!(found.state(true, at), RunState::Unfinished);
-    drop(runs);
+    let mut process = this_process();
+    process.machine = Some("another".to_owned());
+    let other = owner(process);
+    let found = |owner: &RoundOwner, hours: i64| {
+        let rounds = vec![owner.round(1, &intended(&["one"]), at)];
+        UnfinishedRun::new(owner.run.clone(), rounds, at + SignedDuration::from_hours(hours)).unwrap()
+    };
+    assert!(found(&other, 1).is_in_progress());
+    assert!(!found(&other, 3).is_in_progress());
+    assert!(!found(&other, 1).abandoned().is_in_progress());
+    // A process of this machine is known to exist, however long a step takes.
+    assert!(found(&owner(this_process()), 30).is_in_progress());
+    let record = found(&other, 1).record().unwrap();
+    assert_eq!((record.state(), record.milliseconds), (RunState::Running, 3_600_000));
+}
+
+/// A run of a process that started at a fixed time.
+fn owner(process: LeaseProcess) -> RoundOwner {
+    let began = "2027-01-15T08:00:00Z".parse().unwrap();
+    let head = BundleRecord { sha: "s".to_owned(), commit: None, modified: false };
+    RoundOwner { run: RunId::parse(RUN).unwrap(), began, head, process }
 }
 
 #[test]
@@ -137,11 +145,9 @@ fn warnings_name_a_few_changes() {
     let check = |count: usize, expect: &str| {
         let names: Vec<String> = (0..count).map(|name| name.to_string()).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let head = BundleRecord { sha: "s".to_owned(), commit: None, modified: false };
-        let (run, began) = (RunId::parse(RUN).unwrap(), Timestamp::UNIX_EPOCH);
-        let owner = RoundOwner { run: run.clone(), began, head, process: this_process() };
-        let rounds = vec![owner.round(1, &intended(&names), began)];
-        let warning = UnfinishedRun::new(run, rounds).unwrap().warning();
+        let (owner, now) = (owner(this_process()), Timestamp::now());
+        let rounds = vec![owner.round(1, &intended(&names), now)];
+        let warning = UnfinishedRun::new(owner.run, rounds, now).unwrap().warning();
         assert!(warning.contains(expect), "{warning}");
     };
     check(0, "stalled; no step was in progress; see");

@@ -55,7 +55,7 @@ async fn run_action(arguments: Arguments, printer: &Printer) -> anyhow::Result<E
                 }
                 (RecordFormat::Json, false) => {
                     let records = read_all(&runs, &found.runs).await;
-                    let entries: Vec<RunEntry> = records.iter().map(ReadRun::entry).collect();
+                    let entries: Vec<RunEntry> = records.iter().map(RunEntry::from).collect();
                     printer.json(&[&serde_json::to_vec_pretty(&entries)?[..], b"\n"].concat())?;
                 }
                 (RecordFormat::Json, true) => {
@@ -80,24 +80,12 @@ pub fn open(folder: Option<PathBuf>, config: Option<&Path>) -> anyhow::Result<Ar
 }
 
 /// The records of these runs. A record that was removed in the meantime, or cannot be read, is left out.
-async fn read_all(runs: &RunStore, listed: &[ListedRun]) -> Vec<ReadRun> {
-    let mut read = Vec::new();
-    for ListedRun { run, summary } in listed {
-        read.extend(runs.read(run).await.map(|record| ReadRun { record, state: summary.state }));
+async fn read_all(runs: &RunStore, listed: &[ListedRun]) -> Vec<RunRecord> {
+    let mut records = Vec::new();
+    for one in listed {
+        records.extend(runs.read(&one.run).await);
     }
-    read
-}
-
-/// A run with its record, and the state in which it was listed.
-struct ReadRun {
-    record: RunRecord,
-    state: RunState,
-}
-
-impl ReadRun {
-    fn entry(&self) -> RunEntry<'_> {
-        RunEntry::new(&self.record, self.state)
-    }
+    records
 }
 
 /// Shows one run.
@@ -159,7 +147,7 @@ async fn replay(
 fn filter(list: &RunsListArgs) -> anyhow::Result<RunFilter> {
     let mut states = Vec::new();
     if list.failed {
-        states.extend([RunState::Failed, RunState::Interrupted, RunState::Unfinished]);
+        states.extend([RunState::Failed, RunState::Interrupted]);
     }
     let since = list.since.as_deref().map(|text| since::parse(text, jiff::Timestamp::now())).transpose()?;
     Ok(RunFilter {
@@ -215,7 +203,7 @@ fn runs_table(runs: &[ListedRun]) -> StyledText {
     let rows: Vec<Vec<String>> = runs.iter().map(run_entry::row).collect();
     let text = table::to_text(&HEADER.map(str::to_owned), &rows);
     let styles = runs.iter().map(|listed| match listed.summary.state {
-        RunState::Failed | RunState::Interrupted | RunState::Unfinished => TextStyle::Error,
+        RunState::Failed | RunState::Interrupted => TextStyle::Error,
         RunState::Held | RunState::Degraded => TextStyle::Warning,
         RunState::Ok | RunState::Waiting | RunState::NotKnown | RunState::Running => TextStyle::Plain,
     });
@@ -226,10 +214,10 @@ fn runs_table(runs: &[ListedRun]) -> StyledText {
     styled
 }
 
-fn lines(records: &[ReadRun]) -> anyhow::Result<String> {
+fn lines(records: &[RunRecord]) -> anyhow::Result<String> {
     let mut text = String::new();
     for record in records {
-        text.push_str(&serde_json::to_string(&record.entry())?);
+        text.push_str(&serde_json::to_string(&RunEntry::from(record))?);
         text.push('\n');
     }
     Ok(text)

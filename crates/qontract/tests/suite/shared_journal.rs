@@ -149,7 +149,7 @@ fn check_budget(aws: Option<TestAws>, processes: usize) {
     fleet.run_all(processes);
     assert_eq!(fleet.left(), all, "every process died before its first removal");
     let (_, listed) = fleet.run(&["runs", "list"]);
-    assert!(listed.contains("unfinished"), "{listed}");
+    assert!(listed.contains("interrupted"), "{listed}");
     fleet.scratch.remove("crash");
     for round in 0..2 {
         fleet.publish_unrelated(round);
@@ -163,7 +163,7 @@ fn check_budget(aws: Option<TestAws>, processes: usize) {
     let listed: Vec<Value> = serde_json::from_str(&text).unwrap();
     let held = listed.iter().filter(|run| run["state"] == "held").count();
     assert!(held > 0 && listed.len() >= processes, "{} runs, {held} held", listed.len());
-    // With the data as before, nobody has anything to do.
+    // With the data as before, no process has anything to do.
     fleet.keep(OBJECTS);
     assert!(fleet.run_all(processes).iter().all(|code| *code == Some(0)), "nothing to do");
 }
