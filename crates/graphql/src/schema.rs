@@ -5,7 +5,7 @@ mod model;
 mod order;
 mod sdl;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use apollo_compiler::ast;
 use apollo_compiler::schema::{Component, ExtendedType, Schema as Compiled};
@@ -110,6 +110,12 @@ impl Schema {
     /// The id of the type that datafiles with this schema have.
     pub fn datafile_type(&self, schema: &str) -> Option<TypeId> {
         self.by_datafile.get(schema).copied()
+    }
+
+    /// The schemas of all datafiles that have a type.
+    pub fn typed_schemas(&self) -> BTreeSet<String> {
+        let schemas = (0..self.types.len()).flat_map(|type_| self.schemas_of(type_));
+        schemas.map(String::from).collect()
     }
 
     /// The schemas that datafiles of a type may have: its own schema, those of its interfaces and of the

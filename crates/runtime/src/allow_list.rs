@@ -67,11 +67,7 @@ pub fn unused_schemas(
     listing: &IntegrationDefinition,
     read: &BTreeSet<String>,
 ) -> Vec<String> {
-    let schema = engine.schema();
-    let typed: BTreeSet<String> = (0..schema.types().len())
-        .flat_map(|type_| schema.schemas_of(type_))
-        .map(|name| name.to_string())
-        .collect();
+    let typed = engine.schema().typed_schemas();
     let superfluous = |name: &&String| {
         !read.contains(*name) && typed.contains(*name) && !IMPLICIT_SCHEMAS.contains(&name.as_str())
     };

@@ -7,9 +7,9 @@ use qontract_bundle::Bundle;
 use qontract_bundle::diff::{Change, DatafileChange, Diff, ResourceChange};
 use qontract_bundle::json::JavaScriptWriter;
 
-use crate::graphql;
+use crate::graphql::{self, Evaluated, EvaluationFailure};
 use crate::reply::{JSON, Reply, escape};
-use crate::response_cache::{CachedResponse, ResponseKey, store};
+use crate::response_cache::{CachedResponse, ResponseKey};
 use crate::route::{FileRef, RequestedBundle};
 use crate::server::{ServerState, find, not_found};
 
@@ -29,24 +29,20 @@ pub async fn answer(shared: &ServerState, base: &str, head: &str, file: Option<&
         return of_file(&base, &head, kind, path);
     }
     let key = ResponseKey::of(base.sha(), &["diff", &head.sha().to_string()]);
-    if let Some(cached) = shared.answers.get(&key) {
-        return Reply::cached(JSON, cached);
-    }
-    let permit = match graphql::acquire(shared).await {
-        Ok(permit) => permit,
-        Err(later) => return later,
-    };
-    let task = tokio::task::spawn_blocking(move || {
-        let _permit = permit;
-        Diff::between(&base, &head).to_json()
+    let evaluated = graphql::evaluate_once(shared, key, || async {
+        let permit = graphql::acquire(shared).await?;
+        let task = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            Diff::between(&base, &head).to_json()
+        });
+        let json = task.await.map_err(|_| EvaluationFailure::Panic)?;
+        let flight = shared.in_flight.begin(json.len());
+        Ok(Evaluated::new(CachedResponse::new(200, json), Some(flight)))
     });
-    let Ok(json) = task.await else {
-        return Reply::status_page(StatusCode::INTERNAL_SERVER_ERROR);
-    };
-    let flight = shared.in_flight.begin(json.len());
-    let response = Arc::new(CachedResponse::new(200, json));
-    store(&shared.answers, key, &response);
-    Reply::cached(JSON, response).in_flight(flight)
+    match evaluated.await {
+        Ok(evaluated) => evaluated.reply(JSON),
+        Err(failure) => failure.reply(),
+    }
 }
 
 fn of_file(base: &Bundle, head: &Bundle, kind: &str, path: &str) -> Reply {

@@ -1,4 +1,6 @@
 //! Handles GraphQL requests: parameters, persisted queries, response cache, and inline or queued execution.
+//!
+//! **Invariant:** concurrent requests with the same response share one evaluation.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,12 +12,14 @@ use qontract_bundle::json::JavaScriptWriter;
 use qontract_bundle::{Map, Sha256, Value};
 use qontract_concurrency::{CancelOnDrop, Permit};
 use qontract_graphql::{Answer, Engine, Request};
+use qontract_telemetry::server_metrics::AnswerOrigin;
 
 use crate::graphql_request::{self, GraphqlParams, PersistedQueryId, Refusal, ResponseFormat};
 use crate::page;
 use crate::persisted_queries;
+use crate::query_extension::{QueryExtension, ResultForm};
 use crate::reply::{InFlightGuard, Reply};
-use crate::response_cache::{CachedResponse, ResponseKey, shrink, store};
+use crate::response_cache::{self, CachedResponse, ResponseKey, shrink};
 use crate::server::ServerState;
 
 /// Maximum estimated number of objects in a response that is computed inline. Queries with more objects are
@@ -90,13 +94,103 @@ struct GraphqlCall<'p> {
     params: GraphqlParams,
 }
 
+/// A response that was computed or cached, and the bytes that it has in flight if it is large.
+#[derive(Clone)]
+pub struct Evaluated {
+    /// The response.
+    pub response: Arc<CachedResponse>,
+    /// `mutation` or `subscription` if the request is one.
+    rootless: Option<&'static str>,
+    /// Counts the bytes of a large response as in flight until all of its clients have received it.
+    flight: Option<Arc<InFlightGuard>>,
+}
+
+impl Evaluated {
+    /// A response that is not a GraphQL response.
+    pub fn new(response: CachedResponse, flight: Option<InFlightGuard>) -> Self {
+        Self { response: Arc::new(response), rootless: None, flight: flight.map(Arc::new) }
+    }
+
+    /// The reply to a client.
+    pub fn reply(self, media_type: &'static str) -> Reply {
+        let reply = Reply::cached(media_type, self.response);
+        match self.flight {
+            Some(flight) => reply.in_flight(flight),
+            None => reply,
+        }
+    }
+}
+
+/// Why a request has no response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EvaluationFailure {
+    /// Too many requests are waiting or being answered.
+    Busy(&'static str),
+    /// It took longer than the time limit.
+    Timeout,
+    /// The evaluation panicked.
+    Panic,
+}
+
+impl EvaluationFailure {
+    /// The reply to the client.
+    pub fn reply(self) -> Reply {
+        match self {
+            Self::Busy(why) => Reply::retry_later(why),
+            // A retry would take just as long.
+            Self::Timeout => Reply::text(StatusCode::SERVICE_UNAVAILABLE, "the query took too long"),
+            Self::Panic => Reply::status_page(StatusCode::INTERNAL_SERVER_ERROR),
+        }
+    }
+}
+
+/// Returns the cached response of a key, or evaluates it. Concurrent requests with the same key share one
+/// evaluation, which belongs to the first of them: if its client disconnects, the next one evaluates again.
+pub async fn evaluate_once<F>(
+    shared: &ServerState,
+    key: ResponseKey,
+    evaluate: impl FnOnce() -> F,
+) -> Result<Evaluated, EvaluationFailure>
+where
+    F: Future<Output = Result<Evaluated, EvaluationFailure>>,
+{
+    let cached = || {
+        let response = shared.answers.get(&key)?;
+        Some(Evaluated { response, rootless: None, flight: None })
+    };
+    if let Some(evaluated) = cached() {
+        shared.metrics.count_answer(AnswerOrigin::Cached);
+        return Ok(evaluated);
+    }
+    let mut origin = AnswerOrigin::Shared;
+    let evaluated = shared.evaluations.entry(key).get_or_init_if(
+        |_| false,
+        || async {
+            // An evaluation may have ended between the lookup and now.
+            if let Some(evaluated) = cached() {
+                origin = AnswerOrigin::Cached;
+                return Ok(evaluated);
+            }
+            origin = AnswerOrigin::Evaluated;
+            let evaluated = evaluate().await?;
+            if evaluated.rootless.is_none() {
+                response_cache::store(&shared.answers, key, &evaluated.response);
+            }
+            Ok(evaluated)
+        },
+    );
+    let evaluated = evaluated.await;
+    shared.metrics.count_answer(origin);
+    evaluated
+}
+
 async fn execute(shared: &ServerState, engine: &Arc<Engine>, call: GraphqlCall<'_>) -> Reply {
     let GraphqlCall { method, form, params } = call;
     let sha = engine.bundle().sha();
     let failed = |status, code, message| {
         Reply::data_error(status, form, code, message).header(CACHE_CONTROL, "no-store")
     };
-    let GraphqlParams { query, operation, variables, persisted } = params;
+    let GraphqlParams { query, operation, variables, persisted, extension } = params;
     let (query, digest) = match query_text(shared, sha, query, persisted) {
         Ok(query_and_digest) => query_and_digest,
         Err(QueryTextError::NotCached) => {
@@ -113,50 +207,65 @@ async fn execute(shared: &ServerState, engine: &Arc<Engine>, call: GraphqlCall<'
             return failed(StatusCode::BAD_REQUEST, "BAD_REQUEST", message);
         }
     };
-    let query = ResolvedQuery { text: query, operation, variables };
-    let key = (!shared.answers.is_off()).then(|| {
-        let (operation, has_operation) = match &query.operation {
-            Some(operation) => (operation.as_str(), "1"),
-            None => ("", ""),
-        };
-        // An operation that is not a query gets a different error for each method.
-        let parts = [method.as_str(), &query.text, has_operation, operation, &query.variables_text()];
-        ResponseKey::of(sha, &parts)
-    });
-    let cached = key.and_then(|key| shared.answers.get(&key));
-    shared.metrics.count_answer(cached.is_some());
-    let reply = |response| Reply::cached(form.as_str(), response).header(CACHE_CONTROL, "no-store");
-    let persist = |digest: Option<String>, text: &str, status| {
-        if let (Some(digest), 200) = (digest, status) {
-            persisted_queries::insert(&shared.persisted, sha, &digest, text);
-        }
+    let text = if digest.is_some() { query.clone() } else { String::new() };
+    let query = ResolvedQuery { text: query, operation, variables, extension };
+    let evaluated = match evaluate(shared, engine, method, query).await {
+        Ok(evaluated) => evaluated,
+        Err(failure) => return failure.reply(),
     };
-    if let Some(response) = cached {
-        persist(digest, &query.text, response.status);
-        return reply(response);
-    }
-    let text = if digest.is_some() { query.text.clone() } else { String::new() };
-    let (answer, flight) = match answer_inline(engine, &query) {
-        Some(answer) => (answer, None),
-        None => match answer_queued(shared, engine, query).await {
-            Ok((answer, flight)) => (answer, Some(flight)),
-            Err(later) => return later,
-        },
-    };
-    if let (Some(word), &Method::GET) = (answer.rootless, method) {
+    if let (Some(word), &Method::GET) = (evaluated.rootless, method) {
         let message = format!("GET requests only support query operations, not {word} operations");
         return failed(StatusCode::METHOD_NOT_ALLOWED, "BAD_REQUEST", &message).allowing("POST");
     }
-    persist(digest, &text, answer.status);
-    let response = Arc::new(CachedResponse::new(answer.status, shrink(answer.body)));
-    if let Some(key) = key {
-        store(&shared.answers, key, &response);
+    if let (Some(digest), 200) = (digest, evaluated.response.status) {
+        persisted_queries::insert(&shared.persisted, sha, &digest, &text);
     }
-    let reply = reply(response);
-    match flight {
-        Some(flight) => reply.in_flight(flight),
-        None => reply,
+    evaluated.reply(form.as_str()).header(CACHE_CONTROL, "no-store")
+}
+
+/// Evaluates one query of a [batch](crate::batch): the body of a `POST`, parsed as JSON. A query that is not
+/// valid has an error response, as in a request of its own.
+pub async fn evaluate_part(
+    shared: &ServerState,
+    engine: &Arc<Engine>,
+    body: Option<&Value>,
+) -> Result<Result<Evaluated, Refusal>, EvaluationFailure> {
+    let refused = |message: &str| Refusal::Json(StatusCode::BAD_REQUEST, message.to_owned());
+    let params = match graphql_request::read_body(body) {
+        Ok(params) => params,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let GraphqlParams { query, operation, variables, persisted, extension } = params;
+    if persisted.is_some() {
+        return Ok(Err(refused("a batch cannot contain persisted queries")));
     }
+    let Some(text) = query.filter(|query| !query.is_empty()) else {
+        return Ok(Err(refused("GraphQL operations must contain a non-empty `query`.")));
+    };
+    let query = ResolvedQuery { text, operation, variables, extension };
+    evaluate(shared, engine, &Method::POST, query).await.map(Ok)
+}
+
+async fn evaluate(
+    shared: &ServerState,
+    engine: &Arc<Engine>,
+    method: &Method,
+    query: ResolvedQuery,
+) -> Result<Evaluated, EvaluationFailure> {
+    let key = query.key(engine.bundle().sha(), method);
+    evaluate_once(shared, key, || async {
+        let (answer, flight) = match answer_inline(engine, &query) {
+            Some(answer) => (answer, None),
+            None => {
+                let (answer, flight) = answer_queued(shared, engine, query).await?;
+                (answer, Some(Arc::new(flight)))
+            }
+        };
+        let rootless = answer.rootless;
+        let response = Arc::new(CachedResponse::new(answer.status, shrink(answer.body)));
+        Ok(Evaluated { response, rootless, flight })
+    })
+    .await
 }
 
 /// A query, the name of its operation, and its variables.
@@ -164,9 +273,37 @@ struct ResolvedQuery {
     text: String,
     operation: Option<String>,
     variables: Option<Map>,
+    extension: Option<QueryExtension>,
 }
 
 impl ResolvedQuery {
+    /// The key of the response, with everything that affects it.
+    fn key(&self, sha: Sha256, method: &Method) -> ResponseKey {
+        let (operation, has_operation) = match &self.operation {
+            Some(operation) => (operation.as_str(), "1"),
+            None => ("", ""),
+        };
+        let variables = self.variables_text();
+        let extension = self.extension.as_ref().map(QueryExtension::cache_key);
+        // An operation that is not a query gets a different error for each method.
+        let parts = [method.as_str(), &self.text, has_operation, operation, &variables];
+        let parts: Vec<&str> = parts.into_iter().chain(extension.as_deref()).collect();
+        ResponseKey::of(sha, &parts)
+    }
+
+    /// Whether the response needs the data.
+    fn is_executed(&self) -> bool {
+        self.extension.as_ref().is_none_or(|extension| extension.form != ResultForm::ReachableSchemas)
+    }
+
+    /// Executes the query.
+    fn answer(&self, engine: &Engine, request: Request<'_>) -> Answer {
+        match &self.extension {
+            Some(extension) => extension.answer(engine, request),
+            None => engine.answer(request),
+        }
+    }
+
     /// The variables as canonical JSON, regardless of how the client formatted them.
     fn variables_text(&self) -> String {
         let mut text = Vec::new();
@@ -222,9 +359,12 @@ fn answer_inline(engine: &Engine, query: &ResolvedQuery) -> Option<Answer> {
     }
     let begun = Instant::now();
     let is_late = || begun.elapsed() > INLINE_TIMEOUT;
-    let answer = match engine.prepare(Request { cancelled: Some(&is_late), ..request(query) }) {
-        Ok(ready) if ready.cost() > MAX_INLINE_OBJECTS => return None,
-        Ok(ready) => ready.answer(),
+    let request = Request { cancelled: Some(&is_late), ..request(query) };
+    let answer = match engine.prepare(request) {
+        // A query that is not executed is cheap, whatever it would return.
+        Ok(ready) if ready.cost() > MAX_INLINE_OBJECTS && query.is_executed() => return None,
+        Ok(ready) if query.extension.is_none() => ready.answer(),
+        Ok(_) => query.answer(engine, request),
         Err(answer) => return Some(answer),
     };
     // The estimate was too low, for example because a few objects have long strings. Large responses count as
@@ -242,7 +382,7 @@ async fn answer_queued(
     shared: &ServerState,
     engine: &Arc<Engine>,
     query: ResolvedQuery,
-) -> Result<(Answer, InFlightGuard), Reply> {
+) -> Result<(Answer, InFlightGuard), EvaluationFailure> {
     let permit = acquire(shared).await?;
     let (engine, cancel, limit) =
         (Arc::clone(engine), CancelOnDrop::default(), shared.settings.query_timeout);
@@ -252,7 +392,7 @@ async fn answer_queued(
         let begun = Instant::now();
         let is_late = || begun.elapsed() > limit;
         let cancelled = || cancellation.is_cancelled() || is_late();
-        let answer = engine.answer(Request { cancelled: Some(&cancelled), ..request(&query) });
+        let answer = query.answer(&engine, Request { cancelled: Some(&cancelled), ..request(&query) });
         // A cancelled response is incomplete.
         if answer.has_errors && is_late() { None } else { Some(answer) }
     });
@@ -263,19 +403,18 @@ async fn answer_queued(
             let flight = shared.in_flight.begin(answer.body.len());
             Ok((answer, flight))
         }
-        // A retry would take just as long.
-        Ok(None) => Err(Reply::text(StatusCode::SERVICE_UNAVAILABLE, "the query took too long")),
-        Err(_) => Err(Reply::status_page(StatusCode::INTERNAL_SERVER_ERROR)),
+        Ok(None) => Err(EvaluationFailure::Timeout),
+        Err(_) => Err(EvaluationFailure::Panic),
     }
 }
 
-/// Acquires the permit to compute a large response; an error reply if too many are queued or in flight.
-pub async fn acquire(shared: &ServerState) -> Result<Permit, Reply> {
+/// Acquires the permit to compute a large response; fails if too many are queued or in flight.
+pub async fn acquire(shared: &ServerState) -> Result<Permit, EvaluationFailure> {
     let Ok(permit) = shared.queries.acquire().await else {
-        return Err(Reply::retry_later("too many queries are waiting"));
+        return Err(EvaluationFailure::Busy("too many queries are waiting"));
     };
     if shared.in_flight.bytes() > shared.settings.max_in_flight_bytes {
-        return Err(Reply::retry_later("too many responses are being sent"));
+        return Err(EvaluationFailure::Busy("too many responses are being sent"));
     }
     Ok(permit)
 }

@@ -4,6 +4,7 @@ use hyper::StatusCode;
 use qontract_bundle::json::JsonParser;
 use qontract_bundle::{Map, Value};
 
+use crate::query_extension::QueryExtension;
 use crate::route::decode_lossy;
 
 /// The parameters of a GraphQL request.
@@ -17,6 +18,8 @@ pub struct GraphqlParams {
     pub variables: Option<Map>,
     /// The persisted query that the request refers to.
     pub persisted: Option<PersistedQueryId>,
+    /// What one of our own clients requests beyond GraphQL.
+    pub extension: Option<QueryExtension>,
 }
 
 /// The identifier of a persisted query.
@@ -153,7 +156,8 @@ pub fn read_body(body: Option<&Value>) -> Result<GraphqlParams, Refusal> {
     };
     let object = |name: &str| fields.get(name).and_then(Value::as_map);
     let persisted = object("extensions").and_then(persisted);
-    Ok(GraphqlParams { query, operation, variables: object("variables").cloned(), persisted })
+    let extension = object("extensions").map(QueryExtension::parse).transpose().map_err(refused)?.flatten();
+    Ok(GraphqlParams { query, operation, variables: object("variables").cloned(), persisted, extension })
 }
 
 /// Parses the parameters of a `GET`.
@@ -189,6 +193,7 @@ pub fn read_parameters(content_type: Option<&str>, parameters: &str) -> Result<G
         }
     }
     params.persisted = extensions.as_ref().and_then(persisted);
+    params.extension = extensions.as_ref().map(QueryExtension::parse).transpose().map_err(refused)?.flatten();
     Ok(params)
 }
 

@@ -5,6 +5,8 @@
 //! are loaded, fail to load or are dropped in the meantime.
 
 mod admission;
+mod analysis;
+mod batch;
 mod body;
 mod bundle_source;
 mod bundles;
@@ -19,6 +21,7 @@ mod lease;
 mod listener;
 mod page;
 mod persisted_queries;
+mod query_extension;
 mod registry;
 mod reply;
 mod response_cache;
@@ -28,6 +31,7 @@ mod settings;
 mod token;
 
 pub use admission::HostPolicy;
+pub use analysis::{AnalysisError, BundleAnalysis};
 pub use bundle_source::{BlobSource, BundleSource, BundleStore, Content, FileSource, SourceError};
 pub use bundles::{BundleEvent, BundleObserver, Bundles, LoadFailure};
 pub use listener::{Page, Pages, serve_pages};

@@ -24,6 +24,8 @@ use crate::settings::ReleaseHook;
 
 /// Media type of text replies, as sent by qontract-server.
 pub const TEXT: &str = "text/html; charset=utf-8";
+/// The header in which a client requests the names of our extensions of a server, and gets them.
+pub const EXTENSIONS_HEADER: &str = "qontract-extensions";
 /// Media type of JSON.
 pub const JSON: &str = "application/json; charset=utf-8";
 
@@ -40,7 +42,7 @@ pub struct Reply {
     /// Whether the reply has an entity tag.
     is_tagged: bool,
     /// Counts the bytes of the body as in flight, unless they are shared with the cache.
-    flight: Option<InFlightGuard>,
+    flight: Option<Arc<InFlightGuard>>,
 }
 
 impl Reply {
@@ -68,7 +70,7 @@ impl Reply {
 
     /// A GraphQL error for a request that is refused before the query is parsed.
     pub fn graphql_error(status: StatusCode, form: ResponseFormat, message: &str) -> Self {
-        Self::new(status, form.as_str(), error_body("BAD_REQUEST", message, "}\n"))
+        Self::cached(form.as_str(), Arc::new(error_response(status, message)))
     }
 
     /// A GraphQL error with a code, for a query that cannot be executed.
@@ -151,7 +153,7 @@ impl Reply {
 
     /// Counts the bytes of the body as in flight until they are sent.
     #[must_use]
-    pub fn in_flight(mut self, flight: InFlightGuard) -> Self {
+    pub fn in_flight(mut self, flight: Arc<InFlightGuard>) -> Self {
         self.flight = Some(flight);
         self
     }
@@ -166,6 +168,12 @@ impl Reply {
     pub fn header(mut self, name: HeaderName, value: &'static str) -> Self {
         self.headers.push((name, HeaderValue::from_static(value)));
         self
+    }
+
+    /// Adds the names of our extensions, which a client requested.
+    #[must_use]
+    pub fn extensions(self, names: &'static str) -> Self {
+        self.header(HeaderName::from_static(EXTENSIONS_HEADER), names)
     }
 
     /// The HTTP status.
@@ -254,6 +262,11 @@ fn encode(path: &str) -> String {
     out
 }
 
+/// The response to a request that is refused, as a GraphQL error.
+pub fn error_response(status: StatusCode, message: &str) -> CachedResponse {
+    CachedResponse::new(status.as_u16(), error_body("BAD_REQUEST", message, "}\n"))
+}
+
 /// An error as JSON, followed by `end`.
 fn error_body(code: &str, message: &str, end: &str) -> Vec<u8> {
     let mut body = b"{\"errors\":[{\"message\":".to_vec();
@@ -328,7 +341,7 @@ impl Drop for InFlightGuard {
 #[derive(Default)]
 pub struct ResponseBody {
     bytes: Bytes,
-    flight: Option<InFlightGuard>,
+    flight: Option<Arc<InFlightGuard>>,
     busy: Option<BusyConnection>,
 }
 

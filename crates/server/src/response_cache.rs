@@ -5,10 +5,12 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use qontract_bundle::Sha256;
+use qontract_concurrency::OnceMap;
 use qontract_graphql::Cache;
 
 use crate::compression::Coding;
 use crate::etag::ETag;
+use crate::graphql::{Evaluated, EvaluationFailure};
 
 /// A cached response, with its entity tag and compressed bodies, which are computed once.
 #[derive(Debug)]
@@ -55,7 +57,7 @@ pub fn shrink(mut body: Vec<u8>) -> Vec<u8> {
 
 /// The cache key of a response: a digest of the bundle's sha and of everything in the request that affects
 /// the response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResponseKey(Sha256);
 
 impl ResponseKey {
@@ -71,6 +73,9 @@ impl ResponseKey {
 
 /// Caches responses up to a maximum total size.
 pub type ResponseCache = Cache<ResponseKey, Arc<CachedResponse>>;
+
+/// Evaluations in progress, each shared by all requests for its response.
+pub type Evaluations = OnceMap<ResponseKey, Result<Evaluated, EvaluationFailure>>;
 
 /// Caches a response, unless it is too large.
 pub fn store(answers: &ResponseCache, key: ResponseKey, response: &Arc<CachedResponse>) {

@@ -32,6 +32,17 @@ pub enum Route {
     Graphql(RequestedBundle),
     /// Take, renew or end a lease; the string is a sha or a lease id.
     Lease(String),
+    /// Several queries and resources of a bundle.
+    Batch(String),
+    /// Whether the differences of two bundles affect an integration, and why.
+    Compare {
+        /// The base bundle.
+        base: String,
+        /// The head bundle.
+        head: String,
+    },
+    /// The lines of places in a bundle.
+    Locate(String),
     /// A part of the query page.
     Page(String),
     /// A path that cannot be decoded.
@@ -98,6 +109,9 @@ impl Route {
                 Route::Graphql(RequestedBundle::Named(sha.clone()))
             }
             ("leases", [name]) => Route::Lease(name.clone()),
+            ("batch", [sha]) => Route::Batch(sha.clone()),
+            ("compare", [base, head]) => Route::Compare { base: base.clone(), head: head.clone() },
+            ("locate", [sha]) => Route::Locate(sha.clone()),
             ("page", [name]) => Route::Page(name.clone()),
             _ => Route::Unknown,
         }
@@ -106,7 +120,13 @@ impl Route {
     /// The allowed methods, if the route is read-only or post-only.
     pub fn methods(&self) -> Option<&'static str> {
         match self {
-            Route::Unknown | Route::Malformed | Route::Graphql(_) | Route::Lease(_) => None,
+            Route::Unknown
+            | Route::Malformed
+            | Route::Graphql(_)
+            | Route::Lease(_)
+            | Route::Batch(_)
+            | Route::Compare { .. }
+            | Route::Locate(_) => None,
             Route::Reload => Some("POST"),
             _ => Some("GET, HEAD"),
         }
@@ -130,6 +150,9 @@ impl Route {
             Route::Graphql(RequestedBundle::Latest) => "/graphql",
             Route::Graphql(RequestedBundle::Named(_)) => "/graphqlsha/#sha",
             Route::Lease(_) => "/leases/#val",
+            Route::Batch(_) => "/batch/#sha",
+            Route::Compare { .. } => "/compare/#sha/#sha",
+            Route::Locate(_) => "/locate/#sha",
             Route::Page(_) => "/page/#val",
             Route::Unknown | Route::Malformed => "#other",
         }
@@ -192,6 +215,11 @@ mod tests {
             ("/git-commit/%zz", Route::Malformed),
             ("*", Route::Unknown),
             ("/diff/a/b", Route::Diff { base: "a".to_owned(), head: "b".to_owned(), file: None }),
+            ("/batch/a", Route::Batch("a".to_owned())),
+            ("/batch", Route::Unknown),
+            ("/compare/a/b/", Route::Compare { base: "a".to_owned(), head: "b".to_owned() }),
+            ("/compare/a", Route::Unknown),
+            ("/locate/a", Route::Locate("a".to_owned())),
             ("/diff/a", Route::Unknown),
             ("/reload/x", Route::Unknown),
             ("/healthz/x", Route::Unknown),

@@ -22,17 +22,18 @@ use crate::connection::{Admission, Connection, Connections};
 use crate::graphql::header;
 use crate::http::{ClientLimits, Responder, accept};
 use crate::persisted_queries::{self, PersistedQueries};
-use crate::reply::{InFlight, JSON, Reply, ResponseBody, escape};
-use crate::response_cache::ResponseCache;
+use crate::reply::{EXTENSIONS_HEADER, InFlight, JSON, Reply, ResponseBody, escape};
+use crate::response_cache::{Evaluations, ResponseCache};
 use crate::route::{RequestedBundle, Route};
 use crate::settings::{AccessLogEntry, Settings};
-use crate::{body, diff, graphql, lease, page};
+use crate::{analysis, batch, body, diff, graphql, lease, page};
 
 /// State shared by all requests.
 pub(crate) struct ServerState {
     pub settings: Settings,
     pub bundles: Arc<Bundles>,
     pub answers: ResponseCache,
+    pub evaluations: Evaluations,
     pub persisted: PersistedQueries,
     pub queries: Limiter,
     pub in_flight: InFlight,
@@ -63,6 +64,7 @@ impl Server {
     ) -> Self {
         let shared = ServerState {
             answers: ResponseCache::new(settings.cache_bytes),
+            evaluations: Evaluations::default(),
             persisted: PersistedQueries::new(persisted_queries::MAX_BYTES),
             queries: Limiter::new(settings.max_concurrent_queries)
                 .with_max_waiting(settings.max_queued_queries),
@@ -215,7 +217,14 @@ async fn answer(shared: &ServerState, route: &Route, parts: &Parts, body: Bytes)
             of_bundle(shared, which, |bundle| Reply::text(StatusCode::OK, escape(&bundle.stamp().commit)))
                 .await
         }
-        Route::CommitInfo(which) if is_read => of_bundle(shared, which, commit_info).await,
+        Route::CommitInfo(which) if is_read => {
+            let reply = of_bundle(shared, which, commit_info).await;
+            if parts.headers.contains_key(EXTENSIONS_HEADER) {
+                reply.extensions(extensions(shared))
+            } else {
+                reply
+            }
+        }
         Route::Cache if is_read => cache_listing(shared),
         Route::Reload if method == Method::POST => reload(shared).await,
         Route::Diff { base, head, file } if is_read => diff::answer(shared, base, head, file.as_ref()).await,
@@ -227,6 +236,13 @@ async fn answer(shared: &ServerState, route: &Route, parts: &Parts, body: Bytes)
             Err(Unavailable::NotFound) => Reply::no_such_path(method, path),
             Err(Unavailable::RetryLater(why)) => Reply::retry_later(why),
         },
+        Route::Batch(sha) => batch::answer(shared, method, sha, &body.0).await,
+        Route::Compare { base, head } if shared.settings.analysis.is_some() => {
+            analysis::compare(shared, method, [base, head], body.0).await
+        }
+        Route::Locate(sha) if shared.settings.analysis.is_some() => {
+            analysis::locate(shared, method, sha, body.0).await
+        }
         Route::Lease(name) => lease::answer(shared, method, name, &body.0).await,
         Route::Malformed => Reply::status_page(StatusCode::BAD_REQUEST),
         _ => match route.methods().filter(|_| method == Method::OPTIONS) {
@@ -266,6 +282,11 @@ pub(crate) fn not_found(which: &RequestedBundle, missing: Unavailable) -> Reply 
         }
         (RequestedBundle::Latest, Unavailable::NotFound) => Reply::retry_later("No loaded data."),
     }
+}
+
+/// The names of our extensions that this server has.
+fn extensions(shared: &ServerState) -> &'static str {
+    if shared.settings.analysis.is_some() { "query batch compare locate" } else { "query batch" }
 }
 
 fn commit_info(bundle: &Bundle) -> Reply {

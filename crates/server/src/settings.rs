@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::admission::HostPolicy;
+use crate::analysis::BundleAnalysis;
 use crate::token::Token;
 
 /// The settings of a server.
@@ -43,6 +44,8 @@ pub struct Settings {
     pub access_log: Option<AccessLog>,
     /// The reason why the server is degraded, which `/healthz` shows; called for each health check.
     pub degradation: Option<DegradationProbe>,
+    /// Compares bundles and finds lines; without it, `/compare` and `/locate` do not exist.
+    pub analysis: Option<Arc<dyn BundleAnalysis>>,
     /// Called when a large response is freed, because it was sent or its client disconnected.
     pub on_release: Option<ReleaseHook>,
 }
@@ -89,6 +92,7 @@ impl Default for Settings {
             hosts: HostPolicy::Any,
             access_log: None,
             degradation: None,
+            analysis: None,
             on_release: None,
         }
     }

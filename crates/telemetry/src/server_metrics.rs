@@ -34,6 +34,17 @@ struct OutcomeLabel {
     outcome: &'static str,
 }
 
+/// Where a response comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerOrigin {
+    /// It was evaluated for this request.
+    Evaluated,
+    /// It was evaluated for a concurrent request.
+    Shared,
+    /// It was cached.
+    Cached,
+}
+
 /// Histogram of request durations.
 fn request_histogram() -> Histogram {
     Histogram::new([0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0])
@@ -83,7 +94,11 @@ impl Default for ServerMetrics {
         let connections = gauge(own, "connections", "Open connections");
         let answer_bytes = gauge(own, "remembered_answer_bytes", "Size of the response cache");
         let remembered = Family::default();
-        own.register("answers", "Responses, by whether they came from the cache", Family::clone(&remembered));
+        own.register(
+            "answers",
+            "Responses, by their origin: evaluated (made), from an evaluation that another request started (shared), or from the cache (remembered)",
+            Family::clone(&remembered),
+        );
         let data_validity = DataValidityGauges::default();
         data_validity.register(own);
         own.register_collector(Box::new(ProcessUsage));
@@ -124,9 +139,13 @@ impl ServerMetrics {
         self.requests.get_or_create(request).observe(seconds);
     }
 
-    /// Counts a response, by whether it came from the cache.
-    pub fn count_answer(&self, is_remembered: bool) {
-        let outcome = if is_remembered { "remembered" } else { "made" };
+    /// Counts a response, by its origin.
+    pub fn count_answer(&self, origin: AnswerOrigin) {
+        let outcome = match origin {
+            AnswerOrigin::Evaluated => "made",
+            AnswerOrigin::Shared => "shared",
+            AnswerOrigin::Cached => "remembered",
+        };
         self.answers.get_or_create(&OutcomeLabel { outcome }).inc();
     }
 

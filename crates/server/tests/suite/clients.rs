@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::running::{HttpAnswer, RunningServer, Setup, request};
 
 /// A bundle with this many teams, each of which refers to all of them.
-fn bundle(teams: usize) -> Vec<u8> {
+pub fn bundle(teams: usize) -> Vec<u8> {
     let friends: Vec<Value> = (0..teams).map(|number| json!({ "$ref": format!("/{number}.yml") })).collect();
     let data: serde_json::Map<String, Value> = (0..teams)
         .map(|number| {
@@ -33,10 +33,16 @@ fn bundle(teams: usize) -> Vec<u8> {
 }
 
 /// A hundred teams have a hundred friends each, who have a hundred friends each: a million names.
-const HEAVY: &str = "{ teams { friends { friends { name } } } }";
+pub const HEAVY: &str = "{ teams { friends { friends { name } } } }";
 
 fn heavy() -> Vec<u8> {
     let body = json!({ "query": HEAVY }).to_string();
+    request("POST", "/graphql", &[("content-type", "application/json")], body.as_bytes())
+}
+
+/// The same request with another text: identical requests would share one evaluation.
+fn distinct_heavy(number: usize) -> Vec<u8> {
+    let body = json!({ "query": format!("{HEAVY} # {number}") }).to_string();
     request("POST", "/graphql", &[("content-type", "application/json")], body.as_bytes())
 }
 
@@ -48,7 +54,14 @@ fn settings() -> Settings {
 fn heavy_queries_do_not_delay_small_ones() {
     let server = RunningServer::start(Setup { settings: settings(), ..Setup::default() }, &[&bundle(100)]);
     std::thread::scope(|scope| {
-        let heavy: Vec<_> = (0..4).map(|_| scope.spawn(|| server.send("POST", &heavy()))).collect();
+        let heavy: Vec<_> = (0..4)
+            .map(|number| {
+                scope.spawn({
+                    let server = &server;
+                    move || server.send("POST", &distinct_heavy(number))
+                })
+            })
+            .collect();
         // While they run or wait for a permit, all other requests are answered.
         let mut small = 0;
         while !heavy.iter().all(std::thread::ScopedJoinHandle::is_finished) {
@@ -70,7 +83,14 @@ fn too_many_heavy_queries_get_a_retry_after() {
     let settings = Settings { max_queued_queries: 0, ..settings() };
     let server = RunningServer::start(Setup { settings, ..Setup::default() }, &[&bundle(100)]);
     let answers: Vec<HttpAnswer> = std::thread::scope(|scope| {
-        let asking: Vec<_> = (0..6).map(|_| scope.spawn(|| server.send("POST", &heavy()))).collect();
+        let asking: Vec<_> = (0..6)
+            .map(|number| {
+                scope.spawn({
+                    let server = &server;
+                    move || server.send("POST", &distinct_heavy(number))
+                })
+            })
+            .collect();
         asking.into_iter().map(|one| one.join().unwrap()).collect()
     });
     assert!(answers.iter().any(|answer| answer.status == 200));

@@ -3,6 +3,7 @@
 
 mod bundles;
 mod clients;
+mod extensions;
 mod recorded;
 
 #[path = "../support"]
