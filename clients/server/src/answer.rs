@@ -1,5 +1,6 @@
 //! The response to a query.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::Deserialize;
@@ -13,6 +14,27 @@ pub struct QueryAnswer {
     body: String,
     data: Range<usize>,
     schemas: Vec<String>,
+    /// The result of our extension, if the server has it.
+    extension: Option<Range<usize>>,
+}
+
+/// The source locations of the objects in a response: for each file, JSON pointers into the data of the
+/// response, with the JSON pointer into the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct AnswerLocations {
+    /// Locations in datafiles.
+    pub datafiles: BTreeMap<String, BTreeMap<Box<str>, Box<str>>>,
+    /// Locations in resources.
+    pub resources: BTreeMap<String, BTreeMap<Box<str>, Box<str>>>,
+}
+
+/// The result of our extension.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct AnswerExtension {
+    /// The source locations, if they were requested.
+    pub locations: Option<AnswerLocations>,
+    /// The schemas that the query can read, each with the field that leads to it, if they were requested.
+    pub reachable: Option<BTreeMap<String, String>>,
 }
 
 /// A GraphQL error of the server.
@@ -20,6 +42,19 @@ pub struct QueryAnswer {
 pub struct GraphqlError {
     /// The message.
     pub message: String,
+    /// The code, and further details.
+    #[serde(default)]
+    pub extensions: ErrorExtensions,
+}
+
+/// The code of a GraphQL error, and further details.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct ErrorExtensions {
+    /// The code.
+    pub code: Option<String>,
+    /// The schemas that the query can read and that are not allowed.
+    #[serde(default)]
+    pub schemas: Vec<String>,
 }
 
 /// The JSON body of a response.
@@ -28,12 +63,15 @@ struct AnswerBody<'a> {
     #[serde(borrow)]
     data: Option<&'a RawValue>,
     errors: Option<Vec<GraphqlError>>,
-    extensions: Option<Extensions>,
+    #[serde(borrow)]
+    extensions: Option<Extensions<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Extensions {
+struct Extensions<'a> {
     schemas: Option<Vec<String>>,
+    #[serde(borrow)]
+    qontract: Option<&'a RawValue>,
 }
 
 impl QueryAnswer {
@@ -48,12 +86,31 @@ impl QueryAnswer {
         if let Some(errors) = errors.filter(|errors| !errors.is_empty()) {
             return Err(ServerError::GraphqlErrors(errors));
         }
-        let data = data.ok_or_else(|| malformed("it has no `data`"))?.get();
-        let start = data.as_ptr().addr() - body.as_ptr().addr();
-        let data = start..start + data.len();
+        let range = |part: &RawValue| {
+            let start = part.get().as_ptr().addr() - body.as_ptr().addr();
+            start..start + part.get().len()
+        };
+        let data = range(data.ok_or_else(|| malformed("it has no `data`"))?);
+        let extension = extensions.as_ref().and_then(|extensions| extensions.qontract).map(range);
         let schemas = extensions.and_then(|extensions| extensions.schemas);
         let schemas = schemas.ok_or_else(|| malformed("it has no `extensions.schemas`"))?;
-        Ok(Self { body, data, schemas })
+        Ok(Self { body, data, schemas, extension })
+    }
+
+    /// Fails if the response lacks the result of our extension: the server ignored it, so that the data may not be
+    /// what was requested.
+    pub(crate) fn require_extension(self) -> Result<Self, ServerError> {
+        let what = "it ignores `extensions.qontract`, which the server announced";
+        if self.extension.is_some() { Ok(self) } else { Err(ServerError::Malformed { what, source: None }) }
+    }
+
+    /// The result of our extension; empty if it was not requested.
+    pub fn extension(&self) -> Result<AnswerExtension, ServerError> {
+        let Some(range) = &self.extension else { return Ok(AnswerExtension::default()) };
+        serde_json::from_str(&self.body[range.clone()]).map_err(|error| ServerError::Malformed {
+            what: "its `extensions.qontract` is not valid",
+            source: Some(error),
+        })
     }
 
     /// The bytes of the response.
@@ -69,6 +126,15 @@ impl QueryAnswer {
     /// The schemas of the datafiles in the response, in order of first use.
     pub fn schemas(&self) -> &[String] {
         &self.schemas
+    }
+}
+
+/// The errors of a request that was refused.
+pub(crate) fn errors_of(body: &[u8]) -> ServerError {
+    match serde_json::from_slice(body) {
+        Ok(AnswerBody { errors: Some(errors), .. }) => ServerError::GraphqlErrors(errors),
+        Ok(_) => ServerError::Malformed { what: "it has no errors", source: None },
+        Err(error) => ServerError::Malformed { what: "it is not GraphQL", source: Some(error) },
     }
 }
 

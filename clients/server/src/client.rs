@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use qontract_access::ReadPermit;
 use qontract_client_http::{Http, HttpError, Request, Response, SafePost, Secret, StatusCode, Url};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::answer::QueryAnswer;
+use crate::answer::{QueryAnswer, errors_of};
 use crate::error::ServerError;
+use crate::extension::{Batch, BatchAnswer, EXTENSIONS_HEADER, QueryExtension, ServerExtensions};
 use crate::sha::Sha;
 
 /// Selects the bundle to query.
@@ -42,15 +44,32 @@ pub struct GraphqlQuery<'q> {
     /// The name of the operation to execute.
     #[serde(rename = "operationName", skip_serializing_if = "Option::is_none")]
     pub operation: Option<&'q str>,
+    /// What it requests beyond GraphQL, from a server that has [`ServerExtensions::query`].
+    #[serde(
+        rename = "extensions",
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "write_extension"
+    )]
+    pub extension: Option<QueryExtension<'q>>,
 }
 
-/// The commit that a bundle was built from.
+fn write_extension<S: serde::Serializer>(
+    extension: &Option<QueryExtension<'_>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(extension.iter().map(|extension| ("qontract", extension)))
+}
+
+/// The commit that a bundle was built from, and the extensions of the server that has it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct CommitInfo {
     /// The commit.
     pub commit: String,
     /// The time in seconds since 1970.
     pub timestamp: String,
+    /// The extensions of the server, which are in a header.
+    #[serde(skip)]
+    pub extensions: ServerExtensions,
 }
 
 /// A lease, which keeps a bundle on the server.
@@ -81,6 +100,9 @@ impl ServerClient {
         let http = http
             .with_safe_post(SafePost::new(&graphql_url, graphql_url.path()))
             .with_safe_post(SafePost::new(&graphql_url, "/graphqlsha/"))
+            .with_safe_post(SafePost::new(&graphql_url, "/batch/"))
+            .with_safe_post(SafePost::new(&graphql_url, "/compare/"))
+            .with_safe_post(SafePost::new(&graphql_url, "/locate/"))
             .with_safe_post(SafePost::new(&graphql_url, "/leases/"));
         Self { http, url: graphql_url, token }
     }
@@ -93,9 +115,10 @@ impl ServerClient {
         sha.ok_or(ServerError::Malformed { what: "it is not the sha256 of a bundle", source: None })
     }
 
-    /// Requests the commit that a bundle was built from.
+    /// Requests the commit that a bundle was built from, and the extensions of the server.
     pub async fn commit_info(&self, permit: &ReadPermit, sha: &Sha) -> Result<CommitInfo, ServerError> {
         let request = Request::get(self.url_at(&format!("/git-commit-info/{sha}")))
+            .header(EXTENSIONS_HEADER, "query batch compare locate")
             .accept_status(StatusCode::NOT_FOUND);
         let response = self.call(permit, request).await;
         let response = response
@@ -103,10 +126,12 @@ impl ServerClient {
         if response.status == StatusCode::NOT_FOUND {
             return Err(ServerError::UnknownSha(sha.clone()));
         }
-        serde_json::from_slice(&response.body).map_err(|error| ServerError::Malformed {
-            what: "it has no commit or timestamp",
-            source: Some(error),
-        })
+        let info: CommitInfo = serde_json::from_slice(&response.body).map_err(|error| {
+            ServerError::Malformed { what: "it has no commit or timestamp", source: Some(error) }
+        })?;
+        let header = response.headers.get(EXTENSIONS_HEADER).and_then(|names| names.to_str().ok());
+        let extensions = header.map(ServerExtensions::parse).unwrap_or_default();
+        Ok(CommitInfo { extensions, ..info })
     }
 
     /// Runs a query against a bundle.
@@ -134,7 +159,69 @@ impl ServerClient {
             BundleSelector::Sha(sha) if response.status == StatusCode::NOT_FOUND => {
                 Err(ServerError::UnknownSha(sha.clone()))
             }
-            BundleSelector::Sha(_) | BundleSelector::Latest => QueryAnswer::parse(response.body),
+            BundleSelector::Sha(_) | BundleSelector::Latest => {
+                let answer = QueryAnswer::parse(response.body)?;
+                if query.extension.is_some() { answer.require_extension() } else { Ok(answer) }
+            }
+        }
+    }
+
+    /// Runs several queries against a bundle, and gets resources, in one request. The server must have
+    /// [`ServerExtensions::batch`].
+    pub async fn batch(
+        &self,
+        permit: &ReadPermit,
+        sha: &Sha,
+        batch: Batch<'_>,
+    ) -> Result<BatchAnswer, ServerError> {
+        let body = self.post(permit, &format!("/batch/{sha}"), sha, &batch).await?;
+        BatchAnswer::parse(&body, batch.queries)
+    }
+
+    /// Compares two bundles. The server must have [`ServerExtensions::compare`], which defines the request and the
+    /// response.
+    pub async fn compare<R: DeserializeOwned>(
+        &self,
+        permit: &ReadPermit,
+        [base, head]: [&Sha; 2],
+        request: &impl Serialize,
+    ) -> Result<R, ServerError> {
+        let body = self.post(permit, &format!("/compare/{base}/{head}"), head, request).await?;
+        parse_extension(&body)
+    }
+
+    /// Turns places in a bundle into lines. The server must have [`ServerExtensions::locate`], which defines the
+    /// request and the response.
+    pub async fn locate<R: DeserializeOwned>(
+        &self,
+        permit: &ReadPermit,
+        sha: &Sha,
+        request: &impl Serialize,
+    ) -> Result<R, ServerError> {
+        let body = self.post(permit, &format!("/locate/{sha}"), sha, request).await?;
+        parse_extension(&body)
+    }
+
+    /// Sends a request of an extension; returns the body of a successful response.
+    async fn post(
+        &self,
+        permit: &ReadPermit,
+        path: &str,
+        sha: &Sha,
+        request: &impl Serialize,
+    ) -> Result<Vec<u8>, ServerError> {
+        let body = serde_json::to_vec(request).expect("strings and JSON values can be written as JSON");
+        let request = Request::post(self.url_at(path), "application/json", body)
+            .accept_status(StatusCode::BAD_REQUEST)
+            .accept_status(StatusCode::NOT_FOUND);
+        let selector = BundleSelector::Sha(sha.clone());
+        let response = self.call(permit, request).await;
+        let response = response
+            .map_err(|error| self.failed(error, |source| ServerError::Request { selector, source }))?;
+        match response.status {
+            StatusCode::NOT_FOUND => Err(ServerError::UnknownSha(sha.clone())),
+            StatusCode::BAD_REQUEST => Err(errors_of(&response.body)),
+            _ => Ok(response.body),
         }
     }
 
@@ -201,4 +288,9 @@ impl ServerClient {
         url.set_path(path);
         url
     }
+}
+
+fn parse_extension<R: DeserializeOwned>(body: &[u8]) -> Result<R, ServerError> {
+    serde_json::from_slice(body)
+        .map_err(|error| ServerError::Malformed { what: "it is not as documented", source: Some(error) })
 }

@@ -22,9 +22,11 @@
 mod answer;
 mod client;
 mod error;
+mod extension;
 mod sha;
 
-pub use answer::{GraphqlError, QueryAnswer};
+pub use answer::{AnswerExtension, AnswerLocations, ErrorExtensions, GraphqlError, QueryAnswer};
 pub use client::{BundleSelector, CommitInfo, GraphqlQuery, ServerClient, ServerLease};
 pub use error::ServerError;
+pub use extension::{Batch, BatchAnswer, QueryExtension, ServerExtensions};
 pub use sha::Sha;

@@ -5,13 +5,14 @@ use std::time::Duration;
 use qontract_access::{Mode, Permits};
 use qontract_client_http::{Http, HttpError, Proxies, Secret, Settings, Url};
 use qontract_client_server::{
-    BundleSelector, CommitInfo, GraphqlQuery, QueryAnswer, ServerClient, ServerError, Sha,
+    BundleSelector, CommitInfo, GraphqlQuery, QueryAnswer, ServerClient, ServerError, ServerExtensions, Sha,
 };
 use qontract_testserver::DataServer;
 use serde_json::json;
 use tokio::net::TcpSocket;
 
-const TEAMS: GraphqlQuery<'_> = GraphqlQuery { text: "{ teams { name } }", variables: None, operation: None };
+const TEAMS: GraphqlQuery<'_> =
+    GraphqlQuery { text: "{ teams { name } }", variables: None, operation: None, extension: None };
 
 /// A bundle with one team, from a commit with the name of the team.
 fn bundle(team: &str) -> Vec<u8> {
@@ -104,7 +105,8 @@ async fn base_and_head_can_both_be_queried() {
     for (sha, commit) in [(base, "old"), (head, "new")] {
         let info = run.server.commit_info(&run.permits.read, &Sha::parse(&sha).unwrap()).await.unwrap();
         let (commit, timestamp) = (commit.to_owned(), "1700000000".to_owned());
-        assert_eq!(info, CommitInfo { commit, timestamp });
+        let extensions = ServerExtensions::parse("query batch");
+        assert_eq!(info, CommitInfo { commit, timestamp, extensions });
     }
 }
 
@@ -131,7 +133,8 @@ async fn variables_and_operations_are_sent() {
     let run = ClientFixture::of(&data.url(), None);
     let text = "query A($n: String) { teams(name: $n) { name } } query B { __typename }";
     let variables = json!({"n": "core"});
-    let query = GraphqlQuery { text, variables: Some(&variables), operation: Some("A") };
+    let query =
+        GraphqlQuery { text, variables: Some(&variables), operation: Some("A"), ..GraphqlQuery::default() };
     let answer = run.query(&BundleSelector::Latest, query).await.unwrap();
     assert_eq!(answer.data(), r#"{"teams":[{"name":"core"}]}"#);
     let answer =

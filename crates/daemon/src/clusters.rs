@@ -159,8 +159,7 @@ pub fn format_list(names: &[String]) -> String {
 }
 
 fn query<T: DeserializeOwned>(source: &dyn BundleReader, text: &str) -> Result<T, DataError> {
-    let answered =
-        source.answer(QueryRequest { text, operation: None, variables: None, places: false, only: None })?;
+    let answered = source.answer(QueryRequest { text, ..QueryRequest::default() })?;
     T::deserialize(answered.data)
         .map_err(|error| DataError::Refused { query: format!("`{text}`"), why: error.to_string() })
 }

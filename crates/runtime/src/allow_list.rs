@@ -16,10 +16,10 @@ use crate::meta::DeclaredQuery;
 pub const IMPLICIT_SCHEMAS: [&str; 2] =
     ["/app-interface/app-interface-settings-1.yml", "/app-sre/integration-1.yml"];
 
-/// A query that can read a schema that is not on the allow-list.
+/// A schema that a query can read; a violation if it is not on the allow-list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
-    /// The schema that is not listed.
+    /// The schema.
     pub schema: String,
     /// The query.
     pub query: String,
@@ -34,8 +34,21 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The schemas that queries can read, each with the query and the field that reach it.
-pub fn reachable_schemas(engine: &Engine, queries: &[DeclaredQuery]) -> Result<Vec<Violation>, DataError> {
+/// What declared queries can read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reachability {
+    /// The schemas that the queries can read, each with the query and the field that reach it.
+    pub schemas: BTreeSet<Violation>,
+    /// All schemas that have a GraphQL type.
+    pub typed: BTreeSet<String>,
+}
+
+/// What queries can read from the bundle of an engine.
+pub fn reachability(engine: &Engine, queries: &[DeclaredQuery]) -> Result<Reachability, DataError> {
+    Ok(Reachability { schemas: reachable_schemas(engine, queries)?, typed: engine.schema().typed_schemas() })
+}
+
+fn reachable_schemas(engine: &Engine, queries: &[DeclaredQuery]) -> Result<BTreeSet<Violation>, DataError> {
     let mut reachable = BTreeSet::new();
     for query in queries.iter().filter(|query| query.is_known_to(engine)) {
         let DeclaredQuery { name, text, presence: _ } = query;
@@ -52,24 +65,26 @@ pub fn reachable_schemas(engine: &Engine, queries: &[DeclaredQuery]) -> Result<V
             reachable.insert(Violation { schema: schema.to_owned(), query: name.clone(), field });
         }
     }
-    Ok(reachable.into_iter().collect())
+    Ok(reachable)
 }
 
 /// The reachable schemas that the definition does not list.
-pub fn violations<'r>(reachable: &'r [Violation], listing: &IntegrationDefinition) -> Vec<&'r Violation> {
-    reachable.iter().filter(|one| !listing.schemas.contains(&one.schema)).collect()
+pub fn violations<'r>(reachable: &'r Reachability, listing: &IntegrationDefinition) -> Vec<&'r Violation> {
+    reachable.schemas.iter().filter(|one| !listing.schemas.contains(&one.schema)).collect()
 }
 
-/// Schemas that are listed although no query can read them. A schema without a GraphQL type can only be read
-/// through untyped references, so it is not reported.
+/// Schemas that are listed although no query can read them, and none has `read` them. A schema without a GraphQL type can only be read through untyped references, so it is not reported.
 pub fn unused_schemas(
-    engine: &Engine,
+    reachable: &Reachability,
     listing: &IntegrationDefinition,
     read: &BTreeSet<String>,
 ) -> Vec<String> {
-    let typed = engine.schema().typed_schemas();
+    let reached: BTreeSet<&str> = reachable.schemas.iter().map(|one| &*one.schema).collect();
     let superfluous = |name: &&String| {
-        !read.contains(*name) && typed.contains(*name) && !IMPLICIT_SCHEMAS.contains(&name.as_str())
+        !reached.contains(name.as_str())
+            && !read.contains(*name)
+            && reachable.typed.contains(*name)
+            && !IMPLICIT_SCHEMAS.contains(&name.as_str())
     };
     listing.schemas.iter().filter(superfluous).cloned().collect()
 }

@@ -17,6 +17,7 @@ use qontract_bundle::{Map, Sha256};
 use qontract_graphql::{ElementSelection, Engine, Node, Operation};
 use qontract_telemetry::activity;
 
+use crate::allow_list::{self, Reachability};
 use crate::fault::Fault;
 use crate::meta::{AdHocReads, DeclaredQuery, IntegrationMeta, QueryPresence};
 use crate::source_location::SourceLocations;
@@ -28,7 +29,7 @@ use query_name::{abbreviate, quoted};
 pub use unknown_fields::unknown_fields;
 
 /// A GraphQL request to a bundle.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct QueryRequest<'a> {
     /// The GraphQL document.
     pub text: &'a str,
@@ -38,8 +39,11 @@ pub struct QueryRequest<'a> {
     pub variables: Option<&'a Map>,
     /// Whether to return the source locations of objects, which cost as much as the data.
     pub places: bool,
-    /// Restricts lists to these elements. Only sources with an [engine](BundleReader::engine) support it.
+    /// Restricts lists to these elements. Only [some sources](BundleReader::selects_elements) support it.
     pub only: Option<&'a ElementSelection>,
+    /// The schemas that the query may read, for a server, which then refuses any other query without executing
+    /// it. A bundle in this process is checked before the run.
+    pub allowed_schemas: Option<&'a BTreeSet<String>>,
 }
 
 /// The result of a request, as an untyped tree.
@@ -84,6 +88,27 @@ pub trait BundleReader: fmt::Debug + Send + Sync {
         _paths: &BTreeSet<String>,
     ) -> Result<Option<BTreeMap<String, String>>, DataError> {
         Ok(None)
+    }
+
+    /// The schemas that these queries can read, as far as the GraphQL types tell; `None` if the source cannot
+    /// tell. `prefetch` are requests that follow in any case: a server gets them in the same request.
+    fn reachability(
+        &self,
+        queries: &[DeclaredQuery],
+        _prefetch: &[QueryRequest<'_>],
+    ) -> Result<Option<Reachability>, DataError> {
+        self.engine().map(|engine| allow_list::reachability(engine, queries)).transpose()
+    }
+
+    /// Sends requests that follow in one request, if the bundle is on a server. Their errors are those of the
+    /// requests that follow.
+    fn prefetch(&self, _requests: &[QueryRequest<'_>]) -> Result<(), DataError> {
+        Ok(())
+    }
+
+    /// Whether requests can be restricted to elements of lists.
+    fn selects_elements(&self) -> bool {
+        self.engine().is_some()
     }
 
     /// The GraphQL engine of the bundle, if the bundle is in this process.
@@ -340,29 +365,38 @@ impl Data {
         if !self.policy.queries.contains(query) {
             return Err(DataError::Undeclared { query: name });
         }
-        let only = self.subset.as_deref();
-        let request = QueryRequest {
+        let _activity = activity::begin(format!("query {name}"));
+        self.record_answer(&name, self.source.answer(self.declared_request(query))?)
+    }
+
+    /// The request of a declared query.
+    fn declared_request<'q>(&'q self, query: &'q DeclaredQuery) -> QueryRequest<'q> {
+        QueryRequest {
             text: &query.text,
             operation: Some(&query.name),
-            variables: None,
             places: true,
-            only,
-        };
-        let _activity = activity::begin(format!("query {name}"));
-        self.record_answer(&name, self.source.answer(request)?)
+            only: self.subset.as_deref(),
+            allowed_schemas: self.policy.allowed_schemas.as_ref(),
+            ..QueryRequest::default()
+        }
+    }
+
+    /// Fetches the results of all declared queries with one request, if the bundle is on a server.
+    pub(crate) fn prefetch_declared(&self) -> Result<(), DataError> {
+        let requests: Vec<_> = self.policy.queries.iter().map(|query| self.declared_request(query)).collect();
+        // A single query is one request anyway.
+        if requests.len() < 2 {
+            return Ok(());
+        }
+        let _activity = activity::begin("declared queries");
+        self.source.prefetch(&requests)
     }
 
     /// Executes an ad-hoc query, and logs it with the digest of its result.
     pub fn query_ad_hoc(&self, text: &str, variables: Option<&Map>) -> Result<UntypedAnswer, DataError> {
         let name = self.ad_hoc_name(text)?;
         let _activity = activity::begin("ad-hoc query");
-        let answered = self.source.answer(QueryRequest {
-            text,
-            operation: None,
-            variables,
-            places: false,
-            only: None,
-        })?;
+        let answered = self.source.answer(QueryRequest { text, variables, ..QueryRequest::default() })?;
         self.query_log.lock().ad_hoc.push((text.to_owned(), Some(digest(&answered.data))));
         self.record_answer(&name, answered)
     }
@@ -372,7 +406,7 @@ impl Data {
     pub fn check(&self, text: &str) -> Result<BTreeSet<String>, DataError> {
         let name = self.ad_hoc_name(text)?;
         let _activity = activity::begin("ad-hoc query");
-        let request = QueryRequest { text, operation: None, variables: None, places: false, only: None };
+        let request = QueryRequest { text, ..QueryRequest::default() };
         let schemas = self.source.check(request)?;
         self.query_log.lock().ad_hoc.push((text.to_owned(), None));
         self.record_schemas(&name, &schemas)?;

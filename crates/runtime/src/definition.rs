@@ -82,9 +82,12 @@ impl QueryField {
     }
 }
 
+/// The query for all definitions.
+pub const DEFINITIONS_QUERY: &str = "{ integrations_v1 { name path schemas } }";
+
 /// All integrations that the data defines, by name.
 pub fn all(source: &dyn BundleReader) -> Result<Vec<(String, IntegrationDefinition)>, DataError> {
-    let result: DefinitionsAnswer = match query(source, "{ integrations_v1 { name path schemas } }") {
+    let result: DefinitionsAnswer = match query(source, DEFINITIONS_QUERY) {
         // The types define no integrations.
         Err(DataError::UnknownFields { fields, .. })
             if fields.iter().all(|field| field == "Query.integrations_v1") =>
@@ -142,7 +145,7 @@ fn fields_of(source: &dyn BundleReader, name: &str) -> Result<Vec<QueryField>, D
 }
 
 fn query<T: serde::de::DeserializeOwned>(source: &dyn BundleReader, text: &str) -> Result<T, DataError> {
-    let request = QueryRequest { text, operation: None, variables: None, places: false, only: None };
+    let request = QueryRequest { text, ..QueryRequest::default() };
     let data: Node = source.answer(request)?.data;
     T::deserialize(data)
         .map_err(|error| DataError::Refused { query: format!("`{text}`"), why: error.to_string() })

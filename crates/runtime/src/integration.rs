@@ -130,7 +130,10 @@ impl Integration {
         let entry = self.declared_cache.entry(data, options);
         let (result, log) = entry.result.get_or_init(|| {
             let own = data.with_empty_log();
-            let declared = catch_unwind(AssertUnwindSafe(|| declare(&own)));
+            let declared = catch_unwind(AssertUnwindSafe(|| {
+                own.prefetch_declared()?;
+                declare(&own)
+            }));
             (declared.unwrap_or_else(|panic| Err(panic_fault("declare", &*panic))), own.query_log())
         });
         data.merge_query_log(log);

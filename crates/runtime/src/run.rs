@@ -111,7 +111,7 @@ pub async fn run(integration: &Integration, request: &RunRequest) -> RunOutcome 
     let failed =
         performed.err().filter(|fault| outcome.query_log.forbidden.is_empty() && !fault.is_interrupted);
     outcome.faults.extend(failed);
-    selection::report_schemas(integration, request, &preflight, &mut outcome);
+    selection::report_schemas(integration, &preflight, &mut outcome);
     outcome.conclude(request.shutdown.interruption());
     outcome
 }

@@ -61,6 +61,12 @@ impl SourceLocations {
     }
 }
 
+impl FromIterator<(Box<str>, SourceLocation)> for SourceLocations {
+    fn from_iter<I: IntoIterator<Item = (Box<str>, SourceLocation)>>(locations: I) -> Self {
+        Self(locations.into_iter().collect())
+    }
+}
+
 impl From<&Provenance> for SourceLocations {
     fn from(provenance: &Provenance) -> Self {
         Self(

@@ -1,4 +1,8 @@
 //! A bundle on a server, pinned by its sha.
+//!
+//! If the server has our extensions, a bundle there is read like one in this process: with source locations,
+//! restricted to elements, and checked against the allow-list before it is read. Otherwise it is read with what
+//! qontract-server supports.
 
 mod cache;
 mod resources;
@@ -8,18 +12,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use cache::{AnswerCache, RequestKey};
+use cache::{AnswerCache, PrefetchedAnswer, RequestKey};
 use qontract_access::ReadPermit;
 use qontract_bundle::json::write_javascript;
 use qontract_bundle::{Map, Value};
 use qontract_client_http::{Http, Secret, Settings, Url};
 use qontract_client_server::{
-    BundleSelector, CommitInfo, GraphqlQuery, QueryAnswer, ServerClient, ServerError, ServerLease, Sha,
+    AnswerLocations, Batch, BundleSelector, CommitInfo, GraphqlError, GraphqlQuery, QueryAnswer,
+    QueryExtension, ServerClient, ServerError, ServerExtensions, ServerLease, Sha,
 };
 use qontract_config::GraphqlTable;
 use qontract_graphql::{Engine, Node};
+use qontract_runtime::allow_list::{Reachability, Violation};
 use qontract_runtime::{
-    BundleReader, DataError, QueryRequest, SourceLocations, UntypedAnswer, unknown_fields,
+    BundleReader, DataError, DeclaredQuery, QueryPresence, QueryRequest, SourceLocation, SourceLocations,
+    UntypedAnswer, unknown_fields,
 };
 use tokio::runtime::Handle;
 
@@ -163,43 +170,112 @@ impl RemoteBundle {
         &self.endpoint
     }
 
+    /// The extensions of the server.
+    fn extensions(&self) -> ServerExtensions {
+        self.info.as_ref().map(|info| info.extensions).unwrap_or_default()
+    }
+
+    /// The extension of a request; `None` if it needs none, or if the server has no extensions.
+    fn extension<'q>(&self, request: &QueryRequest<'q>, form: ResultForm) -> Option<QueryExtension<'q>> {
+        let extension = QueryExtension {
+            locations: request.places && form == ResultForm::Data,
+            check: form == ResultForm::ReadSchemas,
+            reachable: form == ResultForm::ReachableSchemas,
+            only: request.only,
+            allowed_schemas: request.allowed_schemas,
+        };
+        Some(extension).filter(|one| self.extensions().query && *one != QueryExtension::default())
+    }
+
     /// Sends a request, or returns the cached response of a pinned bundle.
-    fn request(&self, request: QueryRequest<'_>) -> Result<Arc<QueryAnswer>, DataError> {
-        let QueryRequest { text, operation, variables, places: _, only } = request;
-        if only.is_some() {
+    fn request(&self, request: QueryRequest<'_>, form: ResultForm) -> Result<Arc<QueryAnswer>, DataError> {
+        if request.only.is_some() && !self.extensions().query {
             return Err(refused_query(&request, "a server does not support partial queries".to_owned()));
         }
-        let variables = variables.map(json).transpose().map_err(|why| refused_query(&request, why))?;
-        let key = RequestKey {
-            text: text.to_owned(),
-            operation: operation.map(str::to_owned),
-            variables: variables.as_ref().map(ToString::to_string),
+        let variables =
+            request.variables.map(json).transpose().map_err(|why| refused_query(&request, why))?;
+        let query = GraphqlQuery {
+            text: request.text,
+            variables: variables.as_ref(),
+            operation: request.operation,
+            extension: self.extension(&request, form),
         };
+        let key = request_key(&query);
         if let Some(answer) = self.cache.as_ref().and_then(|cache| cache.get(&key)) {
             return Ok(answer);
         }
-        let query = GraphqlQuery { text, variables: variables.as_ref(), operation };
+        if let Some(answer) = self.cache.as_ref().and_then(|cache| cache.take_prefetched(&key)) {
+            return answer.map_err(|errors| failed_query(&request, ServerError::GraphqlErrors(errors)));
+        }
         let permit = ReadPermit::for_data();
-        let call = self.server.query(&permit, &self.address, query);
-        // Integrations are synchronous, and query data from within the asynchronous runner.
-        let answer =
-            tokio::task::block_in_place(|| self.runtime.block_on(call)).map_err(|error| match error {
-                ServerError::GraphqlErrors(ref errors) => {
-                    let messages: Vec<&str> = errors.iter().map(|error| error.message.as_str()).collect();
-                    let (query, why) = (query_name(&request), error.to_string());
-                    match unknown_fields(&messages) {
-                        Some(fields) => DataError::UnknownFields { query, fields, why },
-                        None => DataError::Refused { query, why },
-                    }
-                }
-                other => DataError::Unreachable { why: format!("{:#}", anyhow::Error::new(other)) },
-            })?;
+        let answer = self
+            .wait_for(self.server.query(&permit, &self.address, query))
+            .map_err(|error| failed_query(&request, error))?;
         let answer = Arc::new(answer);
         if let Some(cache) = &self.cache {
             cache.store(key, &answer);
         }
         Ok(answer)
     }
+
+    /// Waits for a call. Integrations are synchronous, and query data from within the asynchronous runner.
+    fn wait_for<T>(&self, call: impl Future<Output = T>) -> T {
+        tokio::task::block_in_place(|| self.runtime.block_on(call))
+    }
+
+    /// The sha of a pinned bundle.
+    fn pinned_sha(&self) -> Option<&Sha> {
+        match &self.address {
+            BundleSelector::Sha(sha) => Some(sha),
+            BundleSelector::Latest => None,
+        }
+    }
+
+    /// Sends requests without variables as one batch, with the schemas that have a GraphQL type if they are
+    /// requested. `None` if the server has no batches.
+    fn batch(
+        &self,
+        requests: &[(QueryRequest<'_>, ResultForm)],
+        typed_schemas: bool,
+    ) -> Result<Option<BatchResult>, ServerError> {
+        let Some(sha) = self.pinned_sha().filter(|_| self.extensions().batch) else { return Ok(None) };
+        let queries = requests.iter().map(|(request, form)| self.plain_query(request, *form));
+        let queries: Vec<GraphqlQuery<'_>> = queries.collect();
+        let batch = Batch { queries: &queries, resources: &[], typed_schemas };
+        let answer = self.wait_for(self.server.batch(&ReadPermit::for_data(), sha, batch))?;
+        let keys = queries.iter().map(request_key);
+        let answers = keys.zip(answer.answers).map(|(key, answer)| match answer {
+            Ok(answer) => Ok((key, Ok(Arc::new(answer)))),
+            Err(ServerError::GraphqlErrors(errors)) => Ok((key, Err(errors))),
+            Err(other) => Err(other),
+        });
+        let answers = answers.collect::<Result<_, _>>()?;
+        Ok(Some(BatchResult { answers, typed_schemas: answer.typed_schemas }))
+    }
+
+    /// The query of a request without variables.
+    fn plain_query<'q>(&self, request: &QueryRequest<'q>, form: ResultForm) -> GraphqlQuery<'q> {
+        let QueryRequest { text, operation, .. } = *request;
+        let extension = self.extension(request, form);
+        GraphqlQuery { text, operation, extension, ..GraphqlQuery::default() }
+    }
+}
+
+/// What a request returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ResultForm {
+    /// The data, with source locations if the request has them.
+    Data,
+    /// The schemas that the query reads.
+    ReadSchemas,
+    /// The schemas that the query can read.
+    ReachableSchemas,
+}
+
+/// The responses to the requests of a batch, in their order.
+struct BatchResult {
+    answers: Vec<(RequestKey, PrefetchedAnswer)>,
+    typed_schemas: BTreeSet<String>,
 }
 
 impl std::fmt::Debug for RemoteBundle {
@@ -222,11 +298,88 @@ impl BundleReader for RemoteBundle {
     }
 
     fn answer(&self, request: QueryRequest<'_>) -> Result<UntypedAnswer, DataError> {
-        let answer = self.request(request)?;
+        let answer = self.request(request, ResultForm::Data)?;
         let refused = |error: serde_json::Error| refused_query(&request, error.to_string());
         let data: Node = serde_json::from_str(answer.data()).map_err(refused)?;
         let schemas = answer.schemas().iter().cloned().collect();
-        Ok(UntypedAnswer { data, places: SourceLocations::default(), schemas })
+        let locations = answer.extension().map_err(unreachable)?.locations;
+        let places = locations.map(source_locations).unwrap_or_default();
+        Ok(UntypedAnswer { data, places, schemas })
+    }
+
+    fn check(&self, request: QueryRequest<'_>) -> Result<BTreeSet<String>, DataError> {
+        let answer = self.request(request, ResultForm::ReadSchemas)?;
+        Ok(answer.schemas().iter().cloned().collect())
+    }
+
+    fn reachability(
+        &self,
+        queries: &[DeclaredQuery],
+        prefetch: &[QueryRequest<'_>],
+    ) -> Result<Option<Reachability>, DataError> {
+        let requests = queries.iter().map(|query| {
+            let operation = Some(query.name.as_str());
+            let request = QueryRequest { text: &query.text, operation, ..QueryRequest::default() };
+            (request, ResultForm::ReachableSchemas)
+        });
+        let prefetch = prefetch.iter().map(|request| (*request, ResultForm::Data));
+        let requests: Vec<_> = requests.chain(prefetch).collect();
+        let Some(BatchResult { mut answers, typed_schemas }) =
+            self.batch(&requests, true).map_err(unreachable)?
+        else {
+            return Ok(None);
+        };
+        if let Some(cache) = &self.cache {
+            answers.drain(queries.len()..).for_each(|(key, answer)| cache.store_prefetched(key, answer));
+        }
+        let mut schemas = BTreeSet::new();
+        for (query, (_, answer)) in queries.iter().zip(answers) {
+            match answer {
+                Ok(answer) => {
+                    let reachable = answer.extension().map_err(unreachable)?.reachable.unwrap_or_default();
+                    let reached = |(schema, field)| Violation { schema, query: query.name.clone(), field };
+                    schemas.extend(reachable.into_iter().map(reached));
+                }
+                Err(errors) => {
+                    let messages = messages(&errors);
+                    if query.presence == QueryPresence::IfKnown && unknown_fields(&messages).is_some() {
+                        continue;
+                    }
+                    let (query, why) = (format!("`{}`", query.name), messages.join("; "));
+                    return Err(DataError::Refused { query, why });
+                }
+            }
+        }
+        Ok(Some(Reachability { schemas, typed: typed_schemas }))
+    }
+
+    fn prefetch(&self, requests: &[QueryRequest<'_>]) -> Result<(), DataError> {
+        let Some(cache) = &self.cache else { return Ok(()) };
+        let is_missing = |request: &&QueryRequest<'_>| {
+            let is_plain = request.variables.is_none() && (request.only.is_none() || self.selects_elements());
+            is_plain && !cache.contains(&request_key(&self.plain_query(request, ResultForm::Data)))
+        };
+        let missing: Vec<_> =
+            requests.iter().filter(is_missing).map(|request| (*request, ResultForm::Data)).collect();
+        // A single query is one request anyway.
+        if missing.len() < 2 {
+            return Ok(());
+        }
+        match self.batch(&missing, false) {
+            Ok(result) => {
+                let answers = result.into_iter().flat_map(|result| result.answers);
+                answers.for_each(|(key, answer)| cache.store_prefetched(key, answer));
+                Ok(())
+            }
+            // A server that does not respond would not respond to the next request, either.
+            Err(error) if error.is_transient() => Err(unreachable(error)),
+            // Together, the queries may exceed a limit that none of them exceeds: they are sent one by one.
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn selects_elements(&self) -> bool {
+        self.extensions().query
     }
 
     fn resource(&self, path: &str) -> Result<Option<String>, DataError> {
@@ -243,6 +396,56 @@ impl BundleReader for RemoteBundle {
     fn engine(&self) -> Option<&Arc<Engine>> {
         None
     }
+}
+
+/// The cache key of a query.
+fn request_key(query: &GraphqlQuery<'_>) -> RequestKey {
+    let GraphqlQuery { text, variables, operation, extension } = *query;
+    let extension =
+        extension.map(|extension| serde_json::to_string(&extension).expect("flags and strings are JSON"));
+    RequestKey {
+        text: text.to_owned(),
+        operation: operation.map(str::to_owned),
+        variables: variables.map(ToString::to_string),
+        extension,
+    }
+}
+
+fn source_locations(locations: AnswerLocations) -> SourceLocations {
+    let AnswerLocations { datafiles, resources } = locations;
+    let files = datafiles.into_iter().map(|file| (false, file));
+    let files = files.chain(resources.into_iter().map(|file| (true, file)));
+    let objects = files.flat_map(|(resource, (path, objects))| {
+        let path: Box<str> = path.into();
+        objects.into_iter().map(move |(at, pointer)| {
+            let path = path.clone();
+            (at, SourceLocation { resource, path, pointer })
+        })
+    });
+    objects.collect()
+}
+
+fn messages(errors: &[GraphqlError]) -> Vec<&str> {
+    errors.iter().map(|error| error.message.as_str()).collect()
+}
+
+/// The error of a query that failed at the server.
+fn failed_query(request: &QueryRequest<'_>, error: ServerError) -> DataError {
+    let ServerError::GraphqlErrors(errors) = &error else { return unreachable(error) };
+    let (query, why) = (query_name(request), error.to_string());
+    let forbidden = errors.iter().find(|error| error.extensions.code.as_deref() == Some("FORBIDDEN_SCHEMA"));
+    if let Some(forbidden) = forbidden {
+        let schemas = forbidden.extensions.schemas.iter().cloned().collect();
+        return DataError::Forbidden { query, schemas };
+    }
+    match unknown_fields(&messages(errors)) {
+        Some(fields) => DataError::UnknownFields { query, fields, why },
+        None => DataError::Refused { query, why },
+    }
+}
+
+fn unreachable(error: ServerError) -> DataError {
+    DataError::Unreachable { why: format!("{:#}", anyhow::Error::new(error)) }
 }
 
 fn refused_query(request: &QueryRequest<'_>, why: String) -> DataError {

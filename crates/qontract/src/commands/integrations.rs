@@ -115,9 +115,9 @@ fn schemas(arguments: IntegrationSchemasArgs, config: &Config, printer: &Printer
     let IntegrationSchemasArgs { name, data } = arguments;
     let integration = REGISTRY.integration(&name, config, &Targets::none())?;
     let queryable = QueryableData::open(data, QueryLimits::default(), printer)?;
-    let reach = allow_list::reachable_schemas(&queryable.engine, &integration.meta().queries)?;
+    let reach = allow_list::reachability(&queryable.engine, &integration.meta().queries)?;
     let mut schemas: BTreeSet<String> = allow_list::IMPLICIT_SCHEMAS.map(str::to_owned).into();
-    schemas.extend(reach.into_iter().map(|one| one.schema));
+    schemas.extend(reach.schemas.iter().map(|one| one.schema.clone()));
     schemas.extend(read(&integration, &queryable)?);
     for schema in &schemas {
         printer.text(&format!("- {}\n", sanitize(schema)))?;
@@ -140,7 +140,7 @@ fn schemas(arguments: IntegrationSchemasArgs, config: &Config, printer: &Printer
             printer.note(&format!("note: `{}` is not listed yet", sanitize(schema)));
         }
         if integration.meta().ad_hoc_reads == AdHocReads::Never {
-            for schema in allow_list::unused_schemas(&queryable.engine, &listing, &schemas) {
+            for schema in allow_list::unused_schemas(&reach, &listing, &schemas) {
                 printer.note(&format!("warning: `{}` is listed but never read", sanitize(&schema)));
             }
         }

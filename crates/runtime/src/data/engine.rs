@@ -61,7 +61,7 @@ impl BundleReader for LoadedBundle {
 }
 
 fn request(query: QueryRequest<'_>) -> Request<'_> {
-    let QueryRequest { text, operation, variables, places, only } = query;
+    let QueryRequest { text, operation, variables, places, only, allowed_schemas: _ } = query;
     Request {
         query: text,
         operation,

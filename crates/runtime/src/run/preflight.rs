@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::allow_list;
-use crate::data::{Data, QueryPolicy};
+use crate::allow_list::{self, Reachability};
+use crate::data::{Data, QueryPolicy, QueryRequest};
 use crate::definition::{self, IntegrationDefinition};
 use crate::fault::Fault;
 use crate::integration::Integration;
@@ -17,9 +17,9 @@ pub struct Preflight {
     pub data: Data,
     /// The definition of the integration in head.
     pub definition: Option<IntegrationDefinition>,
-    /// The schemas that the declared queries can read; `None` if the allow-list is not enforced, or if only the
-    /// server of a remote bundle can tell.
-    pub reachable: Option<BTreeSet<String>>,
+    /// What the declared queries can read; `None` if the allow-list is not enforced, or if the server of a remote
+    /// bundle does not tell.
+    pub reachable: Option<Reachability>,
 }
 
 /// Checks the definition of the integration. Fails if it is missing or does not cover the declared queries.
@@ -29,6 +29,13 @@ pub fn check(
     outcome: &mut RunOutcome,
 ) -> Result<Preflight, Fault> {
     let meta = integration.meta();
+    let reachability = || {
+        let definitions = QueryRequest { text: definition::DEFINITIONS_QUERY, ..QueryRequest::default() };
+        request.head.reachability(&meta.queries, &[definitions])
+    };
+    // Before the definition is read, so that a server gets both requests as one. An error counts only if the
+    // integration is defined.
+    let reachability = request.validate_schemas.then(reachability);
     let definition = definition::of(&*request.head, &meta.name)?;
     let mut policy = QueryPolicy::of(meta);
     let mut reachable = None;
@@ -41,8 +48,7 @@ pub fn check(
                 );
             return Err(fault);
         };
-        if let Some(engine) = request.head.engine() {
-            let reach = allow_list::reachable_schemas(engine, &meta.queries)?;
+        if let Some(reach) = reachability.transpose()?.flatten() {
             let violations = allow_list::violations(&reach, listing);
             if !violations.is_empty() {
                 outcome.ended = RunEnd::Forbidden;
@@ -55,7 +61,7 @@ pub fn check(
                     .at(listing.place.below("/schemas"));
                 return Err(fault);
             }
-            reachable = Some(reach.into_iter().map(|one| one.schema).collect());
+            reachable = Some(reach);
         }
         policy.allowed_schemas = Some(listing.schemas.clone());
     }

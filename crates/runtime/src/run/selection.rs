@@ -289,12 +289,7 @@ fn matches_selectors(
 }
 
 /// Reports schemas that were read without being on the allow-list, and schemas on it that no query reads.
-pub fn report_schemas(
-    integration: &Integration,
-    request: &RunRequest,
-    preflight: &Preflight,
-    outcome: &mut RunOutcome,
-) {
+pub fn report_schemas(integration: &Integration, preflight: &Preflight, outcome: &mut RunOutcome) {
     let Preflight { definition: Some(listing), reachable, .. } = preflight else { return };
     for (query, schemas) in &outcome.query_log.forbidden {
         let lines: Vec<String> = schemas.iter().map(|schema| format!("- {schema}")).collect();
@@ -310,8 +305,8 @@ pub fn report_schemas(
     if early || integration.meta().ad_hoc_reads != AdHocReads::Never {
         return;
     }
-    let (Some(engine), Some(reachable)) = (request.head.engine(), reachable) else { return };
-    for schema in allow_list::unused_schemas(engine, listing, reachable) {
+    let Some(reachable) = reachable else { return };
+    for schema in allow_list::unused_schemas(reachable, listing, &BTreeSet::new()) {
         outcome.warnings.push(format!("`{schema}` is listed in `schemas` but never read"));
     }
 }

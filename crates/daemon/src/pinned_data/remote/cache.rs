@@ -1,10 +1,11 @@
 //! Response cache of a pinned bundle, for small responses: templates of many namespaces send the same query.
+//! Prefetched responses are kept until they are used, whatever their size.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use qontract_client_server::QueryAnswer;
+use qontract_client_server::{GraphqlError, QueryAnswer};
 
 /// Maximum size of a cached response. Larger ones belong to declared queries, which are sent once.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
@@ -20,12 +21,17 @@ pub struct RequestKey {
     pub operation: Option<String>,
     /// The variables, as JSON.
     pub variables: Option<String>,
+    /// The extension, as JSON.
+    pub extension: Option<String>,
 }
 
 impl RequestKey {
     fn bytes(&self) -> usize {
-        let Self { text, operation, variables } = self;
-        [operation, variables].into_iter().flatten().fold(text.len(), |bytes, part| bytes + part.len())
+        let Self { text, operation, variables, extension } = self;
+        [operation, variables, extension]
+            .into_iter()
+            .flatten()
+            .fold(text.len(), |bytes, part| bytes + part.len())
     }
 }
 
@@ -33,16 +39,40 @@ impl RequestKey {
 #[derive(Default)]
 pub struct AnswerCache(Mutex<CacheEntries>);
 
+/// The response to a prefetched request: the data, or the errors of the query.
+pub type PrefetchedAnswer = Result<Arc<QueryAnswer>, Vec<GraphqlError>>;
+
 #[derive(Default)]
 struct CacheEntries {
     answers: BTreeMap<RequestKey, Arc<QueryAnswer>>,
     bytes: usize,
+    prefetched: BTreeMap<RequestKey, PrefetchedAnswer>,
 }
 
 impl AnswerCache {
     /// The cached response to a request.
     pub fn get(&self, key: &RequestKey) -> Option<Arc<QueryAnswer>> {
         self.0.lock().answers.get(key).cloned()
+    }
+
+    /// Whether a request has a response here.
+    pub fn contains(&self, key: &RequestKey) -> bool {
+        let entries = self.0.lock();
+        entries.answers.contains_key(key) || entries.prefetched.contains_key(key)
+    }
+
+    /// Stores a prefetched response.
+    pub fn store_prefetched(&self, key: RequestKey, answer: PrefetchedAnswer) {
+        self.0.lock().prefetched.insert(key, answer);
+    }
+
+    /// Takes a prefetched response. A small one is also stored.
+    pub fn take_prefetched(&self, key: &RequestKey) -> Option<PrefetchedAnswer> {
+        let answer = self.0.lock().prefetched.remove(key)?;
+        if let Ok(answer) = &answer {
+            self.store(key.clone(), answer);
+        }
+        Some(answer)
     }
 
     /// Stores a response, unless it is too large.

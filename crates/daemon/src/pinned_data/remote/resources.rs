@@ -1,21 +1,26 @@
 //! Fetches resources of a bundle on a server, with few requests for any number of resources.
 //!
-//! The server has no query for a set of paths. A few resources are requested together, each under an alias;
-//! for many, one request lists all resources of the bundle, and the others are dropped. Both are plain
-//! GraphQL that qontract-server supports, within the limits of `serve` (200 aliases, 2,000 selections).
+//! A server with our extensions gets the paths as a batch. qontract-server has no query for a set of paths: a
+//! few resources are requested together, each under an alias; for many, one request lists all resources of the
+//! bundle, and the others are dropped. Both are plain GraphQL that qontract-server supports, within the limits
+//! of `serve` (200 aliases, 2,000 selections).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use qontract_access::ReadPermit;
 use qontract_bundle::{Map, Value};
+use qontract_client_server::{Batch, Sha};
 use qontract_runtime::{DataError, QueryRequest};
 use serde::Deserialize;
 
-use super::RemoteBundle;
+use super::{RemoteBundle, ResultForm};
 
 /// Maximum number of resources in one request.
 const MAX_BATCH: usize = 150;
+/// Maximum number of paths in one batch of our extension. A path has up to about 200 bytes, and a request 1 MiB.
+const MAX_PATHS: usize = 4_000;
 /// Above this number of batches, all resources are listed instead.
 const MAX_BATCHES: usize = 2;
 
@@ -42,10 +47,9 @@ impl RemoteBundle {
             text,
             operation: Some("Resource"),
             variables: Some(&variables),
-            places: false,
-            only: None,
+            ..QueryRequest::default()
         };
-        let found = match self.request(request) {
+        let found = match self.request(request, ResultForm::Data) {
             Ok(answer) => answer,
             Err(error) if is_missing(&error) => return Ok(None),
             Err(other) => return Err(other),
@@ -58,6 +62,9 @@ impl RemoteBundle {
 
     /// The contents of many resources; resources that are not in the bundle are omitted.
     pub(super) fn fetch_many(&self, paths: &BTreeSet<String>) -> Result<BTreeMap<String, String>, DataError> {
+        if let Some(sha) = self.pinned_sha().filter(|_| self.extensions().batch) {
+            return self.fetch_by_path(sha, paths);
+        }
         if paths.len() <= MAX_BATCH * MAX_BATCHES {
             match self.fetch_batches(paths) {
                 // One resource is missing, and the whole response is an error.
@@ -72,6 +79,22 @@ impl RemoteBundle {
         }
     }
 
+    /// Fetches resources with the batches of our extension.
+    fn fetch_by_path(
+        &self,
+        sha: &Sha,
+        paths: &BTreeSet<String>,
+    ) -> Result<BTreeMap<String, String>, DataError> {
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let (permit, mut contents) = (ReadPermit::for_data(), BTreeMap::new());
+        for part in paths.chunks(MAX_PATHS) {
+            let batch = Batch { resources: part, ..Batch::default() };
+            let answer = self.wait_for(self.server.batch(&permit, sha, batch)).map_err(super::unreachable)?;
+            contents.extend(answer.resources);
+        }
+        Ok(contents)
+    }
+
     fn fetch_batches(&self, paths: &BTreeSet<String>) -> Result<BTreeMap<String, String>, DataError> {
         let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
         let mut texts = BTreeMap::new();
@@ -82,10 +105,9 @@ impl RemoteBundle {
                 text: &text,
                 operation: Some("Resources"),
                 variables: Some(&variables),
-                places: false,
-                only: None,
+                ..QueryRequest::default()
             };
-            let answer = self.request(request)?;
+            let answer = self.request(request, ResultForm::Data)?;
             let found: BTreeMap<&str, Option<Vec<ResourceRow<'_>>>> = serde_json::from_str(answer.data())
                 .map_err(|error| super::refused_query(&request, error.to_string()))?;
             texts.extend(found.into_values().flatten().flatten().map(ResourceRow::into_entry));
@@ -95,14 +117,8 @@ impl RemoteBundle {
 
     fn fetch_all(&self, paths: &BTreeSet<String>) -> Result<BTreeMap<String, String>, DataError> {
         let text = "query AllResources { resources_v1 { path content } }";
-        let request = QueryRequest {
-            text,
-            operation: Some("AllResources"),
-            variables: None,
-            places: false,
-            only: None,
-        };
-        let answer = self.request(request)?;
+        let request = QueryRequest { text, operation: Some("AllResources"), ..QueryRequest::default() };
+        let answer = self.request(request, ResultForm::Data)?;
         let found: ResourceList<'_> = serde_json::from_str(answer.data())
             .map_err(|error| super::refused_query(&request, error.to_string()))?;
         let wanted = found.resources_v1.into_iter().flatten();
