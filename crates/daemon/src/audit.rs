@@ -116,6 +116,7 @@ impl AuditLog {
 impl Audit for AuditLog {
     fn begin_round<'a>(&'a self, round: &'a IntendedRound) -> BoxFuture<'a, RoundNumber> {
         async move {
+            self.head.prefetch_lines(round.places.iter().cloned());
             let (number, stored) = self.rounds.begin(round).await;
             self.report_failure("the steps of a round", stored);
             number

@@ -8,7 +8,6 @@ mod stores;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -246,7 +245,7 @@ impl CheckContext<'_> {
                 .and_then(|connection| connection.head(true));
             return match opened {
                 Ok(remote) => {
-                    let side = PinnedData::remote(Arc::new(remote));
+                    let side = PinnedData::remote(remote);
                     report.ok(
                         "data server",
                         format!("{}, bundle {}", graphql.server, short(side.source.sha())),

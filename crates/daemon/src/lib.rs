@@ -6,6 +6,7 @@
 
 pub mod announcement;
 pub mod audit;
+pub mod bundle_analysis;
 pub mod clusters;
 pub mod config_check;
 pub mod data_endpoint;

@@ -2,18 +2,26 @@
 
 mod remote;
 
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use anyhow::Context as _;
+use parking_lot::Mutex;
 use qontract_bundle::diff::fields;
 use qontract_bundle::{Bundle, Document, Layout, Repo, Sha256};
-use qontract_diagnostics::Sources as _;
+use qontract_config::Config;
+use qontract_diagnostics::Sources;
 use qontract_graphql::{Engine, SchemaError};
 use qontract_runtime::{BundleReader, LoadedBundle, SourceLocation};
+use tokio::runtime::Handle;
 
+use crate::bundle_analysis::{DifferenceLines, DifferencePlaces};
 use crate::input::{Input, InputCheck, InputResolver, invalid_types_message};
 use crate::line_cache::LineCache;
 use crate::repo_cache;
+
+use remote::RemoteBundle;
 
 pub use remote::ServerConnection;
 
@@ -22,6 +30,12 @@ pub struct PinnedData {
     /// Answers queries.
     pub source: Arc<dyn BundleReader>,
     input: Option<Input>,
+    /// Where the text of files is read from, instead of the input.
+    sources: Option<Arc<dyn Sources + Send + Sync>>,
+    /// The bundle, if it is on a server.
+    remote: Option<Arc<RemoteBundle>>,
+    /// Lines of places in a bundle on a server, as far as they were requested.
+    remote_lines: Mutex<HashMap<SourceLocation, String>>,
     layout: Layout,
     /// Whether the files of the bundle differ from those of its commit; computed on first use.
     modified: OnceLock<bool>,
@@ -40,6 +54,20 @@ impl PinnedData {
         Self::of_input(input, &resolver.layout, beside).with_context(|| invalid_types_message(spec))
     }
 
+    /// Opens a data specifier, which can also be the sha of a bundle on this server.
+    pub fn open_or_connect(
+        resolver: &InputResolver<'_>,
+        server: Option<&ServerConnection>,
+        spec: &str,
+        check: InputCheck,
+        beside: Option<&PinnedData>,
+    ) -> anyhow::Result<Self> {
+        match server.filter(|_| is_served_sha(spec)) {
+            Some(server) => Ok(Self::remote(server.base(spec)?)),
+            None => Self::open(resolver, spec, check, beside),
+        }
+    }
+
     fn of_input(input: Input, layout: &Layout, beside: Option<&PinnedData>) -> Result<Self, SchemaError> {
         let engine = input.engine(beside.and_then(|other| other.source.engine()).map(|engine| &**engine))?;
         Ok(Self::with_engine(input, Arc::new(engine), layout))
@@ -50,9 +78,18 @@ impl PinnedData {
         Self {
             source: Arc::new(LoadedBundle::new(engine)),
             input: Some(input),
+            sources: None,
+            remote: None,
+            remote_lines: Mutex::default(),
             layout: layout.clone(),
             modified: OnceLock::new(),
         }
+    }
+
+    /// The same data, whose files are read from these sources.
+    #[must_use]
+    pub fn with_sources(self, sources: Arc<dyn Sources + Send + Sync>) -> Self {
+        Self { sources: Some(sources), ..self }
     }
 
     /// A bundle that was built from a data repo; `last` is the previous bundle of the repo, whose tables are
@@ -72,9 +109,34 @@ impl PinnedData {
         self.input.as_ref().map(|input| &input.bundle)
     }
 
-    /// A bundle on a server, which has no source lines here.
-    pub fn remote(source: Arc<dyn BundleReader>) -> Self {
-        Self { source, input: None, layout: Layout::default(), modified: OnceLock::new() }
+    /// A bundle on a server, which has the source lines.
+    pub fn remote(bundle: RemoteBundle) -> Self {
+        let bundle = Arc::new(bundle);
+        Self {
+            source: Arc::clone(&bundle) as _,
+            input: None,
+            sources: None,
+            remote: Some(bundle),
+            remote_lines: Mutex::default(),
+            layout: Layout::default(),
+            modified: OnceLock::new(),
+        }
+    }
+
+    /// Whether the lines of places must be [requested](Self::prefetch_lines) before they are known.
+    pub fn is_remote(&self) -> bool {
+        self.remote.is_some()
+    }
+
+    /// Requests the lines of places in a bundle on a server, in one request. If that fails, or if the server has no
+    /// lines, only the files are known.
+    pub fn prefetch_lines(&self, places: impl IntoIterator<Item = SourceLocation>) {
+        let Some(remote) = &self.remote else { return };
+        let is_missing = |place: &SourceLocation| !self.remote_lines.lock().contains_key(place);
+        let places: BTreeSet<SourceLocation> = places.into_iter().filter(is_missing).collect();
+        let places: Vec<SourceLocation> = places.into_iter().collect();
+        let lines = remote.locate(&places);
+        self.remote_lines.lock().extend(places.into_iter().zip(lines));
     }
 
     /// Whether it was built from a folder whose files differed from the commit that was checked out, so that
@@ -167,8 +229,14 @@ impl PinnedData {
 
     /// `file:line` of one place, with a cache of lines that the caller holds.
     pub fn line(&self, lines: &LineCache, place: &SourceLocation) -> String {
-        match &self.input {
-            Some(input) if !place.resource => lines.locate(input, &self.file(place), &place.pointer),
+        if let Some(line) = self.remote_lines.lock().get(place) {
+            return line.clone();
+        }
+        match (&self.sources, &self.input) {
+            (Some(sources), _) if !place.resource => {
+                lines.locate(&**sources, &self.file(place), &place.pointer)
+            }
+            (None, Some(input)) if !place.resource => lines.locate(input, &self.file(place), &place.pointer),
             _ => self.file(place),
         }
     }
@@ -196,6 +264,23 @@ impl PinnedData {
     }
 }
 
+/// Whether a data specifier is the sha of a bundle on a server, and not a path.
+fn is_served_sha(spec: &str) -> bool {
+    spec.len() == 64 && spec.bytes().all(|digit| digit.is_ascii_hexdigit()) && !Path::new(spec).exists()
+}
+
+/// The server of the configuration, if one of these data specifiers is the sha of a bundle there.
+pub fn server_of_specs(
+    config: &Config,
+    specs: &[&str],
+    runtime: impl FnOnce() -> anyhow::Result<Handle>,
+) -> anyhow::Result<Option<ServerConnection>> {
+    let Some(graphql) = config.server(None).filter(|_| specs.iter().any(|spec| is_served_sha(spec))) else {
+        return Ok(None);
+    };
+    ServerConnection::new(&graphql, runtime()?).map(Some)
+}
+
 /// Whether a data repo that has no bundle is a folder whose files differ from a commit.
 pub fn is_modified(repo: &Repo, commit: &str) -> bool {
     repo.folder().is_some() && differs_from_commit(repo, commit, repo.source_digest().ok())
@@ -213,12 +298,47 @@ pub struct ComparedData<'a> {
     head: &'a PinnedData,
     base_lines: LineCache,
     head_lines: LineCache,
+    /// Lines of differences between two bundles on a server, as far as they were requested.
+    remote_changes: Mutex<HashMap<SourceLocation, String>>,
+    /// Lines of other places in them.
+    remote_others: Mutex<HashMap<SourceLocation, String>>,
+}
+
+/// The places whose lines a report needs.
+#[derive(Debug, Default)]
+pub struct ReportPlaces {
+    /// Places whose difference is shown.
+    pub changes: Mutex<BTreeSet<SourceLocation>>,
+    /// Places that are shown themselves.
+    pub others: Mutex<BTreeSet<SourceLocation>>,
 }
 
 impl<'a> ComparedData<'a> {
     /// Compares `head` with `base`.
     pub fn new(base: &'a PinnedData, head: &'a PinnedData) -> Self {
-        Self { base, head, base_lines: LineCache::default(), head_lines: LineCache::default() }
+        Self {
+            base,
+            head,
+            base_lines: LineCache::default(),
+            head_lines: LineCache::default(),
+            remote_changes: Mutex::default(),
+            remote_others: Mutex::default(),
+        }
+    }
+
+    /// Requests the lines of a report on two bundles on a server, in one request. `collect` makes the report with
+    /// places instead of lines. Does nothing if a bundle is in this process.
+    pub fn prefetch(&self, causes: &[SourceLocation], collect: impl FnOnce(&ReportPlaces)) {
+        let (Some(base), Some(head)) = (&self.base.remote, &self.head.remote) else { return };
+        let places = ReportPlaces::default();
+        collect(&places);
+        let ReportPlaces { changes, others } = places;
+        let changes: Vec<_> = changes.into_inner().into_iter().collect();
+        let others: Vec<_> = others.into_inner().into_iter().collect();
+        let request = DifferencePlaces { changes, others, causes: causes.to_vec() };
+        let DifferenceLines { changes, others } = head.locate_differences(base, &request);
+        *self.remote_changes.lock() = request.changes.into_iter().zip(changes).collect();
+        *self.remote_others.lock() = request.others.into_iter().zip(others).collect();
     }
 
     /// The file of a place, relative to the data repo.
@@ -228,14 +348,20 @@ impl<'a> ComparedData<'a> {
 
     /// `file:line` of a place, whether or not it changed; in the base if only the base has it.
     pub fn own_line(&self, place: &SourceLocation) -> String {
-        let Self { base, head, base_lines, head_lines } = self;
+        let Self { base, head, base_lines, head_lines, .. } = self;
+        if let Some(line) = self.remote_others.lock().get(place) {
+            return line.clone();
+        }
         if head.has_file(place) { head.line(head_lines, place) } else { base.line(base_lines, place) }
     }
 
     /// `file:line` of the difference at a place; in the base if only the base has it. `causes` are all
     /// changes that affect the integration.
     pub fn line(&self, place: &SourceLocation, causes: &[SourceLocation]) -> String {
-        let Self { base, head, base_lines, head_lines } = self;
+        let Self { base, head, base_lines, head_lines, .. } = self;
+        if let Some(line) = self.remote_changes.lock().get(place) {
+            return line.clone();
+        }
         if !head.has_file(place) {
             return base.line(base_lines, place);
         }

@@ -1,10 +1,12 @@
 //! Sets up a run, alone or in a loop: its id, its clock, its audit log.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use qontract_access::Mode;
 use qontract_journal::{RoundOwner, RunId};
 use qontract_runtime::guard::ProtectedKinds;
@@ -17,7 +19,7 @@ use crate::audit::{AuditLog, WriteObserver};
 use crate::input_store::{InputStore, RunInputs};
 use crate::lease_host;
 use crate::line_cache::LineCache;
-use crate::pinned_data::{ComparedData, PinnedData};
+use crate::pinned_data::{ComparedData, PinnedData, ReportPlaces};
 use crate::run_rounds::RunRounds;
 use crate::run_settings::RunSettings;
 use crate::run_store::RunStore;
@@ -116,15 +118,33 @@ impl StartedRun {
         let timing = self.clock();
         let mut record = if let Some(base) = base {
             let sides = ComparedData::new(base, head);
+            sides.prefetch(&outcome.causes, |places| collect_places(outcome, timing, places));
             let changes = |place: &SourceLocation| sides.line(place, &outcome.causes);
             let faults = |place: &SourceLocation| sides.own_line(place);
             RunRecord::new(outcome, timing, LineResolvers { changes: &changes, faults: &faults })
         } else {
+            if head.is_remote() {
+                let places = ReportPlaces::default();
+                collect_places(outcome, timing, &places);
+                let ReportPlaces { changes, others } = places;
+                head.prefetch_lines(changes.into_inner().into_iter().chain(others.into_inner()));
+            }
             head.with_lines(|line| RunRecord::new(outcome, timing, LineResolvers::uniform(line)))
         };
         record.head.modified = head.is_modified();
         record
     }
+}
+
+/// Collects the places whose lines a record contains.
+fn collect_places(outcome: &RunOutcome, timing: RunTiming, places: &ReportPlaces) {
+    let collect = |into: &Mutex<BTreeSet<SourceLocation>>, place: &SourceLocation| {
+        into.lock().insert(place.clone());
+        String::new()
+    };
+    let changes = |place: &SourceLocation| collect(&places.changes, place);
+    let others = |place: &SourceLocation| collect(&places.others, place);
+    RunRecord::new(outcome, timing, LineResolvers { changes: &changes, faults: &others });
 }
 
 /// The time, if the clock is set.

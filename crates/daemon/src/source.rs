@@ -399,7 +399,7 @@ impl DataSource for ServerSource {
     }
 
     fn current(&self) -> anyhow::Result<Arc<PinnedData>> {
-        Ok(Arc::new(PinnedData::remote(Arc::new(self.connection.head(self.pinned)?))))
+        Ok(Arc::new(PinnedData::remote(self.connection.head(self.pinned)?)))
     }
 
     fn subscribe(&self) -> watch::Receiver<u64> {

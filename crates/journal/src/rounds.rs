@@ -223,7 +223,7 @@ mod tests {
         let steps = texts
             .iter()
             .map(|text| IntendedStep { digest: PlanDigest::from("d"), changes: vec![change(text)] });
-        IntendedRound { shard: ShardKey::new([("app", shard)]), steps: steps.collect() }
+        IntendedRound { shard: ShardKey::new([("app", shard)]), steps: steps.collect(), places: Vec::new() }
     }
 
     fn texts(round: &RoundRecord) -> Vec<&str> {

@@ -9,4 +9,6 @@ pub(crate) mod query_scan;
 pub(crate) mod render;
 pub(crate) mod variables;
 
+pub use query_scan::TEMPLATES_THAT_QUERY;
+
 pub use lookups::{AllowList, ExternalLookups, HttpLookups, LookupLimits};

@@ -8,11 +8,13 @@
 //! declared and compared.
 
 mod causes;
+mod comparison;
+mod comparison_query;
 mod partial_comparison;
 
 use std::sync::Arc;
 
-use qontract_bundle::diff::renames;
+use qontract_graphql::ElementSelection;
 use serde::Serialize;
 
 use crate::data::{BundleReader, Data, QueryPolicy};
@@ -25,7 +27,12 @@ use crate::options::Options;
 use crate::state::{Comparison, digest};
 
 pub use causes::{Cause, CauseKind};
-use partial_comparison::{EnginePair, PartialComparison};
+use comparison::BundleComparison;
+pub use comparison::EngineComparison;
+pub use comparison_query::{
+    AffectedElements, CausesAnswer, CausesQuery, ComparedList, ComparedQuery, ComparisonQuery,
+    ComparisonSurvey, DifferencePlaces, FootprintVerdict,
+};
 
 /// The rule that decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -118,17 +125,18 @@ pub fn affected(integration: &Integration, pair: &BundlePair, options: &Options)
 
 fn decide(integration: &Integration, pair: &BundlePair, options: &Options) -> Result<AffectedVerdict, Fault> {
     let meta = integration.meta();
-    let own = causes::own_definition(pair, &meta.name)?;
-    let sides = EnginePair::of(pair);
-    let in_footprint = sides.as_ref().and_then(|sides| causes::footprint(sides, meta));
-    if own.is_empty() && meta.ad_hoc_reads != AdHocReads::Anytime {
-        let is_outside_footprint = in_footprint.as_ref().is_some_and(Vec::is_empty);
+    let query = ComparisonQuery::of(meta);
+    let sources = (pair.base.source(), pair.head.source());
+    let (bundles, survey) =
+        BundleComparison::begin(sources.0, sources.1, &query, meta.ad_hoc_trigger.matches)?;
+    let ComparisonSurvey { own, footprint, elements } = survey;
+    if !own && meta.ad_hoc_reads != AdHocReads::Anytime {
+        let is_outside_footprint = footprint == FootprintVerdict::Outside;
         if is_outside_footprint && meta.ad_hoc_reads == AdHocReads::Never {
             return Ok(AffectedVerdict::Unaffected(Rule::Footprint));
         }
-        let parts = sides.as_ref().and_then(|sides| PartialComparison::find(meta, sides));
-        if match &parts {
-            Some(parts) => parts.is_empty(),
+        if match &elements {
+            Some(elements) => elements.is_empty,
             None => meta.ad_hoc_reads == AdHocReads::Never && same_answers(integration, pair)?,
         } {
             return Ok(AffectedVerdict::Unaffected(if is_outside_footprint {
@@ -137,24 +145,22 @@ fn decide(integration: &Integration, pair: &BundlePair, options: &Options) -> Re
                 Rule::Answers
             }));
         }
-        if let Some(comparison) = parts.and_then(|parts| parts.compare(integration, pair, options)) {
+        let selection = elements.and_then(|elements| elements.selection);
+        if let Some(comparison) =
+            selection.and_then(|part| compare_elements(integration, pair, options, part))
+        {
             if comparison.is_empty() {
                 return Ok(AffectedVerdict::Unaffected(Rule::Declared));
             }
-            let causes =
-                explain(candidate_causes(in_footprint, sides.as_ref()), sides.as_ref(), Some(&comparison));
+            let causes = bundles.causes(Some((&comparison).into()))?;
             let (all, comparison) = (comparison.common, Some(comparison));
             let part = Impact { rule: Rule::Declared, causes, comparison, all, states: None };
             return Ok(AffectedVerdict::Affected(Box::new(part)));
         }
     }
-    let causes = match own.as_slice() {
-        [] => candidate_causes(in_footprint, sides.as_ref()),
-        own => own.iter().cloned().chain(in_footprint.unwrap_or_default()).collect(),
-    };
     let (base, head) = (integration.declare(&pair.base, options)?, integration.declare(&pair.head, options)?);
     let (Some(base), Some(head)) = (base, head) else {
-        let causes = explain(causes, sides.as_ref(), None);
+        let causes = bundles.causes(None)?;
         let whole = Impact { rule: Rule::NoState, causes, comparison: None, all: true, states: None };
         return Ok(AffectedVerdict::Affected(Box::new(whole)));
     };
@@ -163,50 +169,41 @@ fn decide(integration: &Integration, pair: &BundlePair, options: &Options) -> Re
     let reads_ad_hoc = meta.ad_hoc_reads == AdHocReads::Anytime
         && matches!(integration.form(), IntegrationForm::Staged(_))
         && pair.base.sha() != pair.head.sha();
-    let all = reads_ad_hoc || !own.is_empty() || comparison.common;
+    let all = reads_ad_hoc || own || comparison.common;
     let rule = match (comparison.is_empty(), reads_ad_hoc) {
         (false, _) => Rule::Declared,
         (true, true) => Rule::AdHocReads,
-        (true, false) if own.is_empty() => return Ok(AffectedVerdict::Unaffected(Rule::Declared)),
+        (true, false) if !own => return Ok(AffectedVerdict::Unaffected(Rule::Declared)),
         (true, false) => Rule::OwnFile,
     };
-    let causes = explain(causes, sides.as_ref(), (!all).then_some(&comparison));
+    let causes = bundles.causes((!all).then_some((&comparison).into()))?;
     let (comparison, states) = (Some(comparison), Some(DeclaredPair { base, head }));
     Ok(AffectedVerdict::Affected(Box::new(Impact { rule, causes, comparison, all, states })))
 }
 
-/// The possible causes of a difference: changes in the footprint of the declared queries or, if there are
-/// none, all changes, because an ad-hoc read may have read any of them.
-fn candidate_causes(in_footprint: Option<Vec<Cause>>, sides: Option<&EnginePair<'_>>) -> Vec<Cause> {
-    let in_footprint = in_footprint.unwrap_or_default();
-    match sides {
-        Some(sides) if in_footprint.is_empty() => causes::all_changes(&sides.diff),
-        _ => in_footprint,
+/// Declares these elements from base and head, and compares the results; `None` if they cannot be declared.
+fn compare_elements(
+    integration: &Integration,
+    pair: &BundlePair,
+    options: &Options,
+    part: ElementSelection,
+) -> Option<Comparison> {
+    if !pair.base.source().selects_elements() || !pair.head.source().selects_elements() {
+        return None;
     }
+    let part = Arc::new(part);
+    let declare = |data: &Data| integration.declare(&data.restricted_to(&part), options).ok().flatten();
+    Some(declare(&pair.base)?.compare(&*declare(&pair.head)?))
 }
 
-/// The causes to report: follows renamed files, and omits causes that do not explain the differences.
-fn explain(
-    causes: Vec<Cause>,
-    sides: Option<&EnginePair<'_>>,
-    comparison: Option<&Comparison>,
-) -> Vec<Cause> {
-    let relevant = |causes: Vec<Cause>| match comparison {
-        Some(comparison) => causes::relevant(causes, comparison, &|place, cause| {
-            sides.is_some_and(|sides| causes::names_file(sides, place, cause))
-        }),
-        None => causes,
-    };
-    let Some(sides) = sides else { return relevant(causes) };
-    // A resource counts as renamed only if its content is equal; similar contents are compared only for
-    // reports.
-    let renames = renames(&sides.diff, |_, _| 0.0);
-    if renames.datafiles.is_empty() && renames.resources.is_empty() {
-        return relevant(causes);
-    }
-    let causes = relevant(causes::follow_renames(causes, &renames));
-    let causes = causes::without_moved_references(causes, &sides.diff, &renames);
-    if comparison.is_some() { causes::without_mere_renames(causes) } else { causes }
+/// Whether a server tells that the change cannot affect the declared state, so that it need not be declared from
+/// base. False if it is not known.
+pub(crate) fn is_unaffected_on_server(integration: &Integration, pair: &BundlePair) -> bool {
+    let meta = integration.meta();
+    let (base, head) = (pair.base.source(), pair.head.source());
+    let Ok(Some(survey)) = head.survey(&**base, &ComparisonQuery::of(meta)) else { return false };
+    let is_outside = survey.footprint == FootprintVerdict::Outside && meta.ad_hoc_reads == AdHocReads::Never;
+    is_outside || survey.elements.is_some_and(|elements| elements.is_empty)
 }
 
 fn same_answers(integration: &Integration, pair: &BundlePair) -> Result<bool, Fault> {

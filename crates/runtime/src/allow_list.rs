@@ -8,6 +8,7 @@ use std::fmt;
 
 use qontract_graphql::{Engine, Request};
 
+use crate::affected::ComparedQuery;
 use crate::data::DataError;
 use crate::definition::IntegrationDefinition;
 use crate::meta::DeclaredQuery;
@@ -50,7 +51,7 @@ pub fn reachability(engine: &Engine, queries: &[DeclaredQuery]) -> Result<Reacha
 
 fn reachable_schemas(engine: &Engine, queries: &[DeclaredQuery]) -> Result<BTreeSet<Violation>, DataError> {
     let mut reachable = BTreeSet::new();
-    for query in queries.iter().filter(|query| query.is_known_to(engine)) {
+    for query in queries.iter().filter(|query| ComparedQuery::from(*query).is_known_to(engine)) {
         let DeclaredQuery { name, text, presence: _ } = query;
         let request = Request { query: text, operation: Some(name), ..Request::default() };
         let footprint = engine.footprint(request).map_err(|failures| DataError::Refused {

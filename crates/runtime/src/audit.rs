@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::fault::Fault;
 use crate::key::ShardKey;
 use crate::plan::{Change, ChangeKind, Plan, PlanDigest};
+use crate::source_location::SourceLocation;
 
 /// A step that was applied or tried: the target may have changed.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +32,8 @@ pub struct IntendedRound {
     pub shard: ShardKey,
     /// The steps, in the order of the plan.
     pub steps: Vec<IntendedStep>,
+    /// The source locations of their changes, which are logged when the changes are made.
+    pub places: Vec<SourceLocation>,
 }
 
 impl IntendedRound {
@@ -39,7 +42,7 @@ impl IntendedRound {
         let mut plan = Plan::default();
         plan.add_step(change.clone(), ());
         let step = IntendedStep { digest: plan.digest(), changes: vec![IntendedChange::from(change)] };
-        Self { shard: ShardKey::default(), steps: vec![step] }
+        Self { shard: ShardKey::default(), steps: vec![step], places: change.place.iter().cloned().collect() }
     }
 }
 

@@ -17,6 +17,7 @@ use qontract_bundle::{Map, Sha256};
 use qontract_graphql::{ElementSelection, Engine, Node, Operation};
 use qontract_telemetry::activity;
 
+use crate::affected::{Cause, CausesQuery, ComparisonQuery, ComparisonSurvey};
 use crate::allow_list::{self, Reachability};
 use crate::fault::Fault;
 use crate::meta::{AdHocReads, DeclaredQuery, IntegrationMeta, QueryPresence};
@@ -104,6 +105,20 @@ pub trait BundleReader: fmt::Debug + Send + Sync {
     /// requests that follow.
     fn prefetch(&self, _requests: &[QueryRequest<'_>]) -> Result<(), DataError> {
         Ok(())
+    }
+
+    /// Compares this bundle with `base` for an integration, if both are on a server that compares bundles.
+    fn survey(
+        &self,
+        _base: &dyn BundleReader,
+        _query: &ComparisonQuery,
+    ) -> Result<Option<ComparisonSurvey>, DataError> {
+        Ok(None)
+    }
+
+    /// The causes of a difference between this bundle and `base`, from the server that compared them.
+    fn causes(&self, _base: &dyn BundleReader, _query: &CausesQuery) -> Result<Vec<Cause>, DataError> {
+        Ok(Vec::new())
     }
 
     /// Whether requests can be restricted to elements of lists.

@@ -59,8 +59,8 @@ pub use fault::{Fault, Responsible};
 pub use field_diff::{DiffEntry, FieldChange, FieldDiff};
 pub use flag::{ArgumentKind, Flag, FlagKind, Switch, flags_error, is_reserved_short};
 pub use meta::{
-    AdHocReads, ClusterPermissions, DeclaredQuery, IndependentList, IntegrationLimits, IntegrationMeta,
-    MAX_ROUNDS, ManagedKinds, Patience, QueryPresence, Resolution, SlotDimensions,
+    AdHocReads, AdHocTrigger, ClusterPermissions, DeclaredQuery, IndependentList, IntegrationLimits,
+    IntegrationMeta, MAX_ROUNDS, ManagedKinds, Patience, QueryPresence, Resolution, SlotDimensions,
 };
 pub use qontract_graphql::{Operation, QuerySource, normalize_key};
 pub use type_erasure::{

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use qontract_graphql::{Engine, NamedOperation, Operation, Request};
+use qontract_graphql::Operation;
+use serde::{Deserialize, Serialize};
 
-use crate::data::unknown_fields;
 use crate::flag::{ArgumentKind, Flag, FlagKind, Switch};
 use crate::key::{CALLER_DIMENSION, ShardKey};
 
@@ -34,23 +34,6 @@ impl DeclaredQuery {
     /// The query from which `cargo xtask generate` generated `Q`.
     pub fn of<Q: Operation>() -> Self {
         Self { name: Q::SOURCE.name().to_owned(), text: Q::SOURCE.text(), presence: QueryPresence::Required }
-    }
-
-    /// Whether the query is executed on the bundle of an engine. Of the queries that are executed only if the types
-    /// have all of their fields, it is those that can be executed, or that fail for any other reason.
-    pub(crate) fn is_known_to(&self, engine: &Engine) -> bool {
-        if self.presence == QueryPresence::Required {
-            return true;
-        }
-        let request = Request { query: &self.text, operation: Some(&self.name), ..Request::default() };
-        let Err(failures) = engine.footprint(request) else { return true };
-        let messages: Vec<&str> = failures.iter().map(|failure| failure.message.as_str()).collect();
-        unknown_fields(&messages).is_none()
-    }
-
-    /// The query as an operation for the GraphQL engine.
-    pub(crate) fn operation(&self) -> NamedOperation<'_> {
-        NamedOperation { query: &self.text, operation: &self.name }
     }
 }
 
@@ -91,9 +74,8 @@ pub struct IntegrationMeta {
     pub runs_first: bool,
     /// The list in its query results whose elements it declares independently of each other, if any.
     pub independent_list: Option<IndependentList>,
-    /// Whether a resource with this content, named by an element of that list, may cause further ad-hoc reads
-    /// for the element.
-    pub triggers_ad_hoc_reads: fn(&str) -> bool,
+    /// Which resources, named by an element of that list, may cause further ad-hoc reads for the element.
+    pub ad_hoc_trigger: AdHocTrigger,
     /// The dimensions whose values decide in which slot a shard runs.
     pub slot_dimensions: SlotDimensions,
     /// The permissions that it needs on Kubernetes clusters; `None` if it does not work on clusters.
@@ -205,15 +187,34 @@ pub struct IndependentList {
     pub joined_lists: &'static [&'static str],
 }
 
+/// A predicate for the contents of resources that may cause further ad-hoc reads. A server finds it by its name,
+/// and assumes [any](Self::ANY) if it does not know the name: when the predicate of a name begins to match more, it
+/// gets another name.
+#[derive(Clone, Copy, Debug)]
+pub struct AdHocTrigger {
+    /// The name.
+    pub name: &'static str,
+    /// The predicate.
+    pub matches: fn(&str) -> bool,
+}
+
+impl AdHocTrigger {
+    /// Any resource.
+    pub const ANY: Self = Self { name: "any", matches: |_| true };
+    /// No resource.
+    pub const NONE: Self = Self { name: "none", matches: |_| false };
+}
+
 /// When an integration makes ad-hoc reads: queries that it does not declare, and resources by path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum AdHocReads {
     /// Never.
     Never,
     /// During `declare`; later phases repeat only those reads. All results are part of the declared state. If
     /// the integration declares the elements of a list independently, it reads for each element the resources
     /// that the element names, and further ones only if [a resource triggers
-    /// them](IntegrationMeta::triggers_ad_hoc_reads).
+    /// them](IntegrationMeta::ad_hoc_trigger).
     DuringDeclare,
     /// In any phase: the declared state does not determine the outcome.
     Anytime,
@@ -238,7 +239,7 @@ impl IntegrationMeta {
             ad_hoc_reads: AdHocReads::Never,
             runs_first: false,
             independent_list: None,
-            triggers_ad_hoc_reads: |_| true,
+            ad_hoc_trigger: AdHocTrigger::ANY,
             slot_dimensions: SlotDimensions::All,
             permissions: None,
         }
@@ -403,10 +404,10 @@ impl IntegrationMeta {
         self
     }
 
-    /// Sets the predicate for resource contents that trigger further ad-hoc reads.
+    /// Sets which resources trigger further ad-hoc reads.
     #[must_use]
-    pub fn triggers_ad_hoc_reads(mut self, predicate: fn(&str) -> bool) -> Self {
-        self.triggers_ad_hoc_reads = predicate;
+    pub fn triggers_ad_hoc_reads(mut self, trigger: AdHocTrigger) -> Self {
+        self.ad_hoc_trigger = trigger;
         self
     }
 

@@ -4,13 +4,14 @@
 use std::collections::HashMap;
 
 use qontract_graphql::{ObjectOrigin, OriginKind, Provenance};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A location in the data.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SourceLocation {
     /// Whether the file is a resource; otherwise it is a datafile.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resource: bool,
     /// The path of the file in the bundle.
     pub path: Box<str>,

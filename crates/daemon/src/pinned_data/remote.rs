@@ -23,13 +23,16 @@ use qontract_client_server::{
 };
 use qontract_config::GraphqlTable;
 use qontract_graphql::{Engine, Node};
+use qontract_runtime::affected::{Cause, CausesAnswer, CausesQuery, ComparisonQuery, ComparisonSurvey};
 use qontract_runtime::allow_list::{Reachability, Violation};
 use qontract_runtime::{
     BundleReader, DataError, DeclaredQuery, QueryPresence, QueryRequest, SourceLocation, SourceLocations,
     UntypedAnswer, unknown_fields,
 };
+use serde::de::DeserializeOwned;
 use tokio::runtime::Handle;
 
+use crate::bundle_analysis::{CompareRequest, DifferenceLines, DifferencePlaces, Lines, MAX_PLACES, Places};
 use crate::exit::UsageError;
 
 /// The server of a configuration.
@@ -253,6 +256,47 @@ impl RemoteBundle {
         Ok(Some(BatchResult { answers, typed_schemas: answer.typed_schemas }))
     }
 
+    /// Compares this bundle with `base` on the server. `None` if the server does not compare bundles, or if it refuses
+    /// the request, for example because it is too large.
+    fn compare<R: DeserializeOwned>(
+        &self,
+        base: &dyn BundleReader,
+        request: &CompareRequest,
+    ) -> Result<Option<R>, DataError> {
+        let Some(head) = self.pinned_sha().filter(|_| self.extensions().compare) else { return Ok(None) };
+        let Some(base) = Sha::parse(base.sha()).filter(|_| base.engine().is_none()) else { return Ok(None) };
+        match self.wait_for(self.server.compare(&ReadPermit::for_data(), [&base, head], request)) {
+            Ok(answer) => Ok(Some(answer)),
+            Err(error) if error.is_transient() || matches!(error, ServerError::UnknownSha(_)) => {
+                Err(unreachable(error))
+            }
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// `file:line` of these places, in their order; empty if the server has no lines.
+    pub fn locate(&self, places: &[SourceLocation]) -> Vec<String> {
+        let Some(sha) = self.pinned_sha().filter(|_| self.extensions().locate) else { return Vec::new() };
+        let mut all = Vec::new();
+        for part in places.chunks(MAX_PLACES) {
+            let request = Places { places: part.to_vec() };
+            let lines = self.wait_for(self.server.locate(&ReadPermit::for_data(), sha, &request));
+            // A report without lines is better than none.
+            let Ok(Lines { lines }) = lines else { return Vec::new() };
+            all.extend(lines);
+        }
+        all
+    }
+
+    /// `file:line` of differences between this bundle and `base`; empty if the server has no lines.
+    pub fn locate_differences(&self, base: &Self, request: &DifferencePlaces) -> DifferenceLines {
+        if request.changes.is_empty() && request.others.is_empty() {
+            return DifferenceLines::default();
+        }
+        let lines = self.compare(base, &CompareRequest::Locate(request.clone()));
+        lines.ok().flatten().unwrap_or_default()
+    }
+
     /// The query of a request without variables.
     fn plain_query<'q>(&self, request: &QueryRequest<'q>, form: ResultForm) -> GraphqlQuery<'q> {
         let QueryRequest { text, operation, .. } = *request;
@@ -376,6 +420,19 @@ impl BundleReader for RemoteBundle {
             // Together, the queries may exceed a limit that none of them exceeds: they are sent one by one.
             Err(_) => Ok(()),
         }
+    }
+
+    fn survey(
+        &self,
+        base: &dyn BundleReader,
+        query: &ComparisonQuery,
+    ) -> Result<Option<ComparisonSurvey>, DataError> {
+        self.compare(base, &CompareRequest::Survey(query.clone()))
+    }
+
+    fn causes(&self, base: &dyn BundleReader, query: &CausesQuery) -> Result<Vec<Cause>, DataError> {
+        let answer: Option<CausesAnswer> = self.compare(base, &CompareRequest::Causes(query.clone()))?;
+        Ok(answer.unwrap_or_default().causes)
     }
 
     fn selects_elements(&self) -> bool {

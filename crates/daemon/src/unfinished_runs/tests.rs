@@ -30,7 +30,11 @@ fn intended(names: &[&str]) -> IntendedRound {
         digest: PlanDigest::from("d"),
         changes: vec![IntendedChange::from(&change(name))],
     };
-    IntendedRound { shard: ShardKey::new([("app", "a")]), steps: names.iter().map(step).collect() }
+    IntendedRound {
+        shard: ShardKey::new([("app", "a")]),
+        steps: names.iter().map(step).collect(),
+        places: Vec::new(),
+    }
 }
 
 fn store(scratch: &Scratch) -> Arc<RunStore> {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use qontract_runtime::{
-    Data, DesiredItem, Fault, IntegrationMeta, ManagedKinds, Options, SecretLookup, texts,
+    AdHocTrigger, Data, DesiredItem, Fault, IntegrationMeta, ManagedKinds, Options, SecretLookup, texts,
 };
 
 use super::entry::{DeclaredResources, ResourceEntry};
@@ -16,7 +16,7 @@ use crate::integration::{
     DeclaredObject, ObjectIntegration, ObjectShardView, ObjectState, ResolveContext, ScopeSpec,
 };
 use crate::scope::{DesiredObject, ManagedKind};
-use crate::templates::query_scan::may_query;
+use crate::templates::query_scan::TEMPLATES_THAT_QUERY;
 
 /// The providers of `openshiftResources` that one integration handles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,17 +68,17 @@ impl ProviderGroup {
     pub fn meta(self, description: &str) -> IntegrationMeta {
         namespace_integration::<query::Resources>(self.name(), description)
             .reads_ad_hoc_during_declare()
-            .triggers_ad_hoc_reads(self.query_predicate())
+            .triggers_ad_hoc_reads(self.ad_hoc_trigger())
             // Restarts are planned from the notes that an earlier round wrote.
             .rounds(3)
     }
 
-    /// Returns the predicate for resources that may query the data.
-    fn query_predicate(self) -> fn(&str) -> bool {
+    /// The resources that may query the data.
+    fn ad_hoc_trigger(self) -> AdHocTrigger {
         match self {
-            ProviderGroup::Files | ProviderGroup::Rules => may_query,
+            ProviderGroup::Files | ProviderGroup::Rules => TEMPLATES_THAT_QUERY,
             // This group does not render templates.
-            ProviderGroup::Secrets | ProviderGroup::Routes => |_| false,
+            ProviderGroup::Secrets | ProviderGroup::Routes => AdHocTrigger::NONE,
         }
     }
 }

@@ -3,6 +3,7 @@
 //! **Invariant:** no false negatives: a template reported as not querying never queries, whatever its
 //! variables are.
 
+use qontract_runtime::AdHocTrigger;
 use qontract_template::has_only_literal_calls;
 
 /// Functions that query the data: `query`, and `s3`, whose accounts are described in the data.
@@ -11,6 +12,9 @@ const QUERY_FUNCTIONS: [&str; 2] = ["query", "s3"];
 /// Functions that render their arguments as templates: a data value passed to one of these may contain a
 /// query.
 const RENDERING_FUNCTIONS: [&str; 2] = ["vault", "github"];
+
+/// Templates that may query the data. If [`may_query`] begins to match more templates, the name must change.
+pub const TEMPLATES_THAT_QUERY: AdHocTrigger = AdHocTrigger { name: "templates-1", matches: may_query };
 
 /// Whether a template with this source may query the data. The names of the functions that it calls are in
 /// its source, or in that of a rendered argument.

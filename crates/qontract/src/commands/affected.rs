@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use anyhow::Context as _;
 use qontract_cli::printer::Printer;
 use qontract_cli::{AffectedArgs, ReportFormat};
 use qontract_config::Config;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::input::{InputCheck, InputResolver};
-use qontract_daemon::pinned_data::{ComparedData, PinnedData};
+use qontract_daemon::pinned_data::{self, ComparedData, PinnedData, ReportPlaces};
 use qontract_daemon::targets::Targets;
 use qontract_report::affected::{self as affected_report, AffectedRow, AffectedShard};
 use qontract_report::{FileName, Location};
@@ -23,9 +24,14 @@ pub fn run(arguments: AffectedArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let config = Config::find_and_note(config.as_deref(), printer)?;
     let resolver = InputResolver::new(&repo, layout.into(), printer);
     let (base, head) = resolver.base_and_head(base, head)?;
+    let mut runtime = None;
+    let server = pinned_data::server_of_specs(&config, &[&base, &head], || {
+        let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        Ok(runtime.insert(threads.context("cannot start threads")?).handle().clone())
+    })?;
     let open = |spec: &str, beside: Option<&PinnedData>| {
         // Not validated: a change that corrects the data has an invalid base, and its effect is needed.
-        PinnedData::open(&resolver, spec, InputCheck::Nothing, beside)
+        PinnedData::open_or_connect(&resolver, server.as_ref(), spec, InputCheck::Nothing, beside)
             .map_err(|error| error.context(UsageError(format!("cannot open `{spec}`"))))
     };
     let base = open(&base, None)?;
@@ -127,6 +133,15 @@ fn row(integration: &Integration, pair: &BundlePair, names: &PlaceNames<'_>) -> 
         AffectedVerdict::Affected(found) => {
             let places: Vec<SourceLocation> =
                 found.causes.iter().filter_map(|cause| cause.place.clone()).collect();
+            names.sides.prefetch(&places, |report| {
+                let ReportPlaces { changes, .. } = report;
+                let collect = |place: &SourceLocation| {
+                    changes.lock().insert(place.clone());
+                    String::new()
+                };
+                causes(&found, &collect, names);
+                shards(&found, &collect);
+            });
             let line = |place: &SourceLocation| names.line(place, &places);
             AffectedRow {
                 integration: name,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use qontract_bundle::Layout;
 use qontract_cli::ServeArgs;
+use qontract_daemon::bundle_analysis::DataAnalysis;
 use qontract_daemon::data_server::{ServeOptions, bundle_sources, read_token, serve, start};
 use qontract_daemon::discovery::{self, PassedAs};
 use qontract_daemon::exit::{Exit, UsageError};
@@ -38,7 +39,7 @@ pub fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
         for place in &arguments.bundle {
             first.push(bundle_sources::bundle(place).await?);
         }
-        let mut watched = None;
+        let (mut watched, mut analysis) = (None, DataAnalysis::without_files());
         if first.is_empty() {
             let layout = Layout::from(arguments.layout);
             let given = arguments.repo.unwrap_or_else(|| PathBuf::from("."));
@@ -46,6 +47,7 @@ pub fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
             if !folder.is_dir() {
                 return Err(UsageError(format!("`{}` is not a directory", folder.display())).into());
             }
+            analysis = DataAnalysis::of_repo(folder.clone(), layout.clone());
             let folder = Arc::new(WatchedRepo::new(folder, layout));
             watched = arguments.watch.then(|| Arc::clone(&folder));
             first.push(bundle_sources::repo(folder, &log));
@@ -58,7 +60,7 @@ pub fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
             ttl: arguments.ttl,
             listen: arguments.listen,
             allow_host: arguments.allow_host,
-            settings,
+            settings: Settings { analysis: Some(Arc::new(analysis)), ..settings },
             watched_repo: watched,
             log,
             release_hook: allocator::purge_when_released,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use qontract_daemon::bundle_analysis::DataAnalysis;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_server::{BundleSource, FileSource, Settings};
 use qontract_telemetry::log::{Level, LineFormat, Log};
@@ -21,7 +22,8 @@ const DEFAULT_TTL_MS: u64 = 1_200_000;
 pub fn run(arguments: &PeerServerArgs) -> anyhow::Result<Exit> {
     allocator::reexec_with_purge_delay(PurgeDelay::Short);
     let log = Arc::new(Log::new(Level::Info).with_output(LineFormat::Text, std::io::stdout()));
-    let settings = Settings { token: read_token(None)?, ..Settings::default() };
+    let analysis = Arc::new(DataAnalysis::without_files());
+    let settings = Settings { token: read_token(None)?, analysis: Some(analysis), ..Settings::default() };
     start(async {
         // With `INIT_BUNDLES`, an invalid `LOAD_METHOD` only disables `/reload`.
         let (again, first) = if let Some(places) = variable("INIT_BUNDLES") {

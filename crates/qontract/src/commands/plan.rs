@@ -16,7 +16,7 @@ use qontract_daemon::discovery;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::input::{InputCheck, InputResolver, ValidationFailed};
 use qontract_daemon::journal::OpenJournal;
-use qontract_daemon::pinned_data::PinnedData;
+use qontract_daemon::pinned_data::{self, PinnedData};
 use qontract_daemon::plan_report;
 use qontract_daemon::planner::{self, PlannedIntegrations, Planner};
 use qontract_daemon::run_settings::{RunSettings, ShardScope, TargetLocation};
@@ -37,16 +37,21 @@ pub fn run(arguments: &PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let resolver = InputResolver::new(&arguments.repo, Layout::default(), printer);
     let (base_spec, head_spec) = resolver.base_and_head(arguments.base.clone(), arguments.head.clone())?;
     let check = if arguments.no_validate { InputCheck::Complete } else { InputCheck::Valid };
-    let head = PinnedData::open(&resolver, &head_spec, check, None);
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    let threads = || Ok(runtime.handle().clone());
+    let server = pinned_data::server_of_specs(&config, &[&base_spec, &head_spec], threads)?;
+    let server = server.as_ref();
+    let head = PinnedData::open_or_connect(&resolver, server, &head_spec, check, None);
     let head = opened(head, &head_spec, arguments.output, printer, |failed| {
         planner::invalid_report(DataSide::Head, failed, None)
     })?;
-    let base = PinnedData::open(&resolver, &base_spec, InputCheck::Nothing, Some(&head));
+    let base = PinnedData::open_or_connect(&resolver, server, &base_spec, InputCheck::Nothing, Some(&head));
     let base = opened(base, &base_spec, arguments.output, printer, |failed| {
         planner::invalid_report(DataSide::Base, failed, Some(&head))
     })?;
     let sandbox = sandbox_folder::of_plan(arguments.sandbox.as_deref(), &config, &arguments.repo, printer);
-    let repo = discovery::repo_of(&head_spec, &arguments.repo);
+    let repo = discovery::repo_of(&head_spec, &arguments.repo).filter(|_| !head.is_remote());
     let repo = repo.map(|folder| discovery::revision_root(folder, &Layout::default()));
     let at = SandboxLocation { folder: sandbox.as_deref(), repo: repo.as_deref() };
     let log_options = LogOptions::default().with_environment()?;
@@ -54,8 +59,6 @@ pub fn run(arguments: &PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let targets = Targets::new(&config, at, Mode::DryRun)?.with_log(&log);
     let names = planner::integrations_to_plan(&arguments.integration, REGISTRY, &config, &head)?;
     let runs = arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from));
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     let folder = config.sandbox_folder(sandbox.as_deref());
     let OpenJournal { journal, runs, .. } = OpenJournal::new(&config, folder, runs, Mode::DryRun)?;
     let location = TargetLocation::of(folder);

@@ -251,8 +251,7 @@ impl RunContext<'_> {
                 printer.note(&format!("using gql endpoint {}", head.endpoint()));
             }
             let base = compare.map(|sha| connection.base(sha)).transpose()?;
-            let side = |remote| PinnedData::remote(Arc::new(remote));
-            return Ok((Arc::new(side(head)), base.map(side)));
+            return Ok((Arc::new(PinnedData::remote(head)), base.map(PinnedData::remote)));
         }
         if compare.is_some() {
             let text = "`--early-exit-compare-sha` names a bundle on a server; with `--data`, use `--base`";

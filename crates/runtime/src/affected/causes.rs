@@ -8,19 +8,18 @@ use qontract_bundle::diff::{
 };
 use qontract_bundle::{Document, Value};
 use qontract_graphql::{Engine, Footprint};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::BundlePair;
+use super::comparison_query::{ComparedQuery, ComparisonQuery, DifferencePlaces};
 use super::partial_comparison::EnginePair;
+use crate::data::BundleReader;
 use crate::definition;
 use crate::fault::Fault;
 use crate::guard::Approval;
-use crate::meta::{DeclaredQuery, IntegrationMeta};
 use crate::source_location::SourceLocation;
-use crate::state::{Comparison, MAX_DIFFERENCES};
 
 /// The kind of a cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CauseKind {
     /// A datafile.
@@ -36,7 +35,7 @@ pub enum CauseKind {
 }
 
 /// A changed file that affects an integration.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Cause {
     /// The kind of file.
     pub what: CauseKind,
@@ -44,7 +43,7 @@ pub struct Cause {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<SourceLocation>,
     /// Whether the file exists only in base.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gone: bool,
     /// The path of the file in base, if it was renamed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,10 +62,10 @@ impl Cause {
 
 /// The differences in the footprint of the declared queries; `None` if a query does not match the types of a
 /// bundle.
-pub fn footprint(sides: &EnginePair<'_>, meta: &IntegrationMeta) -> Option<Vec<Cause>> {
+pub fn footprint(sides: &EnginePair<'_>, query: &ComparisonQuery) -> Option<Vec<Cause>> {
     let EnginePair { base, head, diff } = sides;
     let mut footprints = Vec::new();
-    for query in sides.known_queries(meta)? {
+    for query in sides.known_queries(query)? {
         footprints.push(query_footprint(base, query)?);
         footprints.push(query_footprint(head, query)?);
     }
@@ -206,14 +205,10 @@ pub fn without_mere_renames(causes: Vec<Cause>) -> Vec<Cause> {
 /// explains the difference.
 pub fn relevant(
     causes: Vec<Cause>,
-    comparison: &Comparison,
+    differences: &DifferencePlaces,
     names: &dyn Fn(&SourceLocation, &SourceLocation) -> bool,
 ) -> Vec<Cause> {
-    let differences = || comparison.shards.values().flatten();
-    let is_cut_off = comparison.shards.values().any(|differences| differences.len() >= MAX_DIFFERENCES);
-    if comparison.common || !comparison.gone.is_empty() || is_cut_off || differences().next().is_none() {
-        return causes;
-    }
+    let Some(places) = &differences.places else { return causes };
     let explains = |cause: &Cause, place: &SourceLocation| {
         cause.place.as_ref().is_some_and(|one| overlap(one, place) || names(place, one))
     };
@@ -223,17 +218,15 @@ pub fn relevant(
             is_part && causes.iter().any(|cause| explains(cause, place))
         })
     };
-    if !differences().all(|difference| is_explained(difference.place.as_ref())) {
+    if !places.iter().all(|place| is_explained(place.as_ref())) {
         let files: Option<BTreeSet<&str>> =
-            differences().map(|difference| difference.place.as_ref().map(|place| &*place.path)).collect();
+            places.iter().map(|place| place.as_ref().map(|place| &*place.path)).collect();
         return match files {
             Some(files) => without_unread_files(causes, &files),
             None => causes,
         };
     }
-    let is_relevant = |cause: &Cause| {
-        differences().filter_map(|difference| difference.place.as_ref()).any(|place| explains(cause, place))
-    };
+    let is_relevant = |cause: &Cause| places.iter().flatten().any(|place| explains(cause, place));
     causes.into_iter().filter(is_relevant).collect()
 }
 
@@ -283,25 +276,28 @@ fn resource(ResourceChange { path, change }: &ResourceChange) -> Cause {
     Cause { gone, ..Cause::new(CauseKind::Resource, Some(SourceLocation::resource(path))) }
 }
 
-fn query_footprint(engine: &Engine, query: &DeclaredQuery) -> Option<Footprint> {
+fn query_footprint(engine: &Engine, query: &ComparedQuery) -> Option<Footprint> {
     engine.footprint(query.operation().into()).ok()
 }
 
 /// The differences in the integration's own datafile and in its approvals.
-pub fn own_definition(pair: &BundlePair, name: &str) -> Result<Vec<Cause>, Fault> {
-    let (old, new) =
-        (definition::of(&**pair.base.source(), name)?, definition::of(&**pair.head.source(), name)?);
+pub fn own_definition(
+    base: &dyn BundleReader,
+    head: &dyn BundleReader,
+    name: &str,
+) -> Result<Vec<Cause>, Fault> {
+    let (old, new) = (definition::of(base, name)?, definition::of(head, name)?);
     let mut causes = Vec::new();
     if old.as_ref().map(|old| &old.schemas) != new.as_ref().map(|new| &new.schemas) {
         let gone = new.is_none();
         let place = new.or(old).map(|listing| listing.place.below("/schemas"));
         causes.push(Cause { gone, ..Cause::new(CauseKind::Integration, place) });
     }
-    let approvals = |side: &dyn crate::data::BundleReader| -> Result<Vec<_>, Fault> {
+    let approvals = |side: &dyn BundleReader| -> Result<Vec<_>, Fault> {
         let all = definition::approvals(side)?;
         Ok(all.into_iter().filter(|approval| approval.integration == name).collect())
     };
-    let (old, new) = (approvals(&**pair.base.source())?, approvals(&**pair.head.source())?);
+    let (old, new) = (approvals(base)?, approvals(head)?);
     let changed = |one: &[Approval], other: &[Approval]| -> Vec<Cause> {
         let changed = one.iter().filter(|approval| !other.contains(approval));
         let place = |path: &str| (!path.is_empty()).then(|| SourceLocation::datafile(path, ""));
@@ -352,7 +348,7 @@ mod tests {
         let names = |place: &SourceLocation, cause: &SourceLocation| {
             (&*place.pointer, &*cause.path) == ("/resources/2", "/named.j2")
         };
-        let relevant_causes = relevant(causes.iter().map(cause).collect(), comparison, &names);
+        let relevant_causes = relevant(causes.iter().map(cause).collect(), &comparison.into(), &names);
         relevant_causes
             .iter()
             .filter_map(|cause| cause.place.as_ref())

@@ -1,5 +1,5 @@
-//! Incremental comparison of declared states: declares and compares only the list elements that a change can
-//! affect.
+//! Incremental comparison of declared states: finds the list elements that a change can affect, so that only
+//! they are declared and compared.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,12 +7,8 @@ use std::sync::Arc;
 use qontract_bundle::diff::Diff;
 use qontract_graphql::{ElementSelection, Engine};
 
-use super::BundlePair;
-use crate::data::Data;
-use crate::integration::Integration;
-use crate::meta::{AdHocReads, DeclaredQuery, IndependentList, IntegrationMeta};
-use crate::options::Options;
-use crate::state::Comparison;
+use super::comparison_query::{ComparedList, ComparedQuery, ComparisonQuery};
+use crate::meta::AdHocReads;
 
 /// The engines of two bundles in this process, and their diff.
 pub struct EnginePair<'p> {
@@ -22,13 +18,12 @@ pub struct EnginePair<'p> {
 }
 
 impl<'p> EnginePair<'p> {
-    /// The engines of a pair; `None` if one of the bundles is remote.
-    pub fn of(pair: &'p BundlePair) -> Option<Self> {
-        let (base, head) = (pair.base.source().engine()?, pair.head.source().engine()?);
+    /// The engines of two bundles.
+    pub fn new(base: &'p Arc<Engine>, head: &'p Arc<Engine>) -> Self {
         let diff = Diff::between(base.bundle(), head.bundle());
         // Every later step needs the link graphs; the graph of head is built incrementally from that of base.
         head.derive_references(base);
-        Some(Self { base, head, diff })
+        Self { base, head, diff }
     }
 
     fn engines(&self) -> [&'p Engine; 2] {
@@ -37,9 +32,9 @@ impl<'p> EnginePair<'p> {
 
     /// The queries that both bundles know. `None` if only one of them knows a query that is executed only if it is
     /// known: its result differs as a whole.
-    pub fn known_queries<'m>(&self, meta: &'m IntegrationMeta) -> Option<Vec<&'m DeclaredQuery>> {
+    pub fn known_queries<'m>(&self, query: &'m ComparisonQuery) -> Option<Vec<&'m ComparedQuery>> {
         let mut known = Vec::new();
-        for query in &meta.queries {
+        for query in &query.queries {
             match self.engines().map(|engine| query.is_known_to(engine)) {
                 [true, true] => known.push(query),
                 [false, false] => {}
@@ -53,9 +48,9 @@ impl<'p> EnginePair<'p> {
 /// The list elements that a change can affect.
 pub struct PartialComparison<'p> {
     sides: &'p EnginePair<'p>,
-    meta: &'p IntegrationMeta,
+    query: &'p ComparisonQuery,
     /// The queries that both bundles know.
-    queries: Vec<&'p DeclaredQuery>,
+    queries: Vec<&'p ComparedQuery>,
     /// Elements whose part of a query result differs.
     differing: ElementSelection,
     /// Elements of the independent list whose ad-hoc reads may differ.
@@ -64,18 +59,25 @@ pub struct PartialComparison<'p> {
 
 impl<'p> PartialComparison<'p> {
     /// Finds the elements that the change can affect; `None` if the change can also affect anything else.
-    pub fn find(meta: &'p IntegrationMeta, sides: &'p EnginePair<'p>) -> Option<Self> {
-        let queries = sides.known_queries(meta)?;
+    ///
+    /// `triggers` tells which resources may cause further ad-hoc reads.
+    pub fn find(
+        query: &'p ComparisonQuery,
+        sides: &'p EnginePair<'p>,
+        triggers: fn(&str) -> bool,
+    ) -> Option<Self> {
+        let queries = sides.known_queries(query)?;
         let (differing, ad_hoc_readers) = (ElementSelection::new(), BTreeSet::new());
-        let mut parts = Self { sides, meta, queries, differing, ad_hoc_readers };
+        let mut parts = Self { sides, query, queries, differing, ad_hoc_readers };
         for query in parts.queries.clone() {
             let differing = sides.base.differing_elements(sides.head, &sides.diff, query.operation())?;
             merge(&mut parts.differing, differing);
         }
-        match meta.ad_hoc_reads {
+        match query.ad_hoc_reads {
             AdHocReads::Never => {}
             AdHocReads::DuringDeclare => {
-                parts.ad_hoc_readers = parts.find_ad_hoc_readers(meta.independent_list?)?;
+                let list = query.independent_list.as_ref()?;
+                parts.ad_hoc_readers = parts.find_ad_hoc_readers(&list.list, triggers)?;
             }
             AdHocReads::Anytime => return None,
         }
@@ -89,15 +91,11 @@ impl<'p> PartialComparison<'p> {
 
     /// Elements that name a changed resource, or a resource that triggers further ad-hoc reads, which cannot
     /// be predicted.
-    fn find_ad_hoc_readers(
-        &self,
-        IndependentList { list, .. }: IndependentList,
-    ) -> Option<BTreeSet<Box<str>>> {
+    fn find_ad_hoc_readers(&self, list: &str, triggers: fn(&str) -> bool) -> Option<BTreeSet<Box<str>>> {
         let mut looking = BTreeSet::new();
         let changed = || self.sides.diff.resources.iter().map(|change| &*change.path);
         for engine in self.sides.engines() {
-            let mut named = engine
-                .datafiles_naming_where(|resource| (self.meta.triggers_ad_hoc_reads)(&resource.content));
+            let mut named = engine.datafiles_naming_where(|resource| triggers(&resource.content));
             named.append(&mut engine.datafiles_naming(changed()));
             looking.append(&mut self.elements_read_from(engine, &named)?.remove(list)?);
         }
@@ -113,16 +111,12 @@ impl<'p> PartialComparison<'p> {
         Some(reached)
     }
 
-    /// Declares these elements, and the elements that can conflict with them, for base and head, and compares
-    /// the results. `None` unless the integration declares the elements independently.
-    pub fn compare(
-        mut self,
-        integration: &Integration,
-        pair: &BundlePair,
-        options: &Options,
-    ) -> Option<Comparison> {
-        let IndependentList { list, conflict_keys, joined_lists: joined } = self.meta.independent_list?;
-        let mut paths = self.differing.remove(list).unwrap_or_default();
+    /// These elements, and the elements that can conflict with them: if their declared states are equal in base and
+    /// head, so are those of all elements. `None` unless the integration declares the elements independently.
+    pub fn selection(mut self) -> Option<ElementSelection> {
+        let ComparedList { list, conflict_keys, joined_lists } = self.query.independent_list.as_ref()?;
+        let joined: Vec<&str> = joined_lists.iter().map(String::as_str).collect();
+        let mut paths = self.differing.remove(list.as_str()).unwrap_or_default();
         if !self.differing.keys().all(|other| joined.contains(&&**other)) {
             return None;
         }
@@ -130,18 +124,17 @@ impl<'p> PartialComparison<'p> {
             return None;
         }
         paths.append(&mut self.ad_hoc_readers);
-        paths.append(&mut self.affected_by_joined(list, joined)?);
-        self.expand_conflicts(&mut paths, conflict_keys);
+        paths.append(&mut self.affected_by_joined(list, &joined)?);
+        let conflict_keys: Vec<&str> = conflict_keys.iter().map(String::as_str).collect();
+        self.expand_conflicts(&mut paths, &conflict_keys);
         let mut part = std::mem::take(&mut self.differing);
         for engine in self.sides.engines() {
             let mut reached = self.elements_read_from(engine, &paths)?;
             reached.retain(|other, _| joined.contains(&&**other));
             merge(&mut part, reached);
         }
-        part.insert(list.into(), paths);
-        let part = Arc::new(part);
-        let declare = |data: &Data| integration.declare(&data.restricted_to(&part), options).ok().flatten();
-        Some(declare(&pair.base)?.compare(&*declare(&pair.head)?))
+        part.insert(list.as_str().into(), paths);
+        Some(part)
     }
 
     /// Whether, in this data, elements of joined lists reach elements of the list only through references.

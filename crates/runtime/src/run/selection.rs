@@ -7,7 +7,7 @@ use qontract_access::Mode;
 use qontract_diagnostics::pluralize;
 use qontract_diagnostics::suggest::nearest;
 
-use crate::affected::BundlePair;
+use crate::affected::{BundlePair, is_unaffected_on_server};
 use crate::allow_list;
 use crate::data::{Data, QueryPolicy};
 use crate::declared_cache::SharedDeclaredState;
@@ -170,6 +170,10 @@ fn find_orphans(
     outcome: &mut RunOutcome,
 ) -> Result<ComparedStates, Fault> {
     let head = integration.declare(&pair.head, &request.options)?;
+    // A shard can only be gone if the declared state differs. A server can tell without sending the data of base.
+    if is_unaffected_on_server(integration, pair) {
+        return Ok(ComparedStates { head, ..ComparedStates::default() });
+    }
     let base = integration.declare(&pair.base, &request.options).unwrap_or_else(|fault| {
         let text = format!("cannot determine which shards exist only in base: {fault}");
         outcome.decisions.push(Decision { text, places: Vec::new() });

@@ -155,17 +155,18 @@ impl RoundRunner<'_> {
 /// The steps of a shard that are not held, redacted; `None` if there are none.
 fn intended_round(judged: &JudgedShard<'_, PlannedShard>) -> Option<IntendedRound> {
     let planned = judged.shard();
-    let mut steps = Vec::new();
+    let (mut steps, mut places) = (Vec::new(), Vec::new());
     for (group_index, group) in judged.groups().iter().enumerate() {
         for (step_index, step) in group.steps().iter().enumerate() {
             let Some(permitted) = step.permitted() else { continue };
             let digest = planned.outline.digest_of(|group, step| (group, step) == (group_index, step_index));
+            places.extend(permitted.changes.iter().filter_map(|change| change.place.clone()));
             let changes = permitted.changes.iter().map(|change| planned.redactor.change(change.clone()));
             let changes = changes.map(|change| IntendedChange::from(&change)).collect();
             steps.push(IntendedStep { digest, changes });
         }
     }
-    (!steps.is_empty()).then(|| IntendedRound { shard: planned.key.clone(), steps })
+    (!steps.is_empty()).then(|| IntendedRound { shard: planned.key.clone(), steps, places })
 }
 
 fn report_holder(key: &ShardKey, holder: &LeaseHolder, outcome: &mut RunOutcome) {

@@ -1,0 +1,234 @@
+//! Comparisons of bundles and source lines for clients of the data server: the requests, the responses, and the
+//! server's part.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use qontract_bundle::{Bundle, Layout, Repo, Sha256};
+use qontract_diagnostics::Sources;
+use qontract_graphql::Engine;
+use qontract_objects::templates::TEMPLATES_THAT_QUERY;
+use qontract_runtime::affected::{
+    CausesAnswer, CausesQuery, ComparisonQuery, ComparisonSurvey, EngineComparison,
+};
+use qontract_runtime::{AdHocTrigger, SourceLocation};
+use qontract_server::{AnalysisError, BundleAnalysis};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::input::Input;
+use crate::line_cache::LineCache;
+use crate::opened_repo::OpenedRepo;
+use crate::pinned_data::{ComparedData, PinnedData};
+
+/// Maximum number of places in one request.
+pub const MAX_PLACES: usize = 5_000;
+/// Maximum number of queries of an integration.
+const MAX_QUERIES: usize = 100;
+/// Maximum number of keys and lists by which elements are compared.
+const MAX_KEYS: usize = 100;
+
+/// A request to `/compare/BASE/HEAD`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CompareRequest {
+    /// What follows from the bundles and the declared queries of an integration. The response is a
+    /// [`ComparisonSurvey`].
+    Survey(ComparisonQuery),
+    /// The causes of a difference. The response is a [`CausesAnswer`].
+    Causes(CausesQuery),
+    /// The lines of differences. The response is [`DifferenceLines`].
+    Locate(DifferencePlaces),
+}
+
+/// The places of differences between two bundles.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DifferencePlaces {
+    /// Places whose difference is located.
+    pub changes: Vec<SourceLocation>,
+    /// Places that are located themselves, whether or not they differ.
+    pub others: Vec<SourceLocation>,
+    /// All changes that affect the integration.
+    pub causes: Vec<SourceLocation>,
+}
+
+/// `file:line` of each place of [`DifferencePlaces`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DifferenceLines {
+    /// The lines of the differences.
+    pub changes: Vec<String>,
+    /// The lines of the other places.
+    pub others: Vec<String>,
+}
+
+/// A request to `/locate/SHA`. The response is [`Lines`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Places {
+    /// The places.
+    pub places: Vec<SourceLocation>,
+}
+
+/// `file:line` of each place, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lines {
+    /// The lines.
+    pub lines: Vec<String>,
+}
+
+/// Compares the bundles of a server, and finds lines in the files of its data repo.
+#[derive(Default)]
+pub struct DataAnalysis {
+    repo: Option<(PathBuf, Layout)>,
+}
+
+impl DataAnalysis {
+    /// Analyses bundles whose files are not known.
+    pub fn without_files() -> Self {
+        Self::default()
+    }
+
+    /// Analyses bundles of the data repo in a directory.
+    pub fn of_repo(folder: PathBuf, layout: Layout) -> Self {
+        Self { repo: Some((folder, layout)) }
+    }
+
+    /// A bundle with the files that it was built from, as far as they can still be read.
+    fn pinned(&self, engine: &Arc<Engine>) -> PinnedData {
+        let layout = self.repo.as_ref().map(|(_, layout)| layout.clone()).unwrap_or_default();
+        let input = Input { bundle: Bundle::clone(engine.bundle()), repo: None };
+        let data = PinnedData::with_engine(input, Arc::clone(engine), &layout);
+        match &self.repo {
+            Some((folder, layout)) => {
+                let sources = BundledFiles {
+                    bundle: Arc::clone(engine.bundle()),
+                    folder: folder.clone(),
+                    layout: layout.clone(),
+                    directory: Repo::directory(folder, layout.clone()),
+                    revision: OnceLock::new(),
+                };
+                data.with_sources(Arc::new(sources))
+            }
+            None => data,
+        }
+    }
+}
+
+impl BundleAnalysis for DataAnalysis {
+    fn compare(
+        &self,
+        base: &Arc<Engine>,
+        head: &Arc<Engine>,
+        request: &[u8],
+    ) -> Result<Vec<u8>, AnalysisError> {
+        match parse(request)? {
+            CompareRequest::Survey(query) => {
+                let survey: ComparisonSurvey =
+                    comparison(base, head, &query)?.survey(trigger(&query.trigger));
+                Ok(json(&survey))
+            }
+            CompareRequest::Causes(CausesQuery { query, differences }) => {
+                let count = differences.iter().flat_map(|one| &one.places).map(BTreeSet::len).sum();
+                check_count("places", count, MAX_PLACES)?;
+                let causes = comparison(base, head, &query)?.causes(differences.as_ref());
+                Ok(json(&CausesAnswer { causes }))
+            }
+            CompareRequest::Locate(DifferencePlaces { changes, others, causes }) => {
+                check_count("places", changes.len() + others.len(), MAX_PLACES)?;
+                check_count("causes", causes.len(), MAX_PLACES)?;
+                let (base, head) = (self.pinned(base), self.pinned(head));
+                let sides = ComparedData::new(&base, &head);
+                let changes = changes.iter().map(|place| sides.line(place, &causes)).collect();
+                let others = others.iter().map(|place| sides.own_line(place)).collect();
+                Ok(json(&DifferenceLines { changes, others }))
+            }
+        }
+    }
+
+    fn locate(&self, engine: &Arc<Engine>, request: &[u8]) -> Result<Vec<u8>, AnalysisError> {
+        let Places { places } = parse(request)?;
+        check_count("places", places.len(), MAX_PLACES)?;
+        let (data, lines) = (self.pinned(engine), LineCache::default());
+        Ok(json(&Lines { lines: places.iter().map(|place| data.line(&lines, place)).collect() }))
+    }
+}
+
+fn parse<R: DeserializeOwned>(request: &[u8]) -> Result<R, AnalysisError> {
+    // `serde` would also accept a list of the values.
+    if !request.trim_ascii_start().starts_with(b"{") {
+        return Err(AnalysisError("the request is invalid: it must be an object".to_owned()));
+    }
+    serde_json::from_slice(request).map_err(|error| AnalysisError(format!("the request is invalid: {error}")))
+}
+
+fn json(response: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(response).expect("maps with string keys can be written as JSON")
+}
+
+fn check_count(what: &str, count: usize, max: usize) -> Result<(), AnalysisError> {
+    if count <= max {
+        return Ok(());
+    }
+    Err(AnalysisError(format!("the request has {count} {what}; at most {max} are allowed")))
+}
+
+fn comparison<'p>(
+    base: &'p Arc<Engine>,
+    head: &'p Arc<Engine>,
+    query: &'p ComparisonQuery,
+) -> Result<EngineComparison<'p>, AnalysisError> {
+    check_count("queries", query.queries.len(), MAX_QUERIES)?;
+    if let Some(list) = &query.independent_list {
+        check_count("keys", list.conflict_keys.len() + list.joined_lists.len(), MAX_KEYS)?;
+    }
+    EngineComparison::new(base, head, query)
+        .map_err(|fault| AnalysisError(format!("the bundles cannot be compared: {fault}")))
+}
+
+/// The predicate with a name. Of an unknown name, any resource may cause further reads, which is never wrong.
+fn trigger(name: &str) -> fn(&str) -> bool {
+    let known = [AdHocTrigger::ANY, AdHocTrigger::NONE, TEMPLATES_THAT_QUERY];
+    known.into_iter().find(|trigger| trigger.name == name).unwrap_or(AdHocTrigger::ANY).matches
+}
+
+/// The files of a bundle: in the directory if they are unchanged, otherwise in the commit.
+struct BundledFiles {
+    bundle: Arc<Bundle>,
+    folder: PathBuf,
+    layout: Layout,
+    directory: Repo,
+    /// The commit of the bundle, opened when a file is not in the directory.
+    revision: OnceLock<Option<Repo>>,
+}
+
+impl BundledFiles {
+    fn revision(&self) -> Option<&Repo> {
+        let open = || {
+            let commit = self.bundle.stamp().commit.as_str();
+            let is_commit = commit.len() == 40 && commit.bytes().all(|digit| digit.is_ascii_hexdigit());
+            let opened = is_commit.then(|| OpenedRepo::open_revision(&self.folder, commit, &self.layout));
+            opened?.ok().map(|opened| opened.repo)
+        };
+        self.revision.get_or_init(open).as_ref()
+    }
+}
+
+impl Sources for BundledFiles {
+    /// **Invariant:** only the content that was bundled: the line of another content would be wrong.
+    fn text(&self, file: &str) -> Option<Cow<'_, str>> {
+        let path = self.layout.path_of(file)?;
+        let digest = self.bundle.datafile(path)?.value.get("$file_sha256sum")?.as_str()?.to_owned();
+        let bundled = |repo: &Repo| {
+            let text = repo.text(file)?.into_owned();
+            (Sha256::of(text.as_bytes()).to_string() == digest).then_some(text)
+        };
+        let text = bundled(&self.directory).or_else(|| bundled(self.revision()?))?;
+        Some(Cow::Owned(text))
+    }
+}
+
+#[cfg(test)]
+mod tests;

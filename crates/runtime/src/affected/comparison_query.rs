@@ -1,0 +1,172 @@
+//! What a comparison of two bundles needs to know about an integration, and what it returns: plain data, which a
+//! server can receive and send. The integration itself stays in its process.
+
+use std::collections::BTreeSet;
+
+use qontract_graphql::{ElementSelection, Engine, NamedOperation, Request};
+use serde::{Deserialize, Serialize};
+
+use super::causes::Cause;
+use crate::data::unknown_fields;
+use crate::meta::{AdHocReads, DeclaredQuery, IntegrationMeta, QueryPresence};
+use crate::source_location::SourceLocation;
+use crate::state::{Comparison, MAX_DIFFERENCES};
+
+/// What an integration reads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ComparisonQuery {
+    /// The name of the integration.
+    pub integration: String,
+    /// Its declared queries.
+    pub queries: Vec<ComparedQuery>,
+    /// When it makes ad-hoc reads.
+    pub ad_hoc_reads: AdHocReads,
+    /// The list whose elements it declares independently of each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub independent_list: Option<ComparedList>,
+    /// The name of the predicate for resources that may cause further ad-hoc reads.
+    pub trigger: String,
+}
+
+/// A declared query.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ComparedQuery {
+    /// The name of its operation.
+    pub name: String,
+    /// The GraphQL document.
+    pub text: String,
+    /// Whether it is executed only if the types have all of its fields.
+    #[serde(default)]
+    pub if_known: bool,
+}
+
+/// A list whose elements are declared independently; see [`IndependentList`](crate::IndependentList).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ComparedList {
+    /// The key of the list in the query result.
+    pub list: String,
+    /// The keys by which two elements can conflict.
+    pub conflict_keys: Vec<String>,
+    /// Lists whose elements affect elements of this list.
+    pub joined_lists: Vec<String>,
+}
+
+impl ComparisonQuery {
+    /// Describes an integration.
+    pub fn of(meta: &IntegrationMeta) -> Self {
+        let list = meta.independent_list.map(|list| ComparedList {
+            list: list.list.to_owned(),
+            conflict_keys: list.conflict_keys.iter().map(ToString::to_string).collect(),
+            joined_lists: list.joined_lists.iter().map(ToString::to_string).collect(),
+        });
+        Self {
+            integration: meta.name.clone(),
+            queries: meta.queries.iter().map(ComparedQuery::from).collect(),
+            ad_hoc_reads: meta.ad_hoc_reads,
+            independent_list: list,
+            trigger: meta.ad_hoc_trigger.name.to_owned(),
+        }
+    }
+}
+
+impl From<&DeclaredQuery> for ComparedQuery {
+    fn from(query: &DeclaredQuery) -> Self {
+        let DeclaredQuery { name, text, presence } = query;
+        Self { name: name.clone(), text: text.clone(), if_known: *presence == QueryPresence::IfKnown }
+    }
+}
+
+impl ComparedQuery {
+    /// Whether the query is executed on the bundle of an engine; see [`QueryPresence::IfKnown`]. Of the queries that
+    /// are executed only if the types have all of their fields, it is those that can be executed, or that fail for
+    /// any other reason.
+    pub(crate) fn is_known_to(&self, engine: &Engine) -> bool {
+        if !self.if_known {
+            return true;
+        }
+        let request = Request { query: &self.text, operation: Some(&self.name), ..Request::default() };
+        let Err(failures) = engine.footprint(request) else { return true };
+        let messages: Vec<&str> = failures.iter().map(|failure| failure.message.as_str()).collect();
+        unknown_fields(&messages).is_none()
+    }
+
+    /// The query as an operation for the GraphQL engine.
+    pub(crate) fn operation(&self) -> NamedOperation<'_> {
+        NamedOperation { query: &self.text, operation: &self.name }
+    }
+}
+
+/// What follows from two bundles and the declared queries alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComparisonSurvey {
+    /// Whether the integration's own datafile or its approvals differ.
+    pub own: bool,
+    /// Where the differences are.
+    pub footprint: FootprintVerdict,
+    /// The elements that the change can affect; `None` if it can also affect anything else.
+    pub elements: Option<AffectedElements>,
+}
+
+/// Where the differences of two bundles are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FootprintVerdict {
+    /// None is in the footprint of the declared queries.
+    Outside,
+    /// Some may be in the footprint.
+    Inside,
+    /// The footprint is not known.
+    Unknown,
+}
+
+/// The list elements that a change can affect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AffectedElements {
+    /// Whether there are none.
+    pub is_empty: bool,
+    /// The elements to declare and compare, if the integration declares them independently.
+    pub selection: Option<ElementSelection>,
+}
+
+/// The places of the differences between two declared states.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DifferencePlaces {
+    /// The places, `None` for a difference without one. `None` if the differences are not listed completely, so that
+    /// no cause can be ruled out.
+    pub places: Option<BTreeSet<Option<SourceLocation>>>,
+}
+
+impl From<&Comparison> for DifferencePlaces {
+    fn from(comparison: &Comparison) -> Self {
+        let is_cut_off = comparison.shards.values().any(|differences| differences.len() >= MAX_DIFFERENCES);
+        if comparison.common || !comparison.gone.is_empty() || is_cut_off {
+            return Self { places: None };
+        }
+        let places = comparison.shards.values().flatten().map(|difference| difference.place.clone());
+        let places: BTreeSet<_> = places.collect();
+        Self { places: Some(places).filter(|places| !places.is_empty()) }
+    }
+}
+
+/// A request for the causes of a difference.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CausesQuery {
+    /// What the integration reads.
+    pub query: ComparisonQuery,
+    /// The differences that the causes explain; without them, all changes that the integration can read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub differences: Option<DifferencePlaces>,
+}
+
+/// The causes of a difference.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CausesAnswer {
+    /// The causes.
+    pub causes: Vec<Cause>,
+}
