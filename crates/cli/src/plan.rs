@@ -10,11 +10,11 @@ use super::{CONFIG_HELP, LayoutOptions};
 #[derive(Args, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct PlanArgs {
-    /// The data before the change: a Git revision, a directory or a bundle file [default: origin/HEAD, else
-    /// HEAD]
+    /// The data before the change: a Git revision, a directory, a bundle file, or the sha of a bundle on the
+    /// configured server [default: origin/HEAD, else HEAD]
     pub base: Option<String>,
-    /// The data after the change: a Git revision, a directory or a bundle file [default: the directory of the
-    /// data repo]
+    /// The data after the change: a Git revision, a directory, a bundle file, or the sha of a bundle on the
+    /// configured server [default: the directory of the data repo]
     pub head: Option<String>,
     /// Plan only this integration; can be repeated
     #[arg(short, long, value_name = "NAME")]
@@ -66,11 +66,11 @@ pub enum PlanFormat {
 /// Arguments of `affected`.
 #[derive(Args, Debug)]
 pub struct AffectedArgs {
-    /// The data before the change: a Git revision, a directory or a bundle file [default: origin/HEAD, else
-    /// HEAD]
+    /// The data before the change: a Git revision, a directory, a bundle file, or the sha of a bundle on the
+    /// configured server [default: origin/HEAD, else HEAD]
     pub base: Option<String>,
-    /// The data after the change: a Git revision, a directory or a bundle file [default: the directory of the
-    /// data repo]
+    /// The data after the change: a Git revision, a directory, a bundle file, or the sha of a bundle on the
+    /// configured server [default: the directory of the data repo]
     pub head: Option<String>,
     /// Check only this integration; can be repeated
     #[arg(short, long, value_name = "NAME")]

@@ -164,6 +164,12 @@ pub async fn in_shard<F: Future>(key: String, future: F) -> F::Output {
     SHARD.scope(key, future).await
 }
 
+/// Ties a future to the current run and shard, on whichever thread it is executed.
+pub fn in_current_run<F: Future>(future: F) -> impl Future<Output = F::Output> {
+    let activities = CURRENT.try_with(Clone::clone).unwrap_or_default();
+    CURRENT.scope(activities, SHARD.scope(shard(), future))
+}
+
 /// The key of the current shard; empty outside of a shard.
 pub fn shard() -> String {
     SHARD.try_with(Clone::clone).unwrap_or_default()

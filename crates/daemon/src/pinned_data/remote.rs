@@ -29,6 +29,7 @@ use qontract_runtime::{
     BundleReader, DataError, DeclaredQuery, QueryPresence, QueryRequest, SourceLocation, SourceLocations,
     UntypedAnswer, unknown_fields,
 };
+use qontract_telemetry::activity;
 use serde::de::DeserializeOwned;
 use tokio::runtime::Handle;
 
@@ -95,8 +96,7 @@ impl ServerConnection {
 
     fn latest_sha(&self) -> anyhow::Result<Sha> {
         let permit = ReadPermit::for_data();
-        let call = self.server.latest_sha(&permit);
-        tokio::task::block_in_place(|| self.runtime.block_on(call))
+        wait_for(&self.runtime, self.server.latest_sha(&permit))
             .with_context(|| format!("cannot read the data of `{}`", self.url))
     }
 
@@ -115,7 +115,7 @@ impl ServerConnection {
         }
         let permit = ReadPermit::for_data();
         let call = self.server.lease(&permit, sha, LEASE_DURATION);
-        let lease = tokio::task::block_in_place(|| self.runtime.block_on(call)).ok()??;
+        let lease = wait_for(&self.runtime, call).ok()??;
         Some(BundleLease {
             server: self.server.clone(),
             runtime: self.runtime.clone(),
@@ -136,7 +136,7 @@ impl ServerConnection {
         let permit = ReadPermit::for_data();
         // A failure is ignored: if the server does not have the bundle, the first query reports it.
         let call = self.server.commit_info(&permit, sha);
-        let info = tokio::task::block_in_place(|| self.runtime.block_on(call)).ok();
+        let info = wait_for(&self.runtime, call).ok();
         RemoteBundle {
             server: self.server.clone(),
             runtime: self.runtime.clone(),
@@ -221,9 +221,8 @@ impl RemoteBundle {
         Ok(answer)
     }
 
-    /// Waits for a call. Integrations are synchronous, and query data from within the asynchronous runner.
-    fn wait_for<T>(&self, call: impl Future<Output = T>) -> T {
-        tokio::task::block_in_place(|| self.runtime.block_on(call))
+    fn wait_for<T: Send>(&self, call: impl Future<Output = T> + Send) -> T {
+        wait_for(&self.runtime, call)
     }
 
     /// The sha of a pinned bundle.
@@ -258,7 +257,7 @@ impl RemoteBundle {
 
     /// Compares this bundle with `base` on the server. `None` if the server does not compare bundles, or if it refuses
     /// the request, for example because it is too large.
-    fn compare<R: DeserializeOwned>(
+    fn compare<R: DeserializeOwned + Send>(
         &self,
         base: &dyn BundleReader,
         request: &CompareRequest,
@@ -503,6 +502,17 @@ fn failed_query(request: &QueryRequest<'_>, error: ServerError) -> DataError {
 
 fn unreachable(error: ServerError) -> DataError {
     DataError::Unreachable { why: format!("{:#}", anyhow::Error::new(error)) }
+}
+
+/// Waits for a call: integrations are synchronous, and query data from within the asynchronous runner. On a thread
+/// of its own, because `block_on` within `block_on` on one thread takes wake-ups of the outer future, which then
+/// waits forever.
+fn wait_for<T: Send>(runtime: &Handle, call: impl Future<Output = T> + Send) -> T {
+    let call = activity::in_current_run(call);
+    tokio::task::block_in_place(|| {
+        let joined = std::thread::scope(|scope| scope.spawn(|| runtime.block_on(call)).join());
+        joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 fn refused_query(request: &QueryRequest<'_>, why: String) -> DataError {

@@ -61,6 +61,7 @@ mod safe_removals;
 mod screen;
 mod secret_store;
 mod serve;
+mod server_data;
 mod shared_journal;
 mod shutdown;
 mod simulation;

@@ -6,6 +6,7 @@ pub mod clock;
 pub mod cluster;
 pub mod cluster_repo;
 pub mod command;
+pub mod counting_proxy;
 pub mod empty_cluster;
 pub mod loopback;
 pub mod operator;
