@@ -53,6 +53,7 @@ pub struct GraphqlQuery<'q> {
     pub extension: Option<QueryExtension<'q>>,
 }
 
+#[expect(clippy::ref_option, reason = "the signature that serde requires")]
 fn write_extension<S: serde::Serializer>(
     extension: &Option<QueryExtension<'_>>,
     serializer: S,

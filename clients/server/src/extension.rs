@@ -14,6 +14,7 @@ pub(crate) const EXTENSIONS_HEADER: &str = "qontract-extensions";
 
 /// The extensions of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a name in the header")]
 pub struct ServerExtensions {
     /// Queries can have a [`QueryExtension`].
     pub query: bool,

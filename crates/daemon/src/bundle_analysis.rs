@@ -82,7 +82,14 @@ pub struct Lines {
 /// Compares the bundles of a server, and finds lines in the files of its data repo.
 #[derive(Default)]
 pub struct DataAnalysis {
-    repo: Option<(PathBuf, Layout)>,
+    repo: Option<ServedRepo>,
+}
+
+/// The data repo that a server serves.
+#[derive(Clone)]
+struct ServedRepo {
+    folder: PathBuf,
+    layout: Layout,
 }
 
 impl DataAnalysis {
@@ -93,25 +100,21 @@ impl DataAnalysis {
 
     /// Analyses bundles of the data repo in a directory.
     pub fn of_repo(folder: PathBuf, layout: Layout) -> Self {
-        Self { repo: Some((folder, layout)) }
+        Self { repo: Some(ServedRepo { folder, layout }) }
     }
 
     /// A bundle with the files that it was built from, as far as they can still be read.
     fn pinned(&self, engine: &Arc<Engine>) -> PinnedData {
-        let layout = self.repo.as_ref().map(|(_, layout)| layout.clone()).unwrap_or_default();
+        let layout = self.repo.as_ref().map(|repo| repo.layout.clone()).unwrap_or_default();
         let input = Input { bundle: Bundle::clone(engine.bundle()), repo: None };
         let data = PinnedData::with_engine(input, Arc::clone(engine), &layout);
         match &self.repo {
-            Some((folder, layout)) => {
-                let sources = BundledFiles {
-                    bundle: Arc::clone(engine.bundle()),
-                    folder: folder.clone(),
-                    layout: layout.clone(),
-                    directory: Repo::directory(folder, layout.clone()),
-                    revision: OnceLock::new(),
-                };
-                data.with_sources(Arc::new(sources))
-            }
+            Some(repo) => data.with_sources(Arc::new(BundledFiles {
+                bundle: Arc::clone(engine.bundle()),
+                directory: Repo::directory(&repo.folder, repo.layout.clone()),
+                repo: repo.clone(),
+                revision: OnceLock::new(),
+            })),
             None => data,
         }
     }
@@ -197,8 +200,7 @@ fn trigger(name: &str) -> fn(&str) -> bool {
 /// The files of a bundle: in the directory if they are unchanged, otherwise in the commit.
 struct BundledFiles {
     bundle: Arc<Bundle>,
-    folder: PathBuf,
-    layout: Layout,
+    repo: ServedRepo,
     directory: Repo,
     /// The commit of the bundle, opened when a file is not in the directory.
     revision: OnceLock<Option<Repo>>,
@@ -209,7 +211,8 @@ impl BundledFiles {
         let open = || {
             let commit = self.bundle.stamp().commit.as_str();
             let is_commit = commit.len() == 40 && commit.bytes().all(|digit| digit.is_ascii_hexdigit());
-            let opened = is_commit.then(|| OpenedRepo::open_revision(&self.folder, commit, &self.layout));
+            let opened =
+                is_commit.then(|| OpenedRepo::open_revision(&self.repo.folder, commit, &self.repo.layout));
             opened?.ok().map(|opened| opened.repo)
         };
         self.revision.get_or_init(open).as_ref()
@@ -219,7 +222,7 @@ impl BundledFiles {
 impl Sources for BundledFiles {
     /// **Invariant:** only the content that was bundled: the line of another content would be wrong.
     fn text(&self, file: &str) -> Option<Cow<'_, str>> {
-        let path = self.layout.path_of(file)?;
+        let path = self.repo.layout.path_of(file)?;
         let digest = self.bundle.datafile(path)?.value.get("$file_sha256sum")?.as_str()?.to_owned();
         let bundled = |repo: &Repo| {
             let text = repo.text(file)?.into_owned();

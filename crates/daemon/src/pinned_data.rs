@@ -86,7 +86,7 @@ impl PinnedData {
         }
     }
 
-    /// The same data, whose files are read from these sources.
+    /// Reads the text of files from these sources instead of the input.
     #[must_use]
     pub fn with_sources(self, sources: Arc<dyn Sources + Send + Sync>) -> Self {
         Self { sources: Some(sources), ..self }

@@ -9,7 +9,7 @@ use qontract_bundle::Sha256;
 use qontract_graphql::Engine;
 
 use crate::bundles::now;
-use crate::graphql::{self, Evaluated, EvaluationFailure};
+use crate::graphql::{self, EvaluatedResponse, EvaluationFailure};
 use crate::reply::{JSON, Reply, error_response};
 use crate::response_cache::{CachedResponse, ResponseKey};
 use crate::route::RequestedBundle;
@@ -78,7 +78,7 @@ async fn bundle(shared: &ServerState, sha: &str) -> Result<Arc<Engine>, Reply> {
 async fn in_background(
     shared: &ServerState,
     work: impl FnOnce(&dyn BundleAnalysis) -> Result<Vec<u8>, AnalysisError> + Send + 'static,
-) -> Result<Evaluated, EvaluationFailure> {
+) -> Result<EvaluatedResponse, EvaluationFailure> {
     let Some(analysis) = shared.settings.analysis.clone() else { return Err(EvaluationFailure::Panic) };
     let permit = graphql::acquire(shared).await?;
     let task = tokio::task::spawn_blocking(move || {
@@ -88,15 +88,15 @@ async fn in_background(
     match task.await.map_err(|_| EvaluationFailure::Panic)? {
         Ok(body) => {
             let flight = shared.in_flight.begin(body.len());
-            Ok(Evaluated::new(CachedResponse::new(200, body), Some(flight)))
+            Ok(EvaluatedResponse::new(CachedResponse::new(200, body), Some(flight)))
         }
         Err(AnalysisError(message)) => {
-            Ok(Evaluated::new(error_response(StatusCode::BAD_REQUEST, &message), None))
+            Ok(EvaluatedResponse::new(error_response(StatusCode::BAD_REQUEST, &message), None))
         }
     }
 }
 
-fn reply(evaluated: Result<Evaluated, EvaluationFailure>) -> Reply {
+fn reply(evaluated: Result<EvaluatedResponse, EvaluationFailure>) -> Reply {
     match evaluated {
         Ok(evaluated) => evaluated.reply(JSON),
         Err(failure) => failure.reply(),

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::bundles::now;
-use crate::graphql::{self, Evaluated, EvaluationFailure};
+use crate::graphql::{self, EvaluatedResponse, EvaluationFailure};
 use crate::graphql_request::{Refusal, ResponseFormat, json_of};
 use crate::reply::{JSON, Reply, error_response};
 use crate::response_cache::CachedResponse;
@@ -98,7 +98,7 @@ async fn evaluate(
     shared: &ServerState,
     engine: &Arc<Engine>,
     batch: &BatchBody<'_>,
-) -> Result<Result<Evaluated, String>, EvaluationFailure> {
+) -> Result<Result<EvaluatedResponse, String>, EvaluationFailure> {
     let mut parts: Vec<PartResponse> = Vec::with_capacity(batch.queries.len());
     let mut bytes = 0;
     for query in &batch.queries {
@@ -126,7 +126,7 @@ async fn evaluate(
     let (engine, resources, typed) = (Arc::clone(engine), batch.resources.clone(), batch.typed_schemas);
     let write = move || write(&engine, &parts, &resources, typed);
     let body = tokio::task::spawn_blocking(write).await.map_err(|_| EvaluationFailure::Panic)?;
-    Ok(Ok(Evaluated::new(CachedResponse::new(200, body), Some(flight))))
+    Ok(Ok(EvaluatedResponse::new(CachedResponse::new(200, body), Some(flight))))
 }
 
 fn refusal_response(refusal: &Refusal) -> CachedResponse {

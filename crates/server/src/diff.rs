@@ -7,7 +7,7 @@ use qontract_bundle::Bundle;
 use qontract_bundle::diff::{Change, DatafileChange, Diff, ResourceChange};
 use qontract_bundle::json::JavaScriptWriter;
 
-use crate::graphql::{self, Evaluated, EvaluationFailure};
+use crate::graphql::{self, EvaluatedResponse, EvaluationFailure};
 use crate::reply::{JSON, Reply, escape};
 use crate::response_cache::{CachedResponse, ResponseKey};
 use crate::route::{FileRef, RequestedBundle};
@@ -37,7 +37,7 @@ pub async fn answer(shared: &ServerState, base: &str, head: &str, file: Option<&
         });
         let json = task.await.map_err(|_| EvaluationFailure::Panic)?;
         let flight = shared.in_flight.begin(json.len());
-        Ok(Evaluated::new(CachedResponse::new(200, json), Some(flight)))
+        Ok(EvaluatedResponse::new(CachedResponse::new(200, json), Some(flight)))
     });
     match evaluated.await {
         Ok(evaluated) => evaluated.reply(JSON),

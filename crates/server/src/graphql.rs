@@ -96,7 +96,7 @@ struct GraphqlCall<'p> {
 
 /// A response that was computed or cached, and the bytes that it has in flight if it is large.
 #[derive(Clone)]
-pub struct Evaluated {
+pub struct EvaluatedResponse {
     /// The response.
     pub response: Arc<CachedResponse>,
     /// `mutation` or `subscription` if the request is one.
@@ -105,7 +105,7 @@ pub struct Evaluated {
     flight: Option<Arc<InFlightGuard>>,
 }
 
-impl Evaluated {
+impl EvaluatedResponse {
     /// A response that is not a GraphQL response.
     pub fn new(response: CachedResponse, flight: Option<InFlightGuard>) -> Self {
         Self { response: Arc::new(response), rootless: None, flight: flight.map(Arc::new) }
@@ -150,13 +150,13 @@ pub async fn evaluate_once<F>(
     shared: &ServerState,
     key: ResponseKey,
     evaluate: impl FnOnce() -> F,
-) -> Result<Evaluated, EvaluationFailure>
+) -> Result<EvaluatedResponse, EvaluationFailure>
 where
-    F: Future<Output = Result<Evaluated, EvaluationFailure>>,
+    F: Future<Output = Result<EvaluatedResponse, EvaluationFailure>>,
 {
     let cached = || {
         let response = shared.answers.get(&key)?;
-        Some(Evaluated { response, rootless: None, flight: None })
+        Some(EvaluatedResponse { response, rootless: None, flight: None })
     };
     if let Some(evaluated) = cached() {
         shared.metrics.count_answer(AnswerOrigin::Cached);
@@ -229,7 +229,7 @@ pub async fn evaluate_part(
     shared: &ServerState,
     engine: &Arc<Engine>,
     body: Option<&Value>,
-) -> Result<Result<Evaluated, Refusal>, EvaluationFailure> {
+) -> Result<Result<EvaluatedResponse, Refusal>, EvaluationFailure> {
     let refused = |message: &str| Refusal::Json(StatusCode::BAD_REQUEST, message.to_owned());
     let params = match graphql_request::read_body(body) {
         Ok(params) => params,
@@ -251,19 +251,18 @@ async fn evaluate(
     engine: &Arc<Engine>,
     method: &Method,
     query: ResolvedQuery,
-) -> Result<Evaluated, EvaluationFailure> {
+) -> Result<EvaluatedResponse, EvaluationFailure> {
     let key = query.key(engine.bundle().sha(), method);
     evaluate_once(shared, key, || async {
-        let (answer, flight) = match answer_inline(engine, &query) {
-            Some(answer) => (answer, None),
-            None => {
-                let (answer, flight) = answer_queued(shared, engine, query).await?;
-                (answer, Some(Arc::new(flight)))
-            }
+        let (answer, flight) = if let Some(answer) = answer_inline(engine, &query) {
+            (answer, None)
+        } else {
+            let (answer, flight) = answer_queued(shared, engine, query).await?;
+            (answer, Some(Arc::new(flight)))
         };
         let rootless = answer.rootless;
         let response = Arc::new(CachedResponse::new(answer.status, shrink(answer.body)));
-        Ok(Evaluated { response, rootless, flight })
+        Ok(EvaluatedResponse { response, rootless, flight })
     })
     .await
 }

@@ -95,11 +95,9 @@ impl QueryExtension {
             ..request
         };
         let needs_footprint = self.allowed_schemas.is_some() || self.form == ResultForm::ReachableSchemas;
-        let footprint = match needs_footprint.then(|| engine.footprint(request)).transpose() {
-            Ok(footprint) => footprint,
-            // The response has the same errors.
-            Err(_) => return engine.answer(request),
-        };
+        let footprint = needs_footprint.then(|| engine.footprint(request)).transpose();
+        // The response to a query without a footprint has the same errors.
+        let Ok(footprint) = footprint else { return engine.answer(request) };
         if let (Some(allowed), Some(footprint)) = (&self.allowed_schemas, &footprint) {
             let forbidden: BTreeSet<&str> = footprint
                 .datafiles()

@@ -10,7 +10,7 @@ use qontract_graphql::Cache;
 
 use crate::compression::Coding;
 use crate::etag::ETag;
-use crate::graphql::{Evaluated, EvaluationFailure};
+use crate::graphql::{EvaluatedResponse, EvaluationFailure};
 
 /// A cached response, with its entity tag and compressed bodies, which are computed once.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl ResponseKey {
 pub type ResponseCache = Cache<ResponseKey, Arc<CachedResponse>>;
 
 /// Evaluations in progress, each shared by all requests for its response.
-pub type Evaluations = OnceMap<ResponseKey, Result<Evaluated, EvaluationFailure>>;
+pub type Evaluations = OnceMap<ResponseKey, Result<EvaluatedResponse, EvaluationFailure>>;
 
 /// Caches a response, unless it is too large.
 pub fn store(answers: &ResponseCache, key: ResponseKey, response: &Arc<CachedResponse>) {

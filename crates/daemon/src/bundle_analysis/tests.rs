@@ -1,3 +1,5 @@
+//! Lines and comparisons of the example, and hostile requests.
+
 use qontract_bundle::BuildOptions;
 use qontract_bundle::Pool;
 use qontract_runtime::AdHocReads;
@@ -20,7 +22,7 @@ fn analysis(scratch: &Scratch) -> DataAnalysis {
     DataAnalysis::of_repo(scratch.path().to_owned(), Layout::default())
 }
 
-fn lines(analysis: &DataAnalysis, engine: &Arc<Engine>, places: Value) -> Vec<String> {
+fn lines(analysis: &DataAnalysis, engine: &Arc<Engine>, places: &Value) -> Vec<String> {
     let request = json!({ "places": places }).to_string();
     let answer = analysis.locate(engine, request.as_bytes()).expect("lines");
     serde_json::from_slice::<Lines>(&answer).expect("lines").lines
@@ -70,15 +72,15 @@ fn a_place_has_the_line_of_the_content_that_was_bundled() {
         "data/../../../etc/passwd".to_owned(),
         "resources/x".to_owned(),
     ];
-    assert_eq!(lines(&analysis, &engine, place.clone()), expect);
+    assert_eq!(lines(&analysis, &engine, &place), expect);
     // The file changed: the line comes from the commit.
     scratch.write(NAMESPACE, format!("# above\n{text}"));
-    assert_eq!(lines(&analysis, &engine, place.clone()), expect);
+    assert_eq!(lines(&analysis, &engine, &place), expect);
     // The edited file was bundled, but neither the directory nor the commit has it any more.
     let edited = build(&scratch);
     scratch.write(NAMESPACE, &text);
-    assert_eq!(lines(&analysis, &edited, place.clone())[0], NAMESPACE);
-    assert_eq!(lines(&DataAnalysis::without_files(), &engine, place)[0], NAMESPACE);
+    assert_eq!(lines(&analysis, &edited, &place)[0], NAMESPACE);
+    assert_eq!(lines(&DataAnalysis::without_files(), &engine, &place)[0], NAMESPACE);
 }
 
 #[test]

@@ -237,18 +237,18 @@ impl RemoteBundle {
     /// requested. `None` if the server has no batches.
     fn batch(
         &self,
-        requests: &[(QueryRequest<'_>, ResultForm)],
+        requests: &[BatchedRequest<'_>],
         typed_schemas: bool,
     ) -> Result<Option<BatchResult>, ServerError> {
         let Some(sha) = self.pinned_sha().filter(|_| self.extensions().batch) else { return Ok(None) };
-        let queries = requests.iter().map(|(request, form)| self.plain_query(request, *form));
+        let queries = requests.iter().map(|one| self.plain_query(&one.request, one.form));
         let queries: Vec<GraphqlQuery<'_>> = queries.collect();
         let batch = Batch { queries: &queries, resources: &[], typed_schemas };
         let answer = self.wait_for(self.server.batch(&ReadPermit::for_data(), sha, batch))?;
         let keys = queries.iter().map(request_key);
         let answers = keys.zip(answer.answers).map(|(key, answer)| match answer {
-            Ok(answer) => Ok((key, Ok(Arc::new(answer)))),
-            Err(ServerError::GraphqlErrors(errors)) => Ok((key, Err(errors))),
+            Ok(answer) => Ok(BatchedAnswer { key, answer: Ok(Arc::new(answer)) }),
+            Err(ServerError::GraphqlErrors(errors)) => Ok(BatchedAnswer { key, answer: Err(errors) }),
             Err(other) => Err(other),
         });
         let answers = answers.collect::<Result<_, _>>()?;
@@ -315,9 +315,22 @@ enum ResultForm {
     ReachableSchemas,
 }
 
+/// A request of a batch.
+#[derive(Clone, Copy)]
+struct BatchedRequest<'q> {
+    request: QueryRequest<'q>,
+    form: ResultForm,
+}
+
+/// The response to a request of a batch.
+struct BatchedAnswer {
+    key: RequestKey,
+    answer: PrefetchedAnswer,
+}
+
 /// The responses to the requests of a batch, in their order.
 struct BatchResult {
-    answers: Vec<(RequestKey, PrefetchedAnswer)>,
+    answers: Vec<BatchedAnswer>,
     typed_schemas: BTreeSet<String>,
 }
 
@@ -363,9 +376,10 @@ impl BundleReader for RemoteBundle {
         let requests = queries.iter().map(|query| {
             let operation = Some(query.name.as_str());
             let request = QueryRequest { text: &query.text, operation, ..QueryRequest::default() };
-            (request, ResultForm::ReachableSchemas)
+            BatchedRequest { request, form: ResultForm::ReachableSchemas }
         });
-        let prefetch = prefetch.iter().map(|request| (*request, ResultForm::Data));
+        let prefetch =
+            prefetch.iter().map(|request| BatchedRequest { request: *request, form: ResultForm::Data });
         let requests: Vec<_> = requests.chain(prefetch).collect();
         let Some(BatchResult { mut answers, typed_schemas }) =
             self.batch(&requests, true).map_err(unreachable)?
@@ -373,10 +387,10 @@ impl BundleReader for RemoteBundle {
             return Ok(None);
         };
         if let Some(cache) = &self.cache {
-            answers.drain(queries.len()..).for_each(|(key, answer)| cache.store_prefetched(key, answer));
+            answers.drain(queries.len()..).for_each(|one| cache.store_prefetched(one.key, one.answer));
         }
         let mut schemas = BTreeSet::new();
-        for (query, (_, answer)) in queries.iter().zip(answers) {
+        for (query, BatchedAnswer { answer, .. }) in queries.iter().zip(answers) {
             match answer {
                 Ok(answer) => {
                     let reachable = answer.extension().map_err(unreachable)?.reachable.unwrap_or_default();
@@ -402,8 +416,11 @@ impl BundleReader for RemoteBundle {
             let is_plain = request.variables.is_none() && (request.only.is_none() || self.selects_elements());
             is_plain && !cache.contains(&request_key(&self.plain_query(request, ResultForm::Data)))
         };
-        let missing: Vec<_> =
-            requests.iter().filter(is_missing).map(|request| (*request, ResultForm::Data)).collect();
+        let missing: Vec<_> = requests
+            .iter()
+            .filter(is_missing)
+            .map(|request| BatchedRequest { request: *request, form: ResultForm::Data })
+            .collect();
         // A single query is one request anyway.
         if missing.len() < 2 {
             return Ok(());
@@ -411,7 +428,7 @@ impl BundleReader for RemoteBundle {
         match self.batch(&missing, false) {
             Ok(result) => {
                 let answers = result.into_iter().flat_map(|result| result.answers);
-                answers.for_each(|(key, answer)| cache.store_prefetched(key, answer));
+                answers.for_each(|one| cache.store_prefetched(one.key, one.answer));
                 Ok(())
             }
             // A server that does not respond would not respond to the next request, either.

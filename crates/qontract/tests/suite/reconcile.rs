@@ -245,7 +245,9 @@ fn the_data_comes_from_a_server_as_with_the_peer() {
     assert!(affected.status.success(), "{}", printed(&affected));
     let plan = String::from_utf8_lossy(&affected.stdout).into_owned();
     assert!(
-        plan.starts_with("+ create Namespace `catalog-staging` (cluster=cliffs-stage)\n1 to add"),
+        plan.starts_with(
+            "+ create Namespace `catalog-staging` (cluster=cliffs-stage)\n    --> data/services/catalog/namespaces/catalog-stage.yml\n1 to add"
+        ),
         "{plan}"
     );
     // Without the flag, all shards run.

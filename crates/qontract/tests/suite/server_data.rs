@@ -389,12 +389,10 @@ fn runs_that_start_together_share_the_evaluations() {
     let one = made(&fixture);
     assert!(one > 0);
     std::thread::scope(|scope| {
-        (1..5).for_each(|number| {
-            drop(scope.spawn({
-                let run = &run;
-                move || run(number)
-            }))
-        });
+        for number in 1..5 {
+            let run = &run;
+            scope.spawn(move || run(number));
+        }
     });
     assert_eq!(made(&fixture), one, "four more runs cost no further evaluation");
 }

@@ -43,11 +43,11 @@ fn start() -> (RunningServer, String) {
     (server, sha)
 }
 
-fn body(query: &str, extension: Value) -> Value {
+fn body(query: &str, extension: &Value) -> Value {
     json!({ "query": query, "operationName": "Apps", "extensions": { "qontract": extension } })
 }
 
-fn extended(server: &RunningServer, extension: Value) -> (u16, Value) {
+fn extended(server: &RunningServer, extension: &Value) -> (u16, Value) {
     let answer = server.post("/graphql", &body(APPS, extension).to_string());
     (answer.status, serde_json::from_slice(&answer.body).unwrap())
 }
@@ -57,7 +57,7 @@ fn a_request_gets_the_locations_of_its_objects() {
     let (server, _) = start();
     let plain: Value = serde_json::from_slice(&server.query("/graphql", APPS).body).unwrap();
     assert_eq!(plain["extensions"], json!({ "schemas": ["/app.yml", "/team.yml"] }));
-    let (status, located) = extended(&server, json!({ "locations": true }));
+    let (status, located) = extended(&server, &json!({ "locations": true }));
     assert_eq!((status, &located["data"]), (200, &plain["data"]));
     let locations = &located["extensions"]["qontract"]["locations"];
     let expect = json!({
@@ -74,15 +74,15 @@ fn a_request_gets_the_locations_of_its_objects() {
 #[test]
 fn a_request_selects_elements_or_only_schemas() {
     let (server, _) = start();
-    let (_, only) = extended(&server, json!({ "only": { "apps": ["/b.yml", "/nope.yml"] } }));
+    let (_, only) = extended(&server, &json!({ "only": { "apps": ["/b.yml", "/nope.yml"] } }));
     assert_eq!(only["data"]["apps"].as_array().unwrap().len(), 1);
     assert_eq!(only["data"]["apps"][0]["name"], "b");
     assert_eq!(only["extensions"]["qontract"], json!({}));
-    let (_, checked) = extended(&server, json!({ "check": true, "only": { "apps": [] } }));
+    let (_, checked) = extended(&server, &json!({ "check": true, "only": { "apps": [] } }));
     assert_eq!(checked, json!({ "data": {}, "extensions": { "schemas": [], "qontract": {} } }));
-    let (_, checked) = extended(&server, json!({ "check": true }));
+    let (_, checked) = extended(&server, &json!({ "check": true }));
     assert_eq!(checked["extensions"]["schemas"], json!(["/app.yml", "/team.yml"]));
-    let (_, reachable) = extended(&server, json!({ "reachable": true }));
+    let (_, reachable) = extended(&server, &json!({ "reachable": true }));
     let expect = json!({ "/app.yml": "Query.apps", "/team.yml": "App.team" });
     assert_eq!(reachable["extensions"]["qontract"]["reachable"], expect);
     assert_eq!(reachable["data"], json!({}));
@@ -91,10 +91,10 @@ fn a_request_selects_elements_or_only_schemas() {
 #[test]
 fn a_query_that_can_read_a_schema_that_is_not_allowed_is_refused() {
     let (server, _) = start();
-    let (status, allowed) = extended(&server, json!({ "allowedSchemas": ["/app.yml", "/team.yml"] }));
+    let (status, allowed) = extended(&server, &json!({ "allowedSchemas": ["/app.yml", "/team.yml"] }));
     assert_eq!((status, allowed["data"]["apps"].as_array().unwrap().len()), (200, 2));
     let (status, refused) =
-        extended(&server, json!({ "allowedSchemas": ["/app.yml"], "only": { "apps": [] } }));
+        extended(&server, &json!({ "allowedSchemas": ["/app.yml"], "only": { "apps": [] } }));
     assert_eq!((status, refused.get("data")), (400, None));
     let error = json!({
         "message": "the query `Apps` can read `/team.yml` through `App.team`, which is not listed",
@@ -119,7 +119,7 @@ fn an_invalid_extension_is_refused() {
     for extension in
         [json!(1), json!(null), json!({ "nope": 1 }), json!({ "only": [] }), json!({ "check": "x" })]
     {
-        let (status, refused) = extended(&server, extension);
+        let (status, refused) = extended(&server, &extension);
         let message = refused["errors"][0]["message"].as_str().unwrap();
         assert!(status == 400 && message.contains("extensions.qontract"), "{message}");
     }
@@ -146,7 +146,7 @@ fn a_batch_has_the_responses_of_its_parts() {
     let (server, sha) = start();
     let parts = [
         json!({ "query": APPS }),
-        body(APPS, json!({ "locations": true })),
+        body(APPS, &json!({ "locations": true })),
         json!({ "query": "{ nope }" }),
         json!({ "query": 1 }),
         json!({ "query": "{ teams { name } }", "extensions": { "qontract": { "nope": 1 } } }),
@@ -256,7 +256,7 @@ fn two_hundred_clients_cost_one_evaluation_per_query() {
     const CLIENTS: usize = 200;
     let (server, sha) = start();
     let parts = [
-        body(APPS, json!({ "locations": true, "allowedSchemas": ["/app.yml", "/team.yml"] })),
+        body(APPS, &json!({ "locations": true, "allowedSchemas": ["/app.yml", "/team.yml"] })),
         json!({ "query": "{ teams { name description } }" }),
     ];
     let batch = json!({ "queries": parts }).to_string();

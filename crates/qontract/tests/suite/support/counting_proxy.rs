@@ -38,7 +38,7 @@ impl CountingProxy {
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let counts = Arc::clone(&shared);
-                std::thread::spawn(move || forward(client, &counts));
+                std::thread::spawn(move || forward(&client, &counts));
             }
         });
         Self { address, counts }
@@ -76,7 +76,7 @@ pub fn kinds(requests: &[String]) -> BTreeMap<String, usize> {
     kinds
 }
 
-fn forward(client: TcpStream, counts: &Arc<Counts>) {
+fn forward(client: &TcpStream, counts: &Arc<Counts>) {
     let mut requests = BufReader::new(client.try_clone().unwrap());
     let mut upstream: Option<TcpStream> = None;
     loop {
