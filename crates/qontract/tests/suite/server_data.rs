@@ -319,6 +319,36 @@ fn a_server_without_extensions_gets_only_requests_of_qontract_server() {
     assert_eq!(kinds.keys().map(String::as_str).collect::<Vec<_>>(), known, "{kinds:?}");
 }
 
+/// A loop compares with the data of its last run: the server tells that the change affects no declared state, and
+/// the older data is not requested.
+#[test]
+fn a_loop_asks_the_server_whether_the_older_data_differs() {
+    let mut fixture = Fixture::new();
+    let words =
+        "reconcile openshift-namespaces --every 1s --config config.toml --sandbox sandbox --runs runs";
+    let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
+    command.current_dir(fixture.scratch.path()).args(words.split(' ')).args(["--listen", "127.0.0.1:0"]);
+    let mut running = Running::of(&mut command);
+    running.until("run ended: ok");
+    let head = fixture.change("data/products/shop/product.yml", "description: ", "description: another ");
+    let mut requests = Vec::new();
+    eventually("the loop compares both bundles", || {
+        requests.extend(fixture.proxy.take().0);
+        let compared = format!("POST /compare/{}/{head}", fixture.base);
+        requests.contains(&compared).then_some(())
+    });
+    running.until("run ended: ok");
+    requests.extend(fixture.proxy.take().0);
+    // The definition of the integration is read from the head only.
+    let of_base = [format!("/graphqlsha/{}", fixture.base), format!("/batch/{}", fixture.base)];
+    let begin = requests.iter().position(|request| request.contains(&head)).unwrap();
+    let of_base =
+        requests[begin..].iter().filter(|request| of_base.iter().any(|path| request.ends_with(path)));
+    assert_eq!(of_base.count(), 0, "{requests:?}");
+    running.signal(Signal::TERM);
+    assert_eq!(running.wait().code(), Some(0));
+}
+
 /// The server is killed in the middle of a run, or stopped for some seconds.
 #[test]
 fn a_server_that_dies_is_a_transient_fault_and_the_next_run_converges() {
