@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::{Method, StatusCode};
+use qontract_bundle::Sha256;
 use qontract_bundle::json::JavaScriptWriter;
 use qontract_graphql::Engine;
 use serde::Deserialize;
@@ -17,7 +18,7 @@ use crate::bundles::now;
 use crate::graphql::{self, EvaluatedResponse, EvaluationFailure};
 use crate::graphql_request::{Refusal, ResponseFormat, json_of};
 use crate::reply::{JSON, Reply, error_response};
-use crate::response_cache::CachedResponse;
+use crate::response_cache::{CachedResponse, ResponseKey};
 use crate::route::RequestedBundle;
 use crate::server::{ServerState, find, not_found};
 
@@ -61,9 +62,10 @@ pub async fn answer(shared: &ServerState, method: &Method, sha: &str, body: &Byt
         Err(missing) => return not_found(&which, missing),
     };
     shared.bundles.registry().touch_or_insert(&engine, now());
-    match evaluate(shared, &engine, &batch).await {
-        Ok(Ok(evaluated)) => evaluated.reply(JSON),
-        Ok(Err(message)) => refused(&message),
+    let digest = Sha256::of(body).to_string();
+    let key = ResponseKey::of(engine.bundle().sha(), &["batch", &digest]);
+    match graphql::combine_once(shared, key, || evaluate(shared, &engine, &batch)).await {
+        Ok(evaluated) => evaluated.reply(JSON),
         Err(failure) => failure.reply(),
     }
 }
@@ -92,13 +94,12 @@ fn parse(body: &[u8]) -> Result<BatchBody<'_>, String> {
     Ok(batch)
 }
 
-/// Evaluates the queries one after the other, and writes the response. The inner error is the reason why the
-/// batch is refused.
+/// Evaluates the queries one after the other, and writes the response.
 async fn evaluate(
     shared: &ServerState,
     engine: &Arc<Engine>,
     batch: &BatchBody<'_>,
-) -> Result<Result<EvaluatedResponse, String>, EvaluationFailure> {
+) -> Result<EvaluatedResponse, EvaluationFailure> {
     let mut parts: Vec<PartResponse> = Vec::with_capacity(batch.queries.len());
     let mut bytes = 0;
     for query in &batch.queries {
@@ -117,7 +118,8 @@ async fn evaluate(
     let contents = batch.resources.iter().filter_map(|path| engine.bundle().resource(path));
     bytes += contents.map(|resource| resource.content.len()).sum::<usize>();
     if bytes > MAX_BYTES {
-        return Ok(Err(format!("the response to the batch has more than {MAX_BYTES} bytes")));
+        let message = format!("the response to the batch has more than {MAX_BYTES} bytes");
+        return Ok(EvaluatedResponse::new(error_response(StatusCode::BAD_REQUEST, &message), None));
     }
     if shared.in_flight.bytes() > shared.settings.max_in_flight_bytes {
         return Err(EvaluationFailure::Busy("too many responses are being sent"));
@@ -126,7 +128,7 @@ async fn evaluate(
     let (engine, resources, typed) = (Arc::clone(engine), batch.resources.clone(), batch.typed_schemas);
     let write = move || write(&engine, &parts, &resources, typed);
     let body = tokio::task::spawn_blocking(write).await.map_err(|_| EvaluationFailure::Panic)?;
-    Ok(Ok(EvaluatedResponse::new(CachedResponse::new(200, body), Some(flight))))
+    Ok(EvaluatedResponse::new(CachedResponse::new(200, body), Some(flight)))
 }
 
 fn refusal_response(refusal: &Refusal) -> CachedResponse {

@@ -102,13 +102,18 @@ pub struct EvaluatedResponse {
     /// `mutation` or `subscription` if the request is one.
     rootless: Option<&'static str>,
     /// Counts the bytes of a large response as in flight until all of its clients have received it.
-    flight: Option<Arc<InFlightGuard>>,
+    pub flight: Option<Arc<InFlightGuard>>,
 }
 
 impl EvaluatedResponse {
     /// A response that is not a GraphQL response.
     pub fn new(response: CachedResponse, flight: Option<InFlightGuard>) -> Self {
         Self { response: Arc::new(response), rootless: None, flight: flight.map(Arc::new) }
+    }
+
+    /// A response that was evaluated before.
+    pub fn shared(response: Arc<CachedResponse>, flight: Option<Arc<InFlightGuard>>) -> Self {
+        Self { response, rootless: None, flight }
     }
 
     /// The reply to a client.
@@ -145,7 +150,8 @@ impl EvaluationFailure {
 }
 
 /// Returns the cached response of a key, or evaluates it. Concurrent requests with the same key share one
-/// evaluation, which belongs to the first of them: if its client disconnects, the next one evaluates again.
+/// evaluation, which belongs to the first of them: if its client disconnects, the next one evaluates again. A
+/// response that is too large for the cache is shared until its last client has received it.
 pub async fn evaluate_once<F>(
     shared: &ServerState,
     key: ResponseKey,
@@ -154,12 +160,15 @@ pub async fn evaluate_once<F>(
 where
     F: Future<Output = Result<EvaluatedResponse, EvaluationFailure>>,
 {
-    let cached = || {
-        let response = shared.answers.get(&key)?;
-        Some(EvaluatedResponse { response, rootless: None, flight: None })
+    let known = || {
+        let cached = shared
+            .answers
+            .get(&key)
+            .map(|response| (EvaluatedResponse::shared(response, None), AnswerOrigin::Cached));
+        cached.or_else(|| Some((shared.live.get(&key)?, AnswerOrigin::Shared)))
     };
-    if let Some(evaluated) = cached() {
-        shared.metrics.count_answer(AnswerOrigin::Cached);
+    if let Some((evaluated, origin)) = known() {
+        shared.metrics.count_answer(origin);
         return Ok(evaluated);
     }
     let mut origin = AnswerOrigin::Shared;
@@ -167,14 +176,17 @@ where
         |_| false,
         || async {
             // An evaluation may have ended between the lookup and now.
-            if let Some(evaluated) = cached() {
-                origin = AnswerOrigin::Cached;
+            if let Some((evaluated, known_origin)) = known() {
+                origin = known_origin;
                 return Ok(evaluated);
             }
             origin = AnswerOrigin::Evaluated;
             let evaluated = evaluate().await?;
             if evaluated.rootless.is_none() {
                 response_cache::store(&shared.answers, key, &evaluated.response);
+                if evaluated.flight.is_some() {
+                    shared.live.insert(key, &evaluated);
+                }
             }
             Ok(evaluated)
         },
@@ -182,6 +194,29 @@ where
     let evaluated = evaluated.await;
     shared.metrics.count_answer(origin);
     evaluated
+}
+
+/// Shares an evaluation that consists of other evaluations, which are cached and counted by themselves.
+pub async fn combine_once<F>(
+    shared: &ServerState,
+    key: ResponseKey,
+    combine: impl FnOnce() -> F,
+) -> Result<EvaluatedResponse, EvaluationFailure>
+where
+    F: Future<Output = Result<EvaluatedResponse, EvaluationFailure>>,
+{
+    if let Some(live) = shared.live.get(&key) {
+        return Ok(live);
+    }
+    let combined = shared.evaluations.entry(key).get_or_init_if(
+        |_| false,
+        || async {
+            let combined = combine().await?;
+            shared.live.insert(key, &combined);
+            Ok(combined)
+        },
+    );
+    combined.await
 }
 
 async fn execute(shared: &ServerState, engine: &Arc<Engine>, call: GraphqlCall<'_>) -> Reply {

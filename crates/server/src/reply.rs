@@ -236,7 +236,7 @@ impl Reply {
             response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static(word));
         }
         let bytes = cached.encoded(coding);
-        *response.body_mut() = ResponseBody { bytes, flight, busy: None };
+        *response.body_mut() = ResponseBody { bytes, response: Some(cached), flight, busy: None };
         response
     }
 }
@@ -341,6 +341,9 @@ impl Drop for InFlightGuard {
 #[derive(Default)]
 pub struct ResponseBody {
     bytes: Bytes,
+    /// Shared with requests that arrive while it is sent. Dropped before `flight`, which reports that memory was
+    /// freed.
+    response: Option<Arc<CachedResponse>>,
     flight: Option<Arc<InFlightGuard>>,
     busy: Option<BusyConnection>,
 }
@@ -361,6 +364,7 @@ impl Body for ResponseBody {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         if self.bytes.is_empty() {
+            self.response = None;
             (self.flight, self.busy) = (None, None);
             return Poll::Ready(None);
         }

@@ -1,9 +1,11 @@
 //! Response cache (answer cache, `--answer-cache`): caches HTTP responses by bundle and request. A bundle
 //! never changes, so an entry never becomes invalid; it is only evicted.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use qontract_bundle::Sha256;
 use qontract_concurrency::OnceMap;
 use qontract_graphql::Cache;
@@ -11,6 +13,7 @@ use qontract_graphql::Cache;
 use crate::compression::Coding;
 use crate::etag::ETag;
 use crate::graphql::{EvaluatedResponse, EvaluationFailure};
+use crate::reply::InFlightGuard;
 
 /// A cached response, with its entity tag and compressed bodies, which are computed once.
 #[derive(Debug)]
@@ -76,6 +79,34 @@ pub type ResponseCache = Cache<ResponseKey, Arc<CachedResponse>>;
 
 /// Evaluations in progress, each shared by all requests for its response.
 pub type Evaluations = OnceMap<ResponseKey, Result<EvaluatedResponse, EvaluationFailure>>;
+
+/// Responses that are being sent, so that requests that arrive meanwhile share them, also if they are too large for
+/// the cache.
+#[derive(Default)]
+pub struct LiveResponses(Mutex<HashMap<ResponseKey, LiveResponse>>);
+
+struct LiveResponse {
+    response: Weak<CachedResponse>,
+    flight: Weak<InFlightGuard>,
+}
+
+impl LiveResponses {
+    /// The response of a key, as long as a client is receiving it.
+    pub fn get(&self, key: &ResponseKey) -> Option<EvaluatedResponse> {
+        let live = self.0.lock();
+        let LiveResponse { response, flight } = live.get(key)?;
+        Some(EvaluatedResponse::shared(response.upgrade()?, flight.upgrade()))
+    }
+
+    /// Adds a response, and drops the entries of responses that have been sent.
+    pub fn insert(&self, key: ResponseKey, evaluated: &EvaluatedResponse) {
+        let mut live = self.0.lock();
+        live.retain(|_, live| live.response.strong_count() > 0);
+        let response = Arc::downgrade(&evaluated.response);
+        let flight = evaluated.flight.as_ref().map(Arc::downgrade).unwrap_or_default();
+        live.insert(key, LiveResponse { response, flight });
+    }
+}
 
 /// Caches a response, unless it is too large.
 pub fn store(answers: &ResponseCache, key: ResponseKey, response: &Arc<CachedResponse>) {

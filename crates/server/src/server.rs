@@ -23,7 +23,7 @@ use crate::graphql::header;
 use crate::http::{ClientLimits, Responder, accept};
 use crate::persisted_queries::{self, PersistedQueries};
 use crate::reply::{EXTENSIONS_HEADER, InFlight, JSON, Reply, ResponseBody, escape};
-use crate::response_cache::{Evaluations, ResponseCache};
+use crate::response_cache::{Evaluations, LiveResponses, ResponseCache};
 use crate::route::{RequestedBundle, Route};
 use crate::settings::{AccessLogEntry, Settings};
 use crate::{analysis, batch, body, diff, graphql, lease, page};
@@ -34,6 +34,7 @@ pub(crate) struct ServerState {
     pub bundles: Arc<Bundles>,
     pub answers: ResponseCache,
     pub evaluations: Evaluations,
+    pub live: LiveResponses,
     pub persisted: PersistedQueries,
     pub queries: Limiter,
     pub in_flight: InFlight,
@@ -65,6 +66,7 @@ impl Server {
         let shared = ServerState {
             answers: ResponseCache::new(settings.cache_bytes),
             evaluations: Evaluations::default(),
+            live: LiveResponses::default(),
             persisted: PersistedQueries::new(persisted_queries::MAX_BYTES),
             queries: Limiter::new(settings.max_concurrent_queries)
                 .with_max_waiting(settings.max_queued_queries),
