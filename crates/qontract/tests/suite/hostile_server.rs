@@ -148,9 +148,10 @@ fn note(scratch: &Scratch, text: &str) -> String {
     scratch.write("bundle.json", bundle.to_string()).display().to_string()
 }
 
-/// A request for a large response, of which only the first bytes are read.
-fn read_slowly(server: &Client) -> TcpStream {
-    let query = "/graphql?query=%7Bnotes%7Btext%7D%7D";
+/// A request for a large response, of which only the first bytes are read. Identical requests would share one
+/// response, so each has a comment with another number.
+fn read_slowly(server: &Client, number: usize) -> TcpStream {
+    let query = format!("/graphql?query=%7Bnotes%7Btext%7D%7D%23{number}");
     let mut stream = server.begin(&format!("GET {query} HTTP/1.1\r\nhost: {}\r\n\r\n", server.address));
     let mut head = [0; 12];
     stream.read_exact(&mut head).unwrap();
@@ -162,7 +163,7 @@ fn read_slowly(server: &Client) -> TcpStream {
 fn health_is_answered_while_every_connection_is_busy() {
     let scratch = Scratch::new();
     let server = Server::of(&large(&scratch, 16 << 20), &["--connections", "3", "--answer-cache", "0"]);
-    let slow: Vec<TcpStream> = (0..3).map(|_| read_slowly(&server)).collect();
+    let slow: Vec<TcpStream> = (0..3).map(|number| read_slowly(&server, number)).collect();
     for _ in 0..40 {
         assert_eq!(server.get("/healthz"), 200);
     }
@@ -179,7 +180,7 @@ fn memory_of_slow_readers_is_released_without_another_request() {
     let options = ["--answer-cache", "0", "--write-timeout", "2s"];
     let server = Server::of(&large(&scratch, 12 << 20), &options);
     let before = server.memory("VmRSS");
-    let slow: Vec<TcpStream> = (0..16).map(|_| read_slowly(&server)).collect();
+    let slow: Vec<TcpStream> = (0..16).map(|number| read_slowly(&server, number)).collect();
     let peak = server.memory("VmHWM");
     assert!(peak > before + (40 << 10), "{peak} KiB at most, {before} KiB before");
     let began = Instant::now();
