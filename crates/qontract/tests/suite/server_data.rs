@@ -247,6 +247,26 @@ fn an_early_exit_on_two_shas_costs_one_comparison() {
 }
 
 #[test]
+fn declared_queries_and_resources_are_requested_in_batches() {
+    let fixture = Fixture::new();
+    let words =
+        ["reconcile", "openshift-resources", "--dry-run", "--config", "config.toml", "--runs", "runs"];
+    let output = fixture.run(&[&words[..], &["--sandbox", "sandbox"]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let (requests, _) = fixture.proxy.take();
+    let expect = [
+        ("GET /git-commit-info/#", 1),
+        ("GET /sha256", 1),
+        // The definition with the static check, and all resources.
+        ("POST /batch/#", 2),
+        // The declared query, those of templates, and three for approvals.
+        ("POST /graphqlsha/#", 6),
+        ("POST /locate/#", 1),
+    ];
+    assert_eq!(kinds(&requests), expect.map(|(kind, count)| (kind.to_owned(), count)).into());
+}
+
+#[test]
 fn a_change_transfers_only_the_elements_that_it_can_affect() {
     let mut fixture = Fixture::new();
     fixture.change(NAMESPACE, "name: catalog-stage", "name: catalog-staging");
