@@ -266,6 +266,39 @@ fn declared_queries_and_resources_are_requested_in_batches() {
     assert_eq!(kinds(&requests), expect.map(|(kind, count)| (kind.to_owned(), count)).into());
 }
 
+/// Of three declared queries, one is left out because the types lack its fields.
+#[test]
+fn all_declared_queries_of_an_integration_take_one_request() {
+    let fixture = Fixture::new();
+    let describe = json!({
+        "name": "service-dependencies", "description": "writes cards", "sandbox": true,
+        "queries": [
+            { "name": "Apps", "text": "query Apps { apps_v1 { name } }" },
+            { "name": "Paths", "text": "query Paths { apps_v1 { path } }" },
+            { "name": "Windows", "text": "query Windows { windows_v1 { name } }", "if_known": true },
+        ],
+    });
+    fixture.scratch.write("describe.json", describe.to_string());
+    let program = "case $1 in\ndescribe) cat describe.json ;;\n\
+                   declare) cat > declare-request.json; echo '{\"shards\": []}' ;;\nesac\n";
+    fixture.scratch.write("program.sh", program);
+    let config = fixture.scratch.read("config.toml");
+    let program = "[integrations.service-dependencies]\ncommand = [\"sh\", \"program.sh\"]\n";
+    fixture.scratch.write("config.toml", format!("{config}{program}"));
+    let words =
+        ["reconcile", "service-dependencies", "--dry-run", "--config", "config.toml", "--runs", "runs"];
+    let output = fixture.run(&[&words[..], &["--sandbox", "sandbox"]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let request: Value = serde_json::from_str(&fixture.scratch.read("declare-request.json")).unwrap();
+    let answers = request["answers"].as_object().unwrap();
+    let count = |query: &str| answers[query]["apps_v1"].as_array().unwrap().len();
+    assert!(count("Apps") > 1 && count("Apps") == count("Paths"), "{answers:?}");
+    let kinds = kinds(&fixture.proxy.take().0);
+    assert_eq!(kinds["POST /batch/#"], 2, "{kinds:?}");
+    // Those for approvals.
+    assert_eq!(kinds["POST /graphqlsha/#"], 3, "{kinds:?}");
+}
+
 #[test]
 fn a_change_transfers_only_the_elements_that_it_can_affect() {
     let mut fixture = Fixture::new();
