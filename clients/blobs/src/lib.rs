@@ -21,7 +21,6 @@
 mod blob;
 mod directory;
 mod error;
-mod prefixed;
 mod s3;
 mod state;
 
@@ -34,7 +33,6 @@ pub use blob::{
 };
 pub use directory::Directory;
 pub use error::BlobsError;
-pub use prefixed::PrefixedBlobs;
 pub use s3::{S3, S3Credentials, S3Endpoint, S3EndpointError, S3Settings};
 pub use state::{AddCondition, NewValue, StateCredentials, StateSettings, StateStore, StoredValue};
 

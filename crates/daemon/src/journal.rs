@@ -1,14 +1,14 @@
 //! Opens the journal of this process, and its leases: in the sandbox, if there is one, else in the bucket of the
 //! configuration, else next to the run records.
 
-mod unbounded;
+mod bucket;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use qontract_access::{Mode, Permits, ReadPermit};
-use qontract_client_blobs::{Blobs, Directory, PrefixedBlobs};
+use qontract_client_blobs::{Blobs, Directory};
 use qontract_config::{Config, UsageError};
 use qontract_journal::{Journal, JournalLocation, LeaseTiming, MissingJournal, RunRecords, TransferEnd};
 use qontract_runtime::lease::Leases;
@@ -16,10 +16,13 @@ use qontract_runtime::lease::Leases;
 use crate::lease_host::{LocalHost, this_process};
 use crate::run_store::RunStore;
 use crate::targets::{self, BlobStores};
-use unbounded::UnboundedBlobs;
+use bucket::BucketBlobs;
 
-/// The directory of a journal, in a sandbox or next to the run records; in a bucket, the prefix of its keys.
+/// The directory of a journal, in a sandbox or next to the run records.
 const FOLDER: &str = "journal";
+
+/// The prefix of the keys of a journal in a bucket.
+const PREFIX: &str = "journal/";
 
 /// The directory that exists in a sandbox once anything was written to it.
 const SANDBOX_CONTENT: &str = "clusters";
@@ -74,14 +77,13 @@ impl JournalBucket {
         let Some(table) = &config.targets.journal else { return Ok(None) };
         let secrets = targets::journal_secrets(config);
         let stores = BlobStores::in_buckets(&ReadPermit::for_targets(mode), config.targets.clone(), secrets);
-        let bucket = PrefixedBlobs::new(stores.journal()?, format!("{FOLDER}/"));
-        let blobs = Arc::new(UnboundedBlobs { blobs: Arc::new(bucket), permits: permits() });
+        let blobs = Arc::new(BucketBlobs::new(stores.journal()?, PREFIX, permits()));
         Ok(Some(Self { blobs, name: table.bucket.clone() }))
     }
 
     /// The location, for messages.
     fn place(&self) -> String {
-        format!("s3://{}/{FOLDER}", self.name)
+        format!("s3://{}/{}", self.name, PREFIX.trim_end_matches('/'))
     }
 
     /// The journal in the bucket.

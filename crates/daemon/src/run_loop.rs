@@ -158,11 +158,11 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
         validate_schemas: input.validate_schemas,
         bodies: input.bodies,
         selection,
-        ..RunSettings::configured(mode, config, TargetLocation::of(sandbox), journal)?
+        ..RunSettings::configured(mode, config, TargetLocation::of(sandbox), Arc::clone(&journal) as _)?
     };
-    let reconciled = match (feed.identity(), folder) {
-        (Some(data), Some(folder)) => ReconciledData::stored(&folder, data, name, &settings),
-        _ => ReconciledData::default(),
+    let reconciled = match feed.identity() {
+        Some(data) => ReconciledData::stored(&journal, folder.as_deref(), data, name, &settings),
+        None => ReconciledData::default(),
     };
     let (source, observer) = (Arc::clone(&feed), Arc::clone(&reporter) as _);
     let runner = Runner { integration, source, settings, runs, observer, reconciled };

@@ -82,13 +82,13 @@ impl Runner {
         // count as reconciled.
         let is_complete = settings.mode == Mode::Real && settings.only_shards.is_none();
         if is_complete {
-            match reconciled.base_of(&head) {
+            match reconciled.base_of(&head, &**feed).await {
                 Ok(base) => request.base = base.map(|base| Arc::clone(&base.source)),
                 Err(error) => warnings.push(format!("{error:#}")),
             }
         }
         let outcome = run(integration, &begun.request).await;
-        if is_complete && let Err(error) = reconciled.ran(&head, outcome.ended) {
+        if is_complete && let Err(error) = reconciled.ran(&head, outcome.ended).await {
             warnings.push(format!("the data of this run is forgotten after a restart: {error:#}"));
         }
         // All source lines are those of the head, whatever it was compared with.

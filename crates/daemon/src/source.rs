@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use crate::data_validity::{DataErrors, DataReporter, DataValidity, InvalidData, ValidityChange};
 use crate::opened_repo::OpenedRepo;
 use crate::pinned_data::{PinnedData, ServerConnection};
+use crate::reconciled_data::OpenError;
 use crate::repo_cache::{LazyValidationCache, RepoCache};
 use crate::validation::{self, CheckedBundle, InputCheck};
 use crate::watcher::{self, RepoWatcher, WakeReason};
@@ -34,6 +35,10 @@ pub trait DataSource: Send + Sync {
     }
     /// Identifies the data source across restarts, if its bundles can be read again.
     fn identity(&self) -> Option<String> {
+        None
+    }
+    /// Opens an earlier bundle of the source; `None` if the source does not keep earlier bundles.
+    fn reopen(&self, _sha: &str) -> Option<Result<PinnedData, OpenError>> {
         None
     }
     /// The sha of the bundle in use, if it is available without opening the data.
@@ -400,6 +405,14 @@ impl DataSource for ServerSource {
 
     fn current(&self) -> anyhow::Result<Arc<PinnedData>> {
         Ok(Arc::new(PinnedData::remote(Arc::new(self.connection.head(self.pinned)?))))
+    }
+
+    fn identity(&self) -> Option<String> {
+        Some(self.connection.identity())
+    }
+
+    fn reopen(&self, sha: &str) -> Option<Result<PinnedData, OpenError>> {
+        Some(self.connection.reopen(sha))
     }
 
     fn subscribe(&self) -> watch::Receiver<u64> {

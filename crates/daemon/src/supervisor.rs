@@ -13,6 +13,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use qontract_access::Mode;
 use qontract_config::Config;
+use qontract_journal::Journal;
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::lease::Leases;
 use qontract_runtime::reconcile_loop::{
@@ -65,12 +66,12 @@ pub struct Supervisor {
     pub source: Arc<dyn DataSource>,
     /// The store of run records.
     pub runs: Arc<RunStore>,
-    /// The removal ledger.
-    pub ledger: Arc<dyn Ledger>,
+    /// The journal.
+    pub journal: Arc<Journal>,
+    /// The directory of the journal; `None` if it is in a bucket.
+    pub journal_folder: Option<PathBuf>,
     /// The leases of the shards.
     pub leases: Arc<dyn Leases>,
-    /// The directory of the journal; `None` if it is in a bucket.
-    pub journal: Option<PathBuf>,
     /// The log.
     pub log: Arc<Log>,
     /// The metrics of this process.
@@ -206,16 +207,17 @@ impl Supervisor {
     fn runner(&self, name: &str, observer: Arc<dyn RunObserver>) -> anyhow::Result<Runner> {
         let integration = self.integrations.integration(name, &self.config, &self.targets)?;
         let location = if self.targets.is_sandbox() { TargetLocation::Sandbox } else { TargetLocation::Real };
-        let ledger = Arc::clone(&self.ledger);
+        let ledger = Arc::clone(&self.journal) as Arc<dyn Ledger>;
         let settings = RunSettings {
             options: RunSettings::with_variables(Options::default(), &integration)?,
             bodies: self.bodies,
             leases: Arc::clone(&self.leases),
             ..RunSettings::configured(self.mode, &self.config, location, ledger)?
         };
-        let reconciled = match (self.source.identity(), &self.journal) {
-            (Some(data), Some(journal)) => ReconciledData::stored(journal, data, name, &settings),
-            _ => ReconciledData::default(),
+        let folder = self.journal_folder.as_deref();
+        let reconciled = match self.source.identity() {
+            Some(data) => ReconciledData::stored(&self.journal, folder, data, name, &settings),
+            None => ReconciledData::default(),
         };
         Ok(Runner {
             integration: Arc::new(integration),

@@ -14,7 +14,7 @@ const QUEUE_FORM: &str = "content-type: application/x-www-form-urlencoded\r\naut
 pub struct TestAws {
     port: u16,
     // in this order: the directory is removed after the process has ended
-    _process: Process,
+    process: Process,
     _folder: Scratch,
 }
 
@@ -30,12 +30,22 @@ impl TestAws {
         let arguments: Vec<String> = arguments.into_iter().chain([port.to_string()]).collect();
         let mut process = Process::start(&tool("QONTRACT_PYTHON"), &arguments, folder.path());
         process.wait_for(port);
-        Self { port, _process: process, _folder: folder }
+        Self { port, process, _folder: folder }
     }
 
     /// The URL of the server.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Stops the server with `SIGSTOP`: its connections stay open, and nothing responds.
+    pub fn suspend(&self) {
+        self.process.suspend();
+    }
+
+    /// Continues a server that was suspended.
+    pub fn resume(&self) {
+        self.process.resume();
     }
 
     /// Creates a bucket.

@@ -24,6 +24,8 @@ use qontract_runtime::{
 use tokio::runtime::Handle;
 
 use crate::exit::UsageError;
+use crate::pinned_data::PinnedData;
+use crate::reconciled_data::OpenError;
 
 /// The server of a configuration.
 pub struct ServerConnection {
@@ -120,6 +122,29 @@ impl ServerConnection {
             UsageError(format!("`{sha}` is not the SHA-256 of a bundle, which has 64 digits"))
         })?;
         Ok(self.remote(&sha, BundleSelector::Sha(sha.clone())))
+    }
+
+    /// Identifies the server: its URL without credentials.
+    pub fn identity(&self) -> String {
+        let mut url = self.url.clone();
+        // They fail for URLs that cannot have credentials.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+        url.to_string()
+    }
+
+    /// A bundle that the server had earlier.
+    pub fn reopen(&self, sha: &str) -> Result<PinnedData, OpenError> {
+        let name = Sha::parse(sha).context("it is not the sha of a bundle").map_err(OpenError::Lost)?;
+        let permit = ReadPermit::for_data();
+        let call = self.server.commit_info(&permit, &name);
+        match tokio::task::block_in_place(|| self.runtime.block_on(call)) {
+            Err(error @ ServerError::UnknownSha(_)) => Err(OpenError::Lost(error.into())),
+            Err(error) => Err(OpenError::Unavailable(error.into())),
+            Ok(_) => {
+                self.base(sha).map(|bundle| PinnedData::remote(Arc::new(bundle))).map_err(OpenError::Lost)
+            }
+        }
     }
 
     fn remote(&self, sha: &Sha, address: BundleSelector) -> RemoteBundle {

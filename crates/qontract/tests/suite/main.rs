@@ -33,6 +33,7 @@ mod integrations;
 mod invalid_data;
 mod leases;
 mod loops;
+mod loops_with_a_bucket;
 mod not_planned;
 mod operations;
 mod operators;

@@ -1,0 +1,116 @@
+//! The blobs of a journal in a bucket that it may share with others.
+
+mod outage;
+
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use qontract_access::{Permits, ReadPermit, WritePermit};
+use qontract_client_blobs::{
+    Blob, BlobContent, BlobHead, BlobKey, BlobPage, BlobReader, BlobWriter, Blobs, BlobsError, Cursor, Etag,
+    Precondition,
+};
+
+use outage::Outage;
+
+/// The blobs of a bucket whose keys begin with a prefix, which is not part of their keys here.
+///
+/// They are written with the permit of the journal, because that of a run may be limited to the requests of its
+/// targets; a caller without a write permit cannot write here either. If the bucket does not respond, requests fail
+/// at once for a while.
+pub struct BucketBlobs {
+    blobs: Arc<dyn Blobs>,
+    prefix: &'static str,
+    permits: Permits,
+    outage: Outage,
+}
+
+impl BucketBlobs {
+    /// The blobs below `prefix`, written with these permits.
+    pub fn new(blobs: Arc<dyn Blobs>, prefix: &'static str, permits: Permits) -> Self {
+        Self { blobs, prefix, permits, outage: Outage::default() }
+    }
+
+    fn own<'a>(&'a self, permit: &'a WritePermit) -> &'a WritePermit {
+        self.permits.write.as_ref().unwrap_or(permit)
+    }
+
+    fn key(&self, key: &BlobKey) -> Result<BlobKey, BlobsError> {
+        BlobKey::new(format!("{}{key}", self.prefix))
+    }
+}
+
+impl BlobReader for BucketBlobs {
+    fn get<'a>(
+        &'a self,
+        permit: &'a ReadPermit,
+        key: &'a BlobKey,
+    ) -> BoxFuture<'a, Result<Option<Blob>, BlobsError>> {
+        async move {
+            let key = self.key(key)?;
+            self.outage.call(self.blobs.get(permit, &key)).await
+        }
+        .boxed()
+    }
+
+    fn head<'a>(
+        &'a self,
+        permit: &'a ReadPermit,
+        key: &'a BlobKey,
+    ) -> BoxFuture<'a, Result<Option<BlobHead>, BlobsError>> {
+        async move {
+            let key = self.key(key)?;
+            self.outage.call(self.blobs.head(permit, &key)).await
+        }
+        .boxed()
+    }
+
+    fn list<'a>(
+        &'a self,
+        permit: &'a ReadPermit,
+        prefix: &'a str,
+        cursor: Option<&'a Cursor>,
+    ) -> BoxFuture<'a, Result<BlobPage, BlobsError>> {
+        async move {
+            let below = format!("{}{prefix}", self.prefix);
+            let mut page = self.outage.call(self.blobs.list(permit, &below, cursor)).await?;
+            for entry in &mut page.entries {
+                if let Some(rest) = entry.key.strip_prefix(self.prefix) {
+                    entry.key = rest.to_owned();
+                }
+            }
+            Ok(page)
+        }
+        .boxed()
+    }
+}
+
+impl BlobWriter for BucketBlobs {
+    fn put<'a>(
+        &'a self,
+        permit: &'a WritePermit,
+        key: &'a BlobKey,
+        content: &'a BlobContent,
+        precondition: &'a Precondition,
+    ) -> BoxFuture<'a, Result<Etag, BlobsError>> {
+        async move {
+            let key = self.key(key)?;
+            self.outage.call(self.blobs.put(self.own(permit), &key, content, precondition)).await
+        }
+        .boxed()
+    }
+
+    fn delete<'a>(
+        &'a self,
+        permit: &'a WritePermit,
+        key: &'a BlobKey,
+        expected: Option<&'a Etag>,
+    ) -> BoxFuture<'a, Result<(), BlobsError>> {
+        async move {
+            let key = self.key(key)?;
+            self.outage.call(self.blobs.delete(self.own(permit), &key, expected)).await
+        }
+        .boxed()
+    }
+}
