@@ -5,6 +5,7 @@
 mod flavor;
 mod global;
 mod groups;
+mod loops;
 mod plan;
 pub mod plan_output;
 mod pretty;
@@ -32,6 +33,7 @@ pub use qontract_config::variable;
 pub use flavor::CliFlavor;
 pub use global::{ColorWhen, GlobalOptions};
 pub use groups::{command, ungrouped_command};
+pub use loops::{LoopAction, LoopArgs, OrderTarget, PauseArgs};
 pub use plan::{AffectedArgs, DiffArgs, DiffFormat, PlanArgs, PlanFormat, ReportFormat};
 pub use reconcile_line::ReconcileLine;
 pub use records::{ApproveArgs, RecordFormat, RunsAction, RunsArgs, RunsListArgs, RunsReplayArgs};
@@ -153,6 +155,13 @@ pub enum Command {
     Config(ConfigArgs),
     /// Work with the journal: state that all processes share, such as recent removals
     Journal(JournalArgs),
+    /// Pause, resume and start loops
+    #[command(after_long_help = examples(&[
+        ("qontract loop pause openshift-resources --reason INC-1234 --for 2h", "write nothing for two hours"),
+        ("qontract loop drain --all --reason 'cluster upgrade'", "pause everything, and wait until no run is in progress"),
+        ("qontract loop run openshift-resources", "do not wait for the interval"),
+    ]))]
+    Loop(LoopArgs),
     /// Read and change the state that integrations keep in the state store
     #[command(after_long_help = examples(&[
         ("qontract state ls openshift-saas-deploy", "list the keys of an integration"),

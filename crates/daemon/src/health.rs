@@ -61,6 +61,7 @@ struct ProcessStatus {
 /// The current activity of a loop, in one word.
 fn activity(status: &LoopStatus) -> &'static str {
     match (status.next, status.last) {
+        _ if status.paused.is_some() => "paused",
         (Some(_), _) => "waiting",
         (None, None) if status.phase == LoopPhase::Starting => "starting",
         (None, _) => "running",
@@ -85,6 +86,9 @@ struct LoopStatusEntry {
     /// The command that approves the held changes; `None` if no approval would release them.
     approve: Option<String>,
     next_in_seconds: Option<u64>,
+    /// Why the loop is paused, if it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused: Option<String>,
 }
 
 /// A held change.
@@ -111,6 +115,7 @@ impl LoopStatusEntry {
             run: status.run.as_ref().and_then(|run| run.id.clone()),
             changes: status.changes.planned,
             held: status.changes.held,
+            paused: status.paused.clone(),
             next_in_seconds: status.next.map(|next| next.saturating_duration_since(Instant::now()).as_secs()),
         }
     }
@@ -124,7 +129,8 @@ impl Health {
             let status = reporter.status();
             let idle = status.last_heartbeat.elapsed();
             let is_late = status.next.is_some_and(|next| next.elapsed() > HEARTBEAT_TIMEOUT);
-            if is_late || status.next.is_none() && idle > HEARTBEAT_TIMEOUT {
+            let is_silent = status.next.is_none() && status.paused.is_none() && idle > HEARTBEAT_TIMEOUT;
+            if is_late || is_silent {
                 let waits = status.doing.last().map_or_else(String::new, |activity| format!(": {activity}"));
                 return Err(format!(
                     "{}: no heartbeat for {} s{waits}\n",
@@ -143,7 +149,8 @@ impl Health {
         if self.invalid().is_some_and(|invalid| invalid.bundle.is_none()) {
             why.push_str("the data is invalid; no valid bundle yet\n");
         }
-        for reporter in reporters.iter().filter(|reporter| reporter.status().last.is_none()) {
+        let has_not_run = |status: LoopStatus| status.last.is_none() && status.paused.is_none();
+        for reporter in reporters.iter().filter(|reporter| has_not_run(reporter.status())) {
             why.extend([reporter.integration(), ": has not run yet\n"]);
         }
         match why.is_empty() {
@@ -337,7 +344,8 @@ mod tests {
             }},
         }))
         .expect("a record");
-        reporter.ran("a", Ok(EndedRun { record: &record, storage: RecordStorage::Stored }));
+        reporter
+            .ran("a", Ok(EndedRun { record: &record, storage: RecordStorage::Stored, commit_time: None }));
         let status = health.status();
         let one = &status.loops[0];
         assert_eq!(one.error.as_deref(), Some("cannot reach cluster `c1`"));
@@ -347,7 +355,8 @@ mod tests {
         // The next run succeeds.
         record.faults.clear();
         record.shards.clear();
-        reporter.ran("a", Ok(EndedRun { record: &record, storage: RecordStorage::Stored }));
+        reporter
+            .ran("a", Ok(EndedRun { record: &record, storage: RecordStorage::Stored, commit_time: None }));
         let status = health.status();
         let one = &status.loops[0];
         assert_eq!((&one.error, one.held_changes.len(), &one.approve), (&None, 0, &None));

@@ -22,6 +22,15 @@ pub struct EndedRun<'r> {
     pub record: &'r RunRecord,
     /// Whether the record is stored.
     pub storage: RecordStorage,
+    /// The time of the commit of its data, in seconds since 1970, if known.
+    pub commit_time: Option<i64>,
+}
+
+/// A run, with its record.
+struct CompletedRun {
+    record: RunRecord,
+    storage: RecordStorage,
+    commit_time: Option<i64>,
 }
 
 /// Observes the end of runs.
@@ -53,8 +62,9 @@ impl LoopJob for Runner {
         async move {
             let name = &runner.integration.meta().name;
             match runner.run(stop).await {
-                Ok((record, storage)) => {
-                    runner.observer.ran(name, Ok(EndedRun { record: &record, storage }));
+                Ok(CompletedRun { record, storage, commit_time }) => {
+                    let ended = EndedRun { record: &record, storage, commit_time };
+                    runner.observer.ran(name, Ok(ended));
                     record.ended
                 }
                 Err(error) => {
@@ -69,7 +79,7 @@ impl LoopJob for Runner {
 
 impl Runner {
     /// Executes one run, and stores its record.
-    async fn run(&self, stop: ShutdownSignal) -> anyhow::Result<(RunRecord, RecordStorage)> {
+    async fn run(&self, stop: ShutdownSignal) -> anyhow::Result<CompletedRun> {
         let Self { integration, source: feed, settings, runs, observer, reconciled } = self;
         let head = feed.current()?;
         let observer = Arc::clone(observer) as Arc<dyn WriteObserver>;
@@ -102,6 +112,6 @@ impl Runner {
         if storage == RecordStorage::Stored {
             record.warnings.extend(begun.store_inputs());
         }
-        Ok((record, storage))
+        Ok(CompletedRun { record, storage, commit_time: head.source.commit_time() })
     }
 }

@@ -14,6 +14,7 @@ mod help;
 mod integrations;
 mod inventory;
 mod journal;
+mod loops;
 mod man;
 mod peer_bundler;
 mod peer_run_integration;
@@ -63,6 +64,7 @@ pub fn run(cli: Cli, config: Option<LocatedConfig>, printer: &Printer) -> anyhow
             ConfigAction::Reference => printer.text(&qontract_config::environment::page()).map(|()| Exit::Ok),
         },
         Command::Journal(arguments) => journal::run(arguments, printer),
+        Command::Loop(arguments) => loops::run(arguments, printer),
         Command::Peer(peer) => match peer.tool {
             PeerTool::Bundler(arguments) => peer_bundler::run(arguments, printer),
             PeerTool::Reconcile(arguments) => reconcile(*arguments, CliFlavor::QontractReconcile),

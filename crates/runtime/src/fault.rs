@@ -21,6 +21,22 @@ pub enum Responsible {
     Us,
 }
 
+impl Responsible {
+    /// All parties.
+    pub const ALL: [Self; 5] = [Self::Author, Self::Operator, Self::Remote, Self::Guard, Self::Us];
+
+    /// The party in one word, as in records.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Author => "author",
+            Self::Operator => "operator",
+            Self::Remote => "remote",
+            Self::Guard => "guard",
+            Self::Us => "us",
+        }
+    }
+}
+
 /// A failure, with the party that has to act.
 ///
 /// ```

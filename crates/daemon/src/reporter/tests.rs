@@ -62,7 +62,7 @@ fn record(ended: RunEnd, changes: usize, held: usize) -> RunRecord {
 fn ended_run(record: &RunRecord) -> EndedRun<'_> {
     let has_changes = record.shards.values().any(|shard| !shard.changes.is_empty() || !shard.held.is_empty());
     let storage = if has_changes { RecordStorage::Stored } else { RecordStorage::Counted };
-    EndedRun { record, storage }
+    EndedRun { record, storage, commit_time: None }
 }
 
 fn run(reporter: &LoopReporter, record: Option<&RunRecord>, ended: RunEnd) {

@@ -111,6 +111,7 @@ impl Fixture {
             targets: Targets::none(),
             source: Arc::clone(&source) as _,
             runs: Arc::new(RunStore::new(Some(records.path().join("runs"))).expect("a directory")),
+            orders: None,
             journal: Arc::new(crate::journal::of_sandbox(records.path())),
             leases: Arc::new(NoLeases),
             journal_folder: Some(records.path().join("journal")),

@@ -171,8 +171,10 @@ async fn a_bundle_is_not_removed_while_its_pointer_is_stored() {
         let seen = Arc::clone(&removed);
         let other = move |blobs: Directory| {
             let seen = Arc::clone(&seen);
-            async move { drop(seen.fetch_add(prune(blobs, Timestamp::now()).await, Ordering::Relaxed)) }
-                .boxed()
+            async move {
+                seen.fetch_add(prune(blobs, Timestamp::now()).await, Ordering::Relaxed);
+            }
+            .boxed()
         };
         let inner = blobs.clone();
         let interleaved = Interleaved { inner, number: AtomicUsize::new(0), at, other: Box::new(other) };

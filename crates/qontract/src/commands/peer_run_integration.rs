@@ -41,7 +41,8 @@ pub fn run() -> anyhow::Result<Exit> {
             format!("`{name}` is ignored: it applies only to the Python implementation"),
         ));
     }
-    let schedule = Schedule { interval: settings.interval, initial_backoff: settings.retry, jitter: 0.1 };
+    let schedule =
+        Schedule { interval: settings.interval, initial_backoff: settings.retry, ..Schedule::default() };
     let loop_options = LoopOptions {
         pace: schedule,
         once: settings.once,

@@ -32,6 +32,7 @@ mod hostile_trees;
 mod integrations;
 mod invalid_data;
 mod leases;
+mod loop_orders;
 mod loops;
 mod loops_with_a_bucket;
 mod not_planned;

@@ -1,4 +1,4 @@
-//! The blobs of a journal in a bucket that it may share with others.
+//! The blobs of a journal, in a directory or in a bucket that it may share with others.
 
 mod outage;
 
@@ -11,25 +11,45 @@ use qontract_client_blobs::{
     Blob, BlobContent, BlobHead, BlobKey, BlobPage, BlobReader, BlobWriter, Blobs, BlobsError, Cursor, Etag,
     Precondition,
 };
+use qontract_telemetry::journal_metrics::{JournalMetrics, JournalOperation};
 
 use outage::Outage;
 
-/// The blobs of a bucket whose keys begin with a prefix, which is not part of their keys here.
+/// The blobs of a store whose keys begin with a prefix, which is not part of their keys here.
 ///
 /// They are written with the permit of the journal, because that of a run may be limited to the requests of its
-/// targets; a caller without a write permit cannot write here either. If the bucket does not respond, requests fail
-/// at once for a while.
-pub struct BucketBlobs {
+/// targets; a caller without a write permit cannot write here either. If the store does not respond, requests fail
+/// at once for a while. Failed requests are counted.
+pub struct JournalBlobs {
     blobs: Arc<dyn Blobs>,
     prefix: &'static str,
     permits: Permits,
     outage: Outage,
+    metrics: JournalMetrics,
 }
 
-impl BucketBlobs {
+impl JournalBlobs {
     /// The blobs below `prefix`, written with these permits.
-    pub fn new(blobs: Arc<dyn Blobs>, prefix: &'static str, permits: Permits) -> Self {
-        Self { blobs, prefix, permits, outage: Outage::default() }
+    pub fn new(
+        blobs: Arc<dyn Blobs>,
+        prefix: &'static str,
+        permits: Permits,
+        metrics: JournalMetrics,
+    ) -> Self {
+        Self { blobs, prefix, permits, outage: Outage::default(), metrics }
+    }
+
+    /// Sends a request, and counts it if it fails. That a precondition does not hold is a normal result.
+    async fn send<T>(
+        &self,
+        operation: JournalOperation,
+        request: impl Future<Output = Result<T, BlobsError>>,
+    ) -> Result<T, BlobsError> {
+        let result = self.outage.call(request).await;
+        if result.as_ref().is_err_and(|error| !matches!(error, BlobsError::Stale { .. })) {
+            self.metrics.count_error(operation);
+        }
+        result
     }
 
     fn own<'a>(&'a self, permit: &'a WritePermit) -> &'a WritePermit {
@@ -41,7 +61,7 @@ impl BucketBlobs {
     }
 }
 
-impl BlobReader for BucketBlobs {
+impl BlobReader for JournalBlobs {
     fn get<'a>(
         &'a self,
         permit: &'a ReadPermit,
@@ -49,7 +69,7 @@ impl BlobReader for BucketBlobs {
     ) -> BoxFuture<'a, Result<Option<Blob>, BlobsError>> {
         async move {
             let key = self.key(key)?;
-            self.outage.call(self.blobs.get(permit, &key)).await
+            self.send(JournalOperation::Read, self.blobs.get(permit, &key)).await
         }
         .boxed()
     }
@@ -61,7 +81,7 @@ impl BlobReader for BucketBlobs {
     ) -> BoxFuture<'a, Result<Option<BlobHead>, BlobsError>> {
         async move {
             let key = self.key(key)?;
-            self.outage.call(self.blobs.head(permit, &key)).await
+            self.send(JournalOperation::Read, self.blobs.head(permit, &key)).await
         }
         .boxed()
     }
@@ -74,7 +94,7 @@ impl BlobReader for BucketBlobs {
     ) -> BoxFuture<'a, Result<BlobPage, BlobsError>> {
         async move {
             let below = format!("{}{prefix}", self.prefix);
-            let mut page = self.outage.call(self.blobs.list(permit, &below, cursor)).await?;
+            let mut page = self.send(JournalOperation::Read, self.blobs.list(permit, &below, cursor)).await?;
             for entry in &mut page.entries {
                 if let Some(rest) = entry.key.strip_prefix(self.prefix) {
                     entry.key = rest.to_owned();
@@ -84,9 +104,23 @@ impl BlobReader for BucketBlobs {
         }
         .boxed()
     }
+
+    fn keys<'a>(
+        &'a self,
+        permit: &'a ReadPermit,
+        prefix: &'a str,
+    ) -> BoxFuture<'a, Result<Vec<String>, BlobsError>> {
+        async move {
+            let below = format!("{}{prefix}", self.prefix);
+            let keys = self.send(JournalOperation::Read, self.blobs.keys(permit, &below)).await?;
+            let rest = |key: String| key.strip_prefix(self.prefix).map(str::to_owned);
+            Ok(keys.into_iter().filter_map(rest).collect())
+        }
+        .boxed()
+    }
 }
 
-impl BlobWriter for BucketBlobs {
+impl BlobWriter for JournalBlobs {
     fn put<'a>(
         &'a self,
         permit: &'a WritePermit,
@@ -96,7 +130,8 @@ impl BlobWriter for BucketBlobs {
     ) -> BoxFuture<'a, Result<Etag, BlobsError>> {
         async move {
             let key = self.key(key)?;
-            self.outage.call(self.blobs.put(self.own(permit), &key, content, precondition)).await
+            self.send(JournalOperation::Write, self.blobs.put(self.own(permit), &key, content, precondition))
+                .await
         }
         .boxed()
     }
@@ -109,7 +144,7 @@ impl BlobWriter for BucketBlobs {
     ) -> BoxFuture<'a, Result<(), BlobsError>> {
         async move {
             let key = self.key(key)?;
-            self.outage.call(self.blobs.delete(self.own(permit), &key, expected)).await
+            self.send(JournalOperation::Write, self.blobs.delete(self.own(permit), &key, expected)).await
         }
         .boxed()
     }
