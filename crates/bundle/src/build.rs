@@ -1,8 +1,9 @@
 //! Data repo → bundle.
 //!
 //! Schemas and GraphQL types are read first. Then each datafile is processed independently and in parallel:
-//! read, hash, parse, walk (which resources it names, how its list items are identified), convert. Facts that
-//! span files (identifiers of files named in lists, back-references of resources) are added at the end.
+//! it is read, hashed, parsed, walked (to collect the resources it names and the identifiers of its list
+//! items) and converted. Facts that span files (identifiers of files named in lists, back-references of
+//! resources) are added at the end.
 //!
 //! **Caching.** With a build cache, the result of the last build is reused at three levels:
 //!
@@ -50,7 +51,7 @@ pub use cache::{BuildCache, MIN_CACHED_FILES};
 pub struct BuildOutcome {
     /// The bundle, if there was no error.
     pub built: Option<Bundle>,
-    /// With errors: everything that could be read in spite of them. Use it only to find more mistakes.
+    /// If there were errors: everything that could be read. Use it only to find more mistakes.
     pub partial: Option<Bundle>,
     /// All findings, in no particular order.
     pub findings: Vec<Diagnostic>,
