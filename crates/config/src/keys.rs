@@ -405,7 +405,7 @@ pub fn find(path: &[&str]) -> Option<&'static Key> {
     })
 }
 
-/// The names that may follow a path: `*` if any may.
+/// The names that may follow a path; `*` if any name may.
 pub fn children(path: &[&str]) -> Vec<&'static str> {
     let path = canonical(path);
     let mut names: Vec<&str> = match path {

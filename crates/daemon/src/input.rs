@@ -50,7 +50,7 @@ impl Sources for Input {
     }
 }
 
-/// The error text if the engine of the data `spec` cannot be built.
+/// The text of the error that the engine for the data `spec` cannot be built.
 pub fn invalid_types_message(spec: &str) -> String {
     format!("the GraphQL types of `{spec}` are invalid")
 }

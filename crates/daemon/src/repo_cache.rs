@@ -26,7 +26,7 @@ const MAX_DRAFT_AGE: Duration = Duration::from_hours(1);
 pub struct RepoCache {
     /// Parsed documents by file.
     pub files: BuildCache,
-    /// Files that are known to be valid.
+    /// Files whose validity is cached.
     pub validation: LazyValidationCache,
 }
 
@@ -143,7 +143,7 @@ impl LazyValidationCache {
         Self { loaded, results: Some(results), is_save_due: false, folder }
     }
 
-    /// The files that are known to be valid, loaded on first use.
+    /// The files whose validity is cached, loaded on first use.
     pub fn results(&mut self) -> &mut ValidationCache {
         let Self { results, loaded, folder, .. } = self;
         results.get_or_insert_with(|| {

@@ -54,7 +54,8 @@ impl RunRounds {
 
 impl Drop for RunRounds {
     fn drop(&mut self) {
-        // The task of a stalled run is dropped with its steps in progress: the next run of this process reports it.
+        // The task of a stalled run is dropped while its steps are in progress; the next run of this process
+        // reports the stalled run.
         if !self.open.get_mut().is_empty() {
             self.runs.abandon(&self.owner.run);
         }

@@ -45,7 +45,7 @@ pub struct Note {
 pub struct Diagnostic {
     /// The kind of mistake; `qontract explain CODE` explains it.
     pub code: Code,
-    /// The severity: that of the code, unless the finding differs from others with its code.
+    /// The severity, by default that of the code.
     pub severity: Severity,
     /// A description of the mistake, on one line: lower case, no full stop, values in backticks.
     pub message: String,

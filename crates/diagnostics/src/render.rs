@@ -147,7 +147,7 @@ impl CodeFrame {
             return None;
         }
         let first_line = lines.line(from) + 1;
-        // An escape is longer than its character, so the mark is moved.
+        // An escape is longer than the escaped character, so the mark is moved.
         let mark = start - from..end.min(to).max(start) - from;
         let [before, marked, after] =
             [&shown[..mark.start], &shown[mark.clone()], shown[mark.end..].trim_end_matches('\r')]

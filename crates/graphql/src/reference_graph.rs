@@ -154,7 +154,7 @@ fn related_types(schema: &Schema, type_: TypeId) -> impl Iterator<Item = TypeId>
     types.flat_map(|type_| schema.type_(type_).interfaces.iter().copied().chain([type_]))
 }
 
-/// Per schema id, the types that its datafiles are read as.
+/// Per schema id, the types as which its datafiles are read.
 fn types_of(schema: &Schema, view: DataView<'_>) -> Vec<BTreeSet<TypeId>> {
     let mut types = vec![BTreeSet::new(); view.index.schema_count()];
     let mut add = |name: &str, type_: TypeId| {
@@ -295,12 +295,12 @@ mod tests {
         let last = engine(&data);
         change(&mut data);
         let next = engine(&data);
-        // Once with shared tables, if they are equal, and once with separate tables.
+        // Compares once with shared tables, if they are equal, and once with separate tables.
         for next in [last.derive(Arc::clone(next.bundle())).unwrap(), next] {
             let full = ReferenceGraph::build(next.schema(), next.view());
             let incremental = last.references().derive(last.view(), next.schema(), next.view());
             assert_eq!(incremental, full, "{data:#}");
-            // The change is also undone incrementally.
+            // The change is also reverted incrementally.
             let back = full.derive(next.view(), last.schema(), last.view());
             let inline = last.references().collected.inline.clone();
             assert_eq!(

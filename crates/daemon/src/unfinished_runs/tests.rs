@@ -127,7 +127,7 @@ fn a_run_of_another_machine_is_in_progress_until_it_is_silent() {
     assert!(found(&other, 1).is_in_progress());
     assert!(!found(&other, 3).is_in_progress());
     assert!(!found(&other, 1).abandoned().is_in_progress());
-    // A process of this machine is known to exist, however long a step takes.
+    // The existence of a process on this machine can be checked, however long a step takes.
     assert!(found(&owner(this_process()), 30).is_in_progress());
     let record = found(&other, 1).record().unwrap();
     assert_eq!((record.state(), record.milliseconds), (RunState::Running, 3_600_000));

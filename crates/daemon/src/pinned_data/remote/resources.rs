@@ -1,8 +1,9 @@
 //! Fetches resources of a bundle on a server, with few requests for any number of resources.
 //!
 //! The server has no query for a set of paths. A few resources are requested together, each under an alias;
-//! for many, one request lists all resources of the bundle, and the others are dropped. Both are plain
-//! GraphQL that qontract-server supports, within the limits of `serve` (200 aliases, 2,000 selections).
+//! for many resources, one request lists all resources of the bundle, and the unwanted ones are dropped. Both
+//! are plain GraphQL that qontract-server supports, within the limits of `serve` (200 aliases, 2,000
+//! selections).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,7 +61,7 @@ impl RemoteBundle {
     pub(super) fn fetch_many(&self, paths: &BTreeSet<String>) -> Result<BTreeMap<String, String>, DataError> {
         if paths.len() <= MAX_BATCH * MAX_BATCHES {
             match self.fetch_batches(paths) {
-                // One resource is missing, and the whole response is an error.
+                // If one resource is missing, the whole response is an error.
                 Err(error) if is_missing(&error) => {}
                 answer => return answer,
             }
