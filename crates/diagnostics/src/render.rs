@@ -25,13 +25,13 @@ pub enum Colour {
 }
 
 /// Renders all findings, with an empty line after each. For a file with more findings than a report holds,
-/// adds the number of the others.
+/// adds the number of omitted findings.
 pub fn render_all(report: &Report, sources: &dyn Sources, colour: Colour) -> String {
     render_first(report, usize::MAX, sources, colour)
 }
 
 /// Renders the first `max` findings, with an empty line after each. For a file with more findings than a
-/// report holds, adds the number of the others.
+/// report holds, adds the number of omitted findings.
 pub fn render_first(report: &Report, max: usize, sources: &dyn Sources, colour: Colour) -> String {
     let sources = CachedSources::new(sources);
     let (mut out, mut left) = (String::new(), max);

@@ -200,8 +200,8 @@ impl<S: Default> ShardBuilder<S> {
     }
 }
 
-/// The shard; if it is disabled and has a fault, an empty one instead. A disabled shard must exist, because the
-/// objects of a shard that only older data declares are removed.
+/// The shard; an empty shard instead if it is disabled and has a fault. A disabled shard must exist, because
+/// otherwise it counts as removed from the data, and its objects are removed.
 fn ignore_fault_if<S: Default>(
     is_disabled: bool,
     shard: Result<Shard<Cluster, S>, Fault>,

@@ -25,7 +25,7 @@ pub fn write_str(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Appends `\u00e9`-like escapes for every UTF-16 unit of `character`.
+/// Appends an escape such as `\u00e9` for every UTF-16 unit of `character`.
 pub fn write_unicode_escape(character: char, out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut units = [0; 2];
@@ -92,7 +92,7 @@ fn prefix_len(bytes: &[u8], odd: impl Fn(u64) -> u64) -> usize {
         }
         at += 8;
     }
-    // The rest, padded with a byte that needs no escape.
+    // The remaining bytes, padded with a byte that needs no escape.
     let rest = &bytes[at..];
     let mut word = [b' '; 8];
     word[..rest.len()].copy_from_slice(rest);

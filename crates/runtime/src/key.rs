@@ -102,7 +102,8 @@ pub struct InvalidShardKey(String);
 impl FromStr for ShardKey {
     type Err = InvalidShardKey;
 
-    /// Parses the text of a key. A part without `=` belongs to the value before it, which has a comma.
+    /// Parses the text of a key. A part without `=` belongs to the value before it, which then contains a
+    /// comma.
     ///
     /// ```
     /// use qontract_runtime::ShardKey;

@@ -1,6 +1,6 @@
 //! The reconcile loop: schedules the runs of an integration with back-off and jitter, limits loop concurrency
-//! (the number of runs at a time across all loops), terminates runs that stall (watchdog), and exits when
-//! runs stall repeatedly.
+//! (the number of concurrent runs across all loops), cancels runs that stall (watchdog), and exits when runs
+//! stall repeatedly.
 //!
 //! **Invariant:** if a run fails, panics, hangs or blocks its thread, the loop continues or exits; it never
 //! waits forever (`tests/reconcile_loop.rs`).
@@ -50,7 +50,7 @@ pub enum Isolation {
 pub enum LoopEvent {
     /// A run started.
     Started,
-    /// A run is in progress. Its activities are listed oldest first; the run waits for the last one.
+    /// A run is in progress. Its activities are listed oldest first; the run waits for the last activity.
     Heartbeat(Vec<Activity>),
     /// A run ended, with its duration.
     Ended(RunEnd, Duration),
@@ -217,7 +217,7 @@ impl LoopSettings {
                 return SupervisedRun::Ended(ended);
             }
             stall = watchdog::until_stalled(&activities, &self.limits, |current| observer.observe(LoopEvent::Heartbeat(current))) => Some(stall),
-            // Force a run to end that does not end in time after a shutdown request.
+            // Forces a run to end if it does not end in time after a shutdown request.
             () = until_shutdown_forced(stop, self.limits.shutdown_timeout) => None,
         };
         if let Some(stall) = stall {

@@ -24,7 +24,7 @@ pub fn run(arguments: AffectedArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let resolver = InputResolver::new(&repo, layout.into(), printer);
     let (base, head) = resolver.base_and_head(base, head)?;
     let open = |spec: &str, beside: Option<&PinnedData>| {
-        // Not validated: a change that corrects the data has an invalid base, and its effect is needed.
+        // The data is not validated, because a change that corrects invalid data has an invalid base.
         PinnedData::open(&resolver, spec, InputCheck::Nothing, beside)
             .map_err(|error| error.context(UsageError(format!("cannot open `{spec}`"))))
     };
@@ -46,7 +46,7 @@ pub fn run(arguments: AffectedArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let is_defined =
         |integration: &Integration| defined.iter().any(|known| known.meta().name == integration.meta().name);
     // Integrations that the data does not declare are usually omitted. Data that declares none, or not the
-    // requested one, may be incomplete: they are listed as undeclared.
+    // requested one, may be incomplete: in that case, integrations are listed as undeclared.
     let undeclared: Vec<&&Integration> = if requested.is_empty() && !defined.is_empty() {
         Vec::new()
     } else {

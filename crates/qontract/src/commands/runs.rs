@@ -193,7 +193,7 @@ async fn follow(
     }
 }
 
-/// The table of runs. On a terminal, those that need attention are coloured.
+/// The table of runs. On a terminal, runs that need attention are coloured.
 fn runs_table(runs: &[ListedRun]) -> StyledText {
     let mut styled = StyledText::default();
     if runs.is_empty() {

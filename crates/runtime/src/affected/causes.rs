@@ -237,8 +237,8 @@ pub fn relevant(
     causes.into_iter().filter(is_relevant).collect()
 }
 
-/// Omits fields of which it is not known whether they are read, in files without differences. They are kept if
-/// they are the only causes.
+/// Omits fields that may not be read, in files without differences. They are kept if they are the only
+/// causes.
 fn without_unread_files(causes: Vec<Cause>, files: &BTreeSet<&str>) -> Vec<Cause> {
     let is_unread = |cause: &Cause| {
         cause.is_mistyped && !cause.place.as_ref().is_some_and(|place| files.contains(&*place.path))
@@ -348,7 +348,7 @@ mod tests {
 
     fn relevant_causes(causes: &[&str], comparison: &Comparison) -> Vec<String> {
         let cause = |text: &&str| Cause::new(CauseKind::Datafile, Some(place(text)));
-        // An entry names its template.
+        // The entry names its template.
         let names = |place: &SourceLocation, cause: &SourceLocation| {
             (&*place.pointer, &*cause.path) == ("/resources/2", "/named.j2")
         };

@@ -26,7 +26,8 @@ impl<'p> EnginePair<'p> {
     pub fn of(pair: &'p BundlePair) -> Option<Self> {
         let (base, head) = (pair.base.source().engine()?, pair.head.source().engine()?);
         let diff = Diff::between(base.bundle(), head.bundle());
-        // Every later step needs the link graphs; the graph of head is built incrementally from that of base.
+        // Every later step needs the reference graphs; the graph of head is built incrementally from that of
+        // base.
         head.derive_references(base);
         Some(Self { base, head, diff })
     }
@@ -35,8 +36,8 @@ impl<'p> EnginePair<'p> {
         [self.base, self.head]
     }
 
-    /// The queries that both bundles know. `None` if only one of them knows a query that is executed only if it is
-    /// known: its result differs as a whole.
+    /// The queries that the types of both bundles support. `None` if only one bundle supports an optional
+    /// query, because its whole result differs.
     pub fn known_queries<'m>(&self, meta: &'m IntegrationMeta) -> Option<Vec<&'m DeclaredQuery>> {
         let mut known = Vec::new();
         for query in &meta.queries {
@@ -54,7 +55,7 @@ impl<'p> EnginePair<'p> {
 pub struct PartialComparison<'p> {
     sides: &'p EnginePair<'p>,
     meta: &'p IntegrationMeta,
-    /// The queries that both bundles know.
+    /// The queries that the types of both bundles support.
     queries: Vec<&'p DeclaredQuery>,
     /// Elements whose part of a query result differs.
     differing: ElementSelection,
@@ -170,7 +171,7 @@ impl<'p> PartialComparison<'p> {
         Some(affected)
     }
 
-    /// Adds all elements that can conflict with one of these, transitively.
+    /// Adds all elements that can conflict with one of these elements, transitively.
     fn expand_conflicts(&self, paths: &mut BTreeSet<Box<str>>, conflict_keys: &[&str]) {
         let engines = self.sides.engines();
         loop {

@@ -1,5 +1,5 @@
-//! Computes the next state of the ledger after a plan was judged: allowed removals are reserved, refused ones
-//! are held, and the observed objects are counted.
+//! Computes the next state of the ledger after a plan was judged: allowed removals are reserved, refused
+//! removals are held, and the observed objects are counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,7 +59,7 @@ impl RemovalGuard {
                     || held.contains_key(&entry.object)
                     || !readable.contains(&entry.object.target)
             });
-            // The reason comes from the last decision, the time from the first.
+            // The reason is that of the last decision, the time that of the first.
             for entry in &mut after.held {
                 if let Some(HoldReason { why, change }) = held.remove(&entry.object) {
                     why.clone_into(&mut entry.why);
