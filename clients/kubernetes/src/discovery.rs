@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::error::KubernetesError;
 use crate::object::{ApiResource, Cluster, Kind};
 
-/// The groups that have a kind of one name, each with its API resource.
+/// The groups that have a kind with a given name, each with its API resource.
 pub(crate) type KindGroups = BTreeMap<String, ApiResource>;
 
 /// Chooses the group of a kind: the named group; else the only group that has the kind; else the core group;

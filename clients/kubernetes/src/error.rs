@@ -69,7 +69,7 @@ pub enum KubernetesError {
         /// The message of the server.
         why: String,
     },
-    /// The cluster does not serve this kind, or not in this version.
+    /// The cluster does not serve this kind, or does not serve it in this version.
     #[error("the cluster `{cluster}` does not serve {kind}{instead}")]
     Unserved {
         /// The cluster.
@@ -103,7 +103,7 @@ pub enum KubernetesError {
         /// The managers.
         conflicts: Vec<ConflictingManager>,
     },
-    /// The namespace of the object does not exist, or is being removed.
+    /// The namespace of the object does not exist, or is being deleted.
     #[error("{object} cannot be written: {what} is not available")]
     NamespaceMissing {
         /// The object.

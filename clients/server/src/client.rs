@@ -44,7 +44,7 @@ pub struct GraphqlQuery<'q> {
     pub operation: Option<&'q str>,
 }
 
-/// The commit that a bundle was built from.
+/// The commit from which a bundle was built.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct CommitInfo {
     /// The commit.
@@ -93,7 +93,7 @@ impl ServerClient {
         sha.ok_or(ServerError::Malformed { what: "it is not the sha256 of a bundle", source: None })
     }
 
-    /// Requests the commit that a bundle was built from.
+    /// Requests the commit from which a bundle was built.
     pub async fn commit_info(&self, permit: &ReadPermit, sha: &Sha) -> Result<CommitInfo, ServerError> {
         let request = Request::get(self.url_at(&format!("/git-commit-info/{sha}")))
             .accept_status(StatusCode::NOT_FOUND);
@@ -154,7 +154,7 @@ impl ServerClient {
         let lease: ServerLease = serde_json::from_slice(&response.body).map_err(|error| {
             ServerError::Malformed { what: "it has no valid lease name", source: Some(error) }
         })?;
-        // It becomes a part of a path.
+        // The name becomes a part of a path.
         let is_name = lease.lease.bytes().all(|letter| letter.is_ascii_alphanumeric());
         if !is_name || lease.lease.is_empty() {
             return Err(ServerError::Malformed { what: "it has no valid lease name", source: None });

@@ -13,7 +13,7 @@ const QUEUE_FORM: &str = "content-type: application/x-www-form-urlencoded\r\naut
 /// A running moto server; stopped on drop.
 pub struct TestAws {
     port: u16,
-    // in this order: the directory is removed after the process has ended
+    // The field order matters: the directory is removed after the process has ended.
     _process: Process,
     _folder: Scratch,
 }
@@ -51,7 +51,7 @@ impl TestAws {
         self.send("POST", "/", QUEUE_FORM, &form);
     }
 
-    /// Verifies signatures and policies from now on.
+    /// Turns on the verification of signatures and policies.
     pub fn require_permissions(&self) {
         self.send("POST", "/moto-api/reset-auth", "", "0");
     }

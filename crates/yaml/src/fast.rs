@@ -144,7 +144,7 @@ struct FastParser<'a> {
     anchor: Option<(usize, usize)>,
     /// The open block collections, the innermost last.
     open: Vec<OpenCollection>,
-    /// Position of the missing value of the last key or dash; `None` if the value is present.
+    /// Position at which the value of the last key or dash is missing; `None` if the value is present.
     pending_value: Option<usize>,
 }
 
@@ -202,7 +202,7 @@ impl<'a> FastParser<'a> {
         at
     }
 
-    /// The end of the line that `at` is in.
+    /// The end of the line that contains `at`.
     #[inline]
     fn line_end(&self, at: usize) -> usize {
         self.bytes[at..].iter().position(|byte| *byte == b'\n').map_or(self.bytes.len(), |length| at + length)

@@ -11,14 +11,14 @@ use crate::integration::Integration;
 use crate::outcome::{RunEnd, RunOutcome};
 use crate::run_request::RunRequest;
 
-/// What the preflight checks of a run found.
+/// The result of the preflight checks of a run.
 pub struct Preflight {
     /// A handle to the data of head, limited to the schemas that the integration's definition allows.
     pub data: Data,
     /// The definition of the integration in head.
     pub definition: Option<IntegrationDefinition>,
-    /// The schemas that the declared queries can read; `None` if the allow-list is not enforced, or if only the
-    /// server of a remote bundle can tell.
+    /// The schemas that the declared queries can read; `None` if the allow-list is not enforced, or if only
+    /// the server of a remote bundle can determine them.
     pub reachable: Option<BTreeSet<String>>,
 }
 

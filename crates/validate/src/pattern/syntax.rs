@@ -12,7 +12,7 @@ pub struct Flags {
     pub dot_all: bool,
     /// `x`: whitespace and comments are ignored.
     pub verbose: bool,
-    /// `a`: `\w` and the like match ASCII only.
+    /// `a`: `\w` and similar classes match only ASCII.
     pub ascii: bool,
 }
 

@@ -319,7 +319,7 @@ fn looks_like_schema(value: &Value) -> bool {
     value.as_map().is_some_and(|map| SCHEMA_KEYWORDS.iter().any(|word| map.get(word).is_some()))
 }
 
-/// The message and hint for a valid pattern that probably does not mean what the author intended.
+/// The message and hint for a valid pattern that probably does not have the meaning that its author intended.
 fn lint_pattern(pattern: &str) -> Option<(&'static str, &'static str)> {
     let mut class: Option<String> = None;
     let mut previous = None;

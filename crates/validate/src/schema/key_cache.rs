@@ -18,7 +18,7 @@ use super::rule::Assertion;
 pub struct KeyCheckCache(HashMap<(usize, usize), bool, RandomState>);
 
 impl KeyCheckCache {
-    /// Whether `own`, which must depend on keys only, holds for `map`; `find` computes it on a cache miss.
+    /// Whether `own`, which must depend only on keys, is true for `map`; `find` computes it on a cache miss.
     pub fn get_or_check<E>(
         &mut self,
         own: &Assertion<'_>,
