@@ -33,7 +33,7 @@ fn check_resource(cx: &Context<'_>, resource: &Resource) -> Vec<Diagnostic> {
     if let Some(value) = document(resource) {
         return files::check_document(cx, &mut cx.checker.session(), &file, &value);
     }
-    let message = "the resource names a schema, but is not plain YAML, and is not checked";
+    let message = "the resource names a schema, but is not checked, because it is not plain YAML";
     let finding = Diagnostic::new(code::RESOURCE_NOT_CHECKED, message).in_file(file);
     vec![finding.hint("remove `$schema` if the file is a template")]
 }
@@ -65,7 +65,7 @@ pub fn unused(cx: &Context<'_>) -> Vec<Diagnostic> {
     let finding = |resource: &std::sync::Arc<Resource>| {
         let finding = Diagnostic::new(code::UNUSED_RESOURCE, "no datafile names this resource");
         let finding = finding.in_file(cx.layout.resource(&resource.path));
-        finding.hint("remove it, or refer to it where it is needed")
+        finding.hint("remove the resource, or refer to it in a datafile")
     };
     unused.map(finding).collect()
 }
