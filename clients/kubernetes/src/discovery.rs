@@ -47,7 +47,7 @@ fn unserved(cluster: &Cluster, kind: &Kind, groups: &KindGroups) -> KubernetesEr
     KubernetesError::Unserved { cluster: cluster.name.clone(), kind: format!("`{kind}`"), instead }
 }
 
-/// The API version of a draft: the one in its body, which the cluster must serve.
+/// The API version of a draft: the version in its body, which the cluster must serve.
 pub(crate) fn draft_version(
     cluster: &Cluster,
     kind: &Kind,

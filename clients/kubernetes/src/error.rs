@@ -6,7 +6,7 @@ use qontract_diagnostics::error_chain;
 
 use crate::fields::without_keys;
 
-/// Another manager that owns fields that we want to set.
+/// Another manager that owns fields that the write would set.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ConflictingManager {
     /// The manager.
@@ -95,7 +95,7 @@ pub enum KubernetesError {
         /// The object.
         object: String,
     },
-    /// Other managers own fields that we want to set.
+    /// Other managers own fields that the write would set.
     #[error("{object} conflicts with other managers: {}", conflicts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Conflict {
         /// The object.

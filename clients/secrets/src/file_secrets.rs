@@ -25,7 +25,7 @@ use crate::{SecretFields, SecretReader, SecretWriter, WriteOutcome};
 
 /// Secrets in nested tables of a TOML file, as in [`ConfigSecrets`]. They have no versions.
 ///
-/// The file is read for each call, so that changes by other processes and by editors are seen.
+/// The file is read for each call, so that changes by other processes and by editors take effect.
 #[derive(Clone)]
 pub struct FileSecrets {
     shared: Arc<SecretsFile>,

@@ -7,7 +7,8 @@
 //!
 //! **Caching.** With a build cache, the result of the last build is reused at three levels:
 //!
-//! - *Incremental build* (`incremental`): if the caller knows which files changed, only those files are read.
+//! - *Incremental build* (`incremental`): if the caller provides the set of changed files, only these files
+//!   are read.
 //! - *Per-file cache* (`cache`): a file with an unchanged file stamp is not read; a file with unchanged
 //!   bytes is not parsed.
 //! - *Bundle*: if no file changed, the last bundle is returned without encoding it.
@@ -80,8 +81,8 @@ pub fn build(repo: &Repo, stamp: CommitStamp, pool: &Pool) -> Result<BuildOutcom
 pub struct BuildOptions<'a> {
     /// The build cache: read by this build, and replaced by its results.
     pub cache: Option<&'a mut BuildCache>,
-    /// The only paths that may have changed since the cached build, if the caller knows them. Paths outside
-    /// of the data repo are allowed.
+    /// The only paths that may have changed since the cached build, if the caller can provide them. Paths
+    /// outside of the data repo are allowed.
     pub changed_paths: Option<&'a BTreeSet<PathBuf>>,
     /// A file to which the bundle is written while it is encoded.
     pub output: Option<&'a mut BundleFile>,

@@ -33,7 +33,7 @@ impl TextSlice {
 }
 
 thread_local! {
-    /// The map shapes seen by this thread, reused between parses.
+    /// The map shapes of the values that this thread has parsed, reused between parses.
     static SHAPES: std::cell::RefCell<ShapeTree> = std::cell::RefCell::default();
 }
 

@@ -229,7 +229,7 @@ impl PartialBundle {
     }
 }
 
-/// Sorts by path. Of equal paths, the last one is used, as in every JSON parser.
+/// Sorts by path. If a path occurs more than once, the last one is used, as in every JSON parser.
 fn sorted<T>(mut all: Vec<T>, path: impl Fn(&T) -> &str) -> Vec<T> {
     if !all.is_sorted_by(|a, b| path(a) < path(b)) {
         all.reverse();

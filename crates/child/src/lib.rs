@@ -152,7 +152,7 @@ impl ProcessGroup {
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if self.status.is_none() {
-            // There is no caller left to report an error to.
+            // An error is ignored, because it can no longer be reported to a caller.
             let _ = self.kill_and_reap();
         }
     }

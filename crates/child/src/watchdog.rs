@@ -1,4 +1,4 @@
-//! Watchdog: a helper process that outlives this one and ends its process groups if it is killed.
+//! Watchdog: a helper process that outlives this process, and ends its process groups if it is killed.
 //!
 //! This process holds the write end of a pipe to the watchdog, which the kernel closes when this process ends
 //! in any way. Until then, this process writes a line for each group that it starts (`+ID GRACE`, with the

@@ -245,7 +245,7 @@ impl DataStatus {
         self.valid
     }
 
-    /// The status of data; `bundle` is the one in use.
+    /// The status of data; `bundle` is the bundle in use.
     pub fn new(invalid: Option<&InvalidData>, bundle: Option<String>) -> Self {
         Self {
             valid: invalid.is_none(),

@@ -79,7 +79,7 @@ pub fn revision_root(given: &Path, layout: &Layout) -> PathBuf {
     root(given, layout, PassedAs::Option).unwrap_or_else(|_| given.to_owned())
 }
 
-/// The default data repo of `up`: the one that contains the working directory, else the example.
+/// The default data repo of `up`: the data repo that contains the working directory, else the example.
 pub fn root_or_example(layout: &Layout) -> Result<PathBuf, UsageError> {
     root(Path::new("."), layout, PassedAs::Argument).or_else(|error| {
         let example = PathBuf::from(EXAMPLE_REPO);

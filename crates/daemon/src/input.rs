@@ -151,8 +151,8 @@ impl<'a> InputResolver<'a> {
         }
     }
 
-    /// Fails if `spec` is a path as well as a revision: a change that adds such a file must not decide what
-    /// it is compared with. A path that begins with a dot or a slash is not a revision.
+    /// Fails if `spec` is a path as well as a revision: a change that adds such a file must not determine the
+    /// base of its comparison. A path that begins with a dot or a slash is not a revision.
     fn check_unambiguous(&self, spec: &str) -> Result<(), UsageError> {
         let is_plain = matches!(Path::new(spec).components().next(), Some(Component::Normal(_)));
         if is_plain

@@ -46,8 +46,8 @@ pub fn of_up(
     default_for(repo).map(Some)
 }
 
-/// The sandbox of `plan`: `requested`, or, if the configuration has no targets, the one that `up` created for
-/// the data repo.
+/// The sandbox of `plan`: `requested`, or, if the configuration has no targets, the sandbox that `up` created
+/// for the data repo.
 pub fn of_plan(
     requested: Option<&Path>,
     config: &Config,

@@ -110,7 +110,7 @@ fn check_schemas(validation: &mut Validation<'_>) -> Vec<Diagnostic> {
 }
 
 /// An error if the GraphQL types do not form a schema, which `query` and `serve` would refuse. If the file
-/// has another error, that error is assumed to be the reason, and replaces this one.
+/// has another error, that error is assumed to be the reason, and replaces this error.
 fn check_graphql_types(validation: &mut Validation<'_>) -> Vec<Diagnostic> {
     let Validation { data, options, findings, .. } = validation;
     let file = &options.layout.graphql;

@@ -119,13 +119,13 @@ impl ReferenceGraph {
         &self.mistyped.targets
     }
 
-    /// The datafiles that refer to this one as its own type.
+    /// The datafiles that refer to this datafile as its own type.
     pub(crate) fn referrers(&self, file: FileId) -> &[FileId] {
         self.referrers.of(file)
     }
 
-    /// The datafiles that refer to this one through a mistyped reference, or are themselves read as another
-    /// type.
+    /// The datafiles that refer to this datafile through a mistyped reference, or are themselves read as
+    /// another type.
     pub(crate) fn mistyped_referrers(&self, file: FileId) -> impl Iterator<Item = FileId> {
         self.mistyped.referrers.get(&file).into_iter().flatten().copied()
     }
@@ -136,7 +136,7 @@ impl ReferenceGraph {
         self.naming.of(resource).iter().chain(loosely).copied()
     }
 
-    /// Whether objects of a type may be inline in a datafile, instead of in a datafile of their own.
+    /// Whether objects of a type may be inline in a datafile, instead of in a separate datafile.
     pub(crate) fn may_be_inline(&self, schema: &Schema, type_: TypeId) -> bool {
         related_types(schema, type_)
             .any(|type_| self.collected.inline.contains(&type_) || self.mistyped.inline.contains(&type_))
@@ -163,8 +163,8 @@ fn types_of(schema: &Schema, view: DataView<'_>) -> Vec<BTreeSet<TypeId>> {
         }
     };
     for (type_, definition) in schema.types().iter().enumerate() {
-        // If the type is resolved by schema, the datafiles belong to the object types, which are visited on
-        // their own.
+        // If the type is resolved by schema, the datafiles belong to the object types, which are visited
+        // separately.
         if !matches!(definition.kind, Kind::Interface(Dispatch::Schema)) {
             schema.schemas_of(type_).iter().for_each(|name| add(name, type_));
         }

@@ -2,8 +2,8 @@
 //!
 //! [`compare`](crate::compare) decides whether an object is written, and tolerates fields that only the live
 //! object has. The diff shows the effect of the write: it compares the live object with the object after the
-//! write, as the client previews it. **Invariant:** exactly the fields shown as removed are gone after the
-//! write, except defaults that the API server sets again (`crates/objects/tests/suite/whole_diff.rs`).
+//! write, as the client previews it. **Invariant:** exactly the fields shown as removed do not exist after
+//! the write, except defaults that the API server sets again (`crates/objects/tests/suite/whole_diff.rs`).
 
 mod defaults;
 mod walk;
@@ -60,7 +60,7 @@ pub struct ObjectDiff {
 /// Counts of our keys that an object loses. A key is a leaf: a scalar at any depth, or an empty list item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyLoss {
-    /// Number of keys that are gone after the write.
+    /// Number of keys that the write removes.
     pub lost: usize,
     /// Number of keys before the write that only we own, or that we declare.
     pub of: usize,

@@ -70,7 +70,7 @@ pub struct Flag {
     pub help: &'static str,
     /// The effect.
     pub kind: FlagKind,
-    /// The switch that this one turns off; the last one on the command line wins.
+    /// The switch that this switch turns off; the last one on the command line takes precedence.
     pub opposite: Option<&'static str>,
     /// The short option, without the dash.
     pub short: Option<char>,

@@ -446,7 +446,7 @@ pub struct Plan<A> {
     pub held: Vec<HeldPlanChange>,
     /// Faults of individual objects; the rest of the plan does not depend on them.
     pub faults: Vec<crate::fault::Fault>,
-    /// Desired objects that cannot be written. No object that one of them may replace is removed.
+    /// Desired objects that cannot be written. Objects that one of them may replace are not removed.
     pub refused: BTreeSet<ObjectKey>,
     /// How to approve the changes that guards hold, if it is not a datafile of removal approvals.
     pub approval: Option<String>,

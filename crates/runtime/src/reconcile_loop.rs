@@ -275,7 +275,7 @@ enum SupervisedRun {
     Stalled(Leftover),
 }
 
-/// The resources that a cancelled run leaves behind.
+/// The resources that a cancelled run did not release.
 #[derive(PartialEq, Eq)]
 enum Leftover {
     Nothing,

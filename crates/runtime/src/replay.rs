@@ -10,7 +10,7 @@
 //!
 //! **Invariant:** recorded inputs give the recorded plan on the binary that recorded them. Each shard is
 //! replayed when it is recorded; if the plan differs, because it depends on a value that is not stored, the
-//! recording says so instead (`inputs_that_do_not_give_the_plan_are_not_stored`).
+//! recording contains this reason instead (`inputs_that_do_not_give_the_plan_are_not_stored`).
 
 mod fingerprint;
 mod inputs;

@@ -68,8 +68,8 @@ impl AddressTrust {
         self.0.as_ref().is_none_or(|trusted| trusted.contains(&address.digest))
     }
 
-    /// Fails unless the address may be contacted. The state behind a refused address is unknown: list its
-    /// scopes as [`Observed::Unknown`](crate::Observed::Unknown) with this fault, which does not fail the run.
+    /// Fails unless the address may be contacted. The state at a refused address is unknown: list its scopes
+    /// as [`Observed::Unknown`](crate::Observed::Unknown) with this fault, which does not fail the run.
     pub fn check(&self, address: &TargetAddress) -> Result<(), Fault> {
         if self.trusts(address) {
             return Ok(());

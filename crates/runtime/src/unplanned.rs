@@ -1,5 +1,5 @@
-//! Objects that a plan leaves out, because they were not planned or are no longer managed. Both are reported,
-//! so that a plan without changes always means a change without effect.
+//! Objects that a plan omits, because they were not planned or are no longer managed. Both are reported, so
+//! that a plan without changes always means a change without effect.
 
 use std::sync::Arc;
 
@@ -95,7 +95,7 @@ pub struct ReleasedPart {
     pub kind: Option<String>,
     /// Number of objects that base declares; `None` if it is not known.
     pub count: Option<usize>,
-    /// The source location in head, if the integration knows it.
+    /// The source location in head, if the integration provides it.
     pub place: Option<SourceLocation>,
 }
 

@@ -267,7 +267,8 @@ mod tests {
         let connections = Arc::new(Connections::new(2));
         let [first, second] = [(); 2].map(|()| connections.open().unwrap());
         tokio::time::advance(Duration::from_secs(1)).await;
-        // A head arrived on the first connection, so it has waited less time than the second one.
+        // A head arrived on the first connection, so it has waited for a shorter time than the second
+        // connection.
         connections.mark_waiting_for_body(&first.connection);
         let _third = connections.open().unwrap();
         second.connection.must_close().await;

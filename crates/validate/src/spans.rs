@@ -66,7 +66,7 @@ fn span(document: &Document, pointer: &str, about_key: bool) -> Span {
     match located.key_span {
         Some(key) if about_key || is_collection => key,
         _ if is_collection => first_key(located.node),
-        // An empty value has no bytes of its own.
+        // An empty value has no bytes.
         Some(key) if located.span.start == located.span.end => key,
         _ => located.span,
     }

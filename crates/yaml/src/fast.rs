@@ -1,8 +1,8 @@
 //! Fast parser for simple block YAML, which nearly all datafiles are: one pass over the bytes.
 //!
 //! It supports block maps and lists, scalars and flow collections on one line, block scalars, comments, and
-//! anchors and aliases of values. On anything else (tags, several documents, multi-line scalars, tabs,
-//! errors) it gives up, and the fallback parser ([`crate::fallback`]) parses the text from the start.
+//! anchors and aliases of values. At any other construct (tags, several documents, multi-line scalars, tabs,
+//! errors) it stops, and the fallback parser ([`crate::fallback`]) parses the text from the start.
 //!
 //! **Invariant:** if it accepts a file, its events and their spans are those of granit, and granit finds no
 //! error.
@@ -159,7 +159,7 @@ struct OpenCollection {
 enum Collection {
     Map,
     List,
-    /// A list at the indentation of the key whose value it is.
+    /// A list with the same indentation as the key to which it belongs.
     FlatList,
 }
 

@@ -160,7 +160,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The node at a JSON pointer below this one, or the nearest one above it that exists.
+    /// The node at a JSON pointer below this node, or the nearest existing node above it.
     ///
     /// ```
     /// use qontract_yaml::{Limits, parse};

@@ -19,7 +19,7 @@ pub struct CompatChecker<'t> {
     last: Option<(Style, bool)>,
     /// Number of open brackets.
     flow_depth: usize,
-    /// Whether anything but whitespace and comments was seen.
+    /// Whether anything other than whitespace and comments was found.
     content: bool,
 }
 

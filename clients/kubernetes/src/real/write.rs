@@ -21,7 +21,7 @@ use crate::{
     ObjectDraft, RECYCLED_ANNOTATION, RESTART_MANAGER, Rehearsal, WorkloadRestart, WritePrecondition,
 };
 
-/// The first polling interval while waiting until an object is gone; it doubles up to the maximum.
+/// The first polling interval while waiting until an object no longer exists; it doubles up to the maximum.
 const FIRST_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The maximum polling interval.
 const MAX_POLL_INTERVAL: Duration = Duration::from_secs(2);

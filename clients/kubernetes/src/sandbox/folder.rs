@@ -77,7 +77,7 @@ impl ClusterDir {
     }
 
     /// Locks the cluster against other writers, in this process or another, as long as the file is open. The
-    /// directory itself is locked, so that no lock file stays behind.
+    /// directory itself is locked, so that no lock file is left.
     pub fn lock(&self) -> Result<File, KubernetesError> {
         self.create_dir(&self.path)?;
         let locked = lock::acquire_folder(&self.path, lock::DEFAULT_TIMEOUT);

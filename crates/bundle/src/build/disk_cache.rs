@@ -1,5 +1,5 @@
-//! On-disk build cache: lets the next process start from the results of this one. Its location is decided in
-//! `crates/daemon/src/repo_cache.rs`.
+//! On-disk build cache: lets the next process start from the results of this process. Its location is decided
+//! in `crates/daemon/src/repo_cache.rs`.
 //!
 //! A directory holds the last bundle and an index. The index has, for each document, its position in the
 //! bundle, the file stamp of its file, and the facts collected by the walk. The values themselves are in the

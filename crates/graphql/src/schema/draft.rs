@@ -251,8 +251,8 @@ pub fn scalar(name: &str) -> Option<&'static str> {
     })
 }
 
-/// The interfaces of a type: the one that it names and, for a datafile type, the interface of all datafile
-/// types.
+/// The interfaces of a type: the interface that it names and, for a datafile type, the interface of all
+/// datafile types.
 fn interfaces(type_: &Type, types: &Types) -> Vec<Box<str>> {
     let own = type_.interface.as_deref();
     let has_datafile = |name: &str| types.get(name).is_some_and(|type_| type_.datafile.is_some());

@@ -34,7 +34,7 @@ pub struct FieldWalk<'a> {
     pub show_before: Visibility,
     /// The fields that others own: if they are removed, their values are not shown.
     pub owned_by_others: PathCursor<'a>,
-    /// Whether large list items are shown field by field, so that none of their fields is left out.
+    /// Whether large list items are shown field by field, so that none of their fields is omitted.
     pub expands_items: bool,
     path: PathCursor<'a>,
     removed: Vec<FieldDifference>,

@@ -71,7 +71,7 @@ fn mark_awaited_kinds(plan: &mut Plan<ObjectAction>) {
     }
 }
 
-/// The managed live objects by scope and name. Workloads that are only observed are left out.
+/// The managed live objects by scope and name. Workloads that are only observed are omitted.
 fn index(current: &CurrentState<LiveObject>) -> LiveIndex<'_> {
     let managed = current.iter().filter(|(scope, _)| !recycle::is_workload_scope(scope));
     let mut index = LiveIndex::new();

@@ -127,8 +127,8 @@ impl Grant {
 
 impl LedgerState {
     /// The earlier use of an approval, if because of it the approval no longer applies to this change. The
-    /// removal of the same object may be repeated until it is observed to be gone: a run may have been killed
-    /// after it stored the use.
+    /// removal of the same object may be repeated until a run observes that it no longer exists: a run may
+    /// have been killed after it stored the use.
     fn use_of(&self, grant: &Grant, change: &Change) -> Option<&UsedApproval> {
         let object = ObjectRef::from(&change.object);
         self.used_approvals.iter().find(|used| {

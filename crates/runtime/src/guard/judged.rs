@@ -1,8 +1,8 @@
 //! The input and the result of judging: planned shards, and their steps, where held steps have a refusal.
 //!
 //! **Invariant:** a step and its refusal are one value, which only guards create and change. Code that
-//! applies, rehearses, records or reserves steps takes judged steps, so no step can be paired with the
-//! refusal of another step, and no step can be left out.
+//! applies, rehearses, records or reserves steps takes judged steps, so a step cannot be paired with the
+//! refusal of another step, and no step can be omitted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ pub struct ShardFacts {
     pub consent: RemovalConsent,
     /// The plans to which an approval of a removal can be bound.
     pub plans: ShardPlans,
-    /// Desired objects that cannot be written. No object that one of them may replace is removed.
+    /// Desired objects that cannot be written. Objects that one of them may replace are not removed.
     pub refused: BTreeSet<ObjectKey>,
     /// Objects that the shard does not remove, by incarnation, with the reason.
     pub kept: BTreeMap<String, String>,

@@ -115,7 +115,8 @@ pub struct UsedApproval {
     /// Identifies the object among objects that have had the same name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incarnation: Option<String>,
-    /// Whether a later run has observed that the object is gone. Until then, the removal may be repeated.
+    /// Whether a later run has observed that the object no longer exists. Until then, the removal may be
+    /// repeated.
     #[serde(default)]
     pub is_gone: bool,
 }
@@ -202,7 +203,7 @@ pub enum StoreResult {
     Conflict,
 }
 
-/// The reason why a ledger cannot be used. Nothing is removed without approval then.
+/// The reason why a ledger cannot be used. In this case, nothing is removed without approval.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LedgerError {
     /// The ledger does not exist: it was never initialised, or was lost completely.

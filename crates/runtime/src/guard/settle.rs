@@ -88,7 +88,8 @@ impl RemovalGuard {
 }
 
 impl RemovalGuard {
-    /// Stores the uses of approvals for a single use, and notes which of the objects removed with them are gone.
+    /// Stores the uses of approvals for a single use, and records which of the objects removed with them no
+    /// longer exist.
     fn settle_uses<S: PlannedSteps>(&self, judged: &JudgedShard<'_, S>, run: &str, after: &mut LedgerState) {
         let shard = judged.shard().key().to_string();
         let readable = readable_scopes(judged.shard().facts());

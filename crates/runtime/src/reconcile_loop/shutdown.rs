@@ -40,8 +40,8 @@ pub struct ShutdownTrigger(SharedShutdown);
 #[derive(Clone, Debug)]
 struct SharedShutdown {
     state: watch::Sender<ShutdownStage>,
-    /// The shutdown that this one is derived from. No step starts once the parent shutdown is requested, even
-    /// if this one is not requested yet.
+    /// The shutdown from which this one is derived. No step starts once the parent shutdown is requested,
+    /// even if this one is not requested yet.
     origin: Option<watch::Sender<ShutdownStage>>,
     /// The lock is held while a shutdown is requested and while a step starts, so that each step starts
     /// before the shutdown is requested or not at all.

@@ -51,7 +51,7 @@ pub struct Recording {
 pub enum DeclaringSide {
     /// The data of the run.
     Head,
-    /// The data with which it is compared: the shard is removed.
+    /// The data with which it is compared: the shard was removed from the data of the run.
     Base,
 }
 

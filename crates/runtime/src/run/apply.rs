@@ -135,7 +135,7 @@ async fn apply_group(
         };
         if let Some(change) = step.changes.iter().find(is_postponed) {
             *done.skipped.entry(change.object.scope.clone()).or_default() += 1;
-            // The steps that follow in the group depend on this one.
+            // The following steps of the group depend on this step.
             break;
         }
         let changes: Vec<Change> =

@@ -1,8 +1,9 @@
 //! Shards that exist only in base: determines whether they were removed from the data, or may be missing
 //! because of an error in head.
 //!
-//! **Invariant:** an error is not a removal. Nothing of a shard that exists only in base is removed while an
-//! error in head may be about it (`nothing_is_removed_because_of_an_error_in_the_file_that_declared_a_shard`).
+//! **Invariant:** an error is not a removal. Nothing is removed from a shard that exists only in base while
+//! an error in head may be about the shard
+//! (`nothing_is_removed_because_of_an_error_in_the_file_that_declared_a_shard`).
 
 use std::collections::BTreeSet;
 

@@ -468,7 +468,7 @@ impl RoundRunner<'_> {
                 Ok(count) => {
                     facts.counts.insert(scope.clone(), *count);
                 }
-                // A scope behind an address that waits for an approval is not planned, which is not a failure.
+                // A scope at an address that is not approved yet is not planned, which is not a failure.
                 Err(fault) if fault.whose == Responsible::Guard => {
                     facts.blocked.insert(scope.clone(), format!("`{scope}` was not read"));
                     let text = format!("`{scope}`: {}; {AFTER_MERGE}", fault.text);
@@ -496,7 +496,7 @@ impl RoundRunner<'_> {
                 DesiredKind::Unresolved(fault) => {
                     let why = format!("the desired state of {object} is unknown");
                     facts.blocked.insert(object.scope.clone(), why);
-                    // An object that waits for an approval is not planned, which is not a failure.
+                    // An object whose input is not approved yet is not planned, which is not a failure.
                     let list =
                         if fault.whose == Responsible::Guard { &mut unapproved } else { &mut unresolved };
                     list.add(object, place.as_ref(), fault);

@@ -268,7 +268,7 @@ fn trusted_addresses(
 }
 
 /// Whether a shard is skipped: none of its addresses may be contacted. If one of them may be contacted, the
-/// shard runs, and the scopes behind the others are unknown.
+/// shard runs, and the scopes at the others are unknown.
 fn is_untrusted(addresses: &[TargetAddress], trust: &AddressTrust) -> bool {
     !addresses.is_empty() && addresses.iter().all(|address| !trust.trusts(address))
 }

@@ -1,5 +1,5 @@
-//! Finds the items that the plan of a change leaves out: the declared differences of skipped shards, and
-//! objects that are no longer managed. Pure.
+//! Finds the items that the plan of a change omits: the declared differences of skipped shards, and objects
+//! that are no longer managed. Pure.
 
 use qontract_diagnostics::pluralize;
 

@@ -1,7 +1,7 @@
 //! Caches the result of assertions that depend only on the keys of a map, per assertion and key set.
 //!
 //! Maps share their key sets: a bundle with a hundred thousand maps has a few hundred key sets, and each
-//! schema sees a few.
+//! schema applies to a few of them.
 
 use std::collections::HashMap;
 

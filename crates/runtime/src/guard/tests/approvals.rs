@@ -122,7 +122,7 @@ fn an_approval_for_a_single_use_is_used_once() {
     let (permitted, again) = run(&guard, "r2", &removing("uid-1"), &first);
     assert!(permitted);
     assert_eq!(again, first);
-    // The object was created again, before or after a run has seen that it was gone.
+    // The object was created again, before or after a run has observed that it did not exist.
     let (permitted, _) = run(&guard, "r3", &removing("uid-2"), &again);
     assert!(!permitted);
     let (_, gone) = run(&guard, "r4", &[proposal(&facts(4), &[])], &again);
@@ -151,7 +151,7 @@ fn an_object_without_an_incarnation_may_be_removed_until_it_is_gone() {
     let (_, first) = run(&guard, "r1", &removing(), &LedgerState::default());
     let (permitted, again) = run(&guard, "r2", &removing(), &first);
     assert!(permitted && again == first);
-    // Neither a scope that was not read nor an unresolved object shows that it is gone.
+    // Neither a scope that was not read nor an unresolved object shows that it no longer exists.
     let mut blocked = facts(5);
     blocked.blocked.insert(scope(), "not read".to_owned());
     for unread in [ShardFacts::default(), blocked] {
