@@ -1,7 +1,7 @@
 //! S3 and compatible servers, through the AWS SDK.
 //!
-//! **Invariant:** in a dry run an interceptor in the SDK refuses everything but `GET`, `HEAD` and `OPTIONS`,
-//! regardless of the permit; a write with a bounded permit is refused.
+//! **Invariant:** in a dry run, an interceptor in the SDK refuses all methods except `GET`, `HEAD` and
+//! `OPTIONS`, regardless of the permit; a write with a bounded permit is refused.
 
 mod endpoint;
 mod failure;

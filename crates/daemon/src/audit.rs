@@ -104,7 +104,7 @@ impl AuditLog {
 }
 
 impl AuditLog {
-    /// Reports once that something cannot be written.
+    /// Reports a failed write once.
     fn report_failure(&self, what: &str, result: anyhow::Result<()>) {
         if let Err(error) = result {
             self.failure_reported

@@ -172,7 +172,8 @@ impl InputStore {
         let lock = lock.with_context(storing)?;
         lock.lock().with_context(storing)?;
         let key_file = self.folder.join("key");
-        // If another process has stored its key meanwhile, this recording would name a key that does not exist.
+        // If another process has stored its key in the meantime, this recording would name a key that does
+        // not exist.
         if !key_file.exists() {
             atomic::write_private(&key_file, key, Durability::Directory).with_context(storing)?;
         }

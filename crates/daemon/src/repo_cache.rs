@@ -153,8 +153,8 @@ impl LazyValidationCache {
         })
     }
 
-    /// Saves the validation results if enough of them changed. If they were never loaded, the saved ones stay
-    /// as they are.
+    /// Saves the validation results if enough of them changed. If they were never loaded, the saved results
+    /// are not changed.
     pub fn save(&mut self) {
         let (Some(results), Some(cache)) = (&self.results, &self.folder) else { return };
         let LoadedState { entries, dependencies } = self.loaded;

@@ -80,7 +80,7 @@ impl Diagnostic {
         self
     }
 
-    /// Sets the file, also for notes at another span of the same file.
+    /// Sets the file of the finding, and of notes at another span of the same file.
     #[must_use]
     pub fn in_file(mut self, file: impl Into<String>) -> Self {
         self.location.file = file.into();

@@ -1,6 +1,6 @@
 //! Escaping of JSON strings.
 
-/// Appends `text` in quotes, everything but printable ASCII escaped, as `json.dumps` does.
+/// Appends `text` in quotes, with everything except printable ASCII escaped, as `json.dumps` does.
 ///
 /// ```
 /// let mut out = Vec::new();
@@ -56,7 +56,7 @@ pub fn plain_prefix(bytes: &[u8]) -> usize {
     prefix_len(bytes, |word| bytes_below(word, 0x20) | bytes_equal(word, b'"') | bytes_equal(word, b'\\'))
 }
 
-/// Number of leading bytes that need no escape where everything but printable ASCII is escaped.
+/// Number of leading bytes that need no escape if everything except printable ASCII is escaped.
 #[inline]
 pub fn ascii_prefix(bytes: &[u8]) -> usize {
     let odd = |word| {

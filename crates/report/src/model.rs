@@ -483,7 +483,7 @@ impl Totals {
         self.add + self.change + self.replace + self.remove
     }
 
-    /// Whether there is something to report besides held changes and errors.
+    /// Whether there is anything to report besides held changes and errors.
     pub fn has_news(&self) -> bool {
         self.changes() + self.not_planned + self.released > 0
     }

@@ -1,7 +1,7 @@
 //! Guards, which prevent accidental removals: removal budgets (a removal budget per shard, caller and
 //! integration), protected kinds and approvals.
 //!
-//! Guards check every plan, also in a dry run. Removals that they refuse are held; additions and changes
+//! Guards check every plan, in dry runs as well. Removals that they refuse are held; additions and changes
 //! proceed. Guards are pure: they decide from the planned removals, the observed object counts, the approvals
 //! in the data and the state of the removal ledger.
 

@@ -148,7 +148,7 @@ impl Serialize for ShardKey {
     }
 }
 
-/// A set of objects that is read at once. A failed read affects only its scope.
+/// A set of objects that one read returns. A failed read affects only its scope.
 ///
 /// ```
 /// use qontract_runtime::{ObjectKey, Scope};

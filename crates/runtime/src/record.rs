@@ -426,7 +426,7 @@ impl RunRecord {
         self.faults.is_empty() && self.released.is_empty() && self.shards.values().all(is_quiet)
     }
 
-    /// Whether a dry run has something to report besides failures and held changes: changes, something that was
+    /// Whether a dry run has anything to report besides failures and held changes: changes, items that were
     /// not planned, or objects that are no longer managed.
     pub fn has_news(&self) -> bool {
         let has_news = |shard: &ShardRecord| !shard.changes.is_empty() || shard.not_planned > 0;

@@ -89,14 +89,15 @@ impl ShardRedactor {
         }
     }
 
-    /// Redacts an item that was not planned. Its declared differences are those of the data.
+    /// Redacts an item that was not planned. Its declared differences are not redacted, because they come
+    /// from the data.
     pub fn unplanned(&self, item: UnplannedItem) -> UnplannedItem {
         UnplannedItem { text: self.text(item.text), ..item }
     }
 
     /// Redacts the diffs of a plan and then truncates them, before guards, ledger and reports see them. Until
     /// then, values are not truncated. This needs no further memory, because each value is part of a declared
-    /// or observed object that the shard holds anyway.
+    /// or observed object that the shard already holds.
     ///
     /// Returns the digests of the steps. They cover the redacted diffs before they are truncated: a value that
     /// differs only where it is truncated gives another digest.

@@ -79,9 +79,9 @@ pub struct Bundles {
     source: Option<Arc<dyn BundleSource>>,
     store: Option<BundleStore>,
     observer: BundleObserver,
-    /// Held during a reload: reloads run one at a time.
+    /// Held during a reload, so that only one runs at a time.
     reloading: tokio::sync::Mutex<()>,
-    /// Held while a bundle is fetched: one at a time.
+    /// Held while a bundle is fetched, so that only one is fetched at a time.
     fetch_permit: Limiter,
     /// Fetches in progress, so that concurrent requests for a sha share one fetch.
     fetching: OnceMap<Sha256, Result<Arc<Engine>, Unavailable>>,

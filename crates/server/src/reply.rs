@@ -49,7 +49,7 @@ impl Reply {
         Self { status, headers: Vec::new(), body: None, is_tagged: false, flight: None }
     }
 
-    /// A reply with a body of a media type.
+    /// A reply with a body of the given media type.
     pub fn new(status: StatusCode, media_type: &'static str, body: impl Into<Bytes>) -> Self {
         Self::cached(media_type, Arc::new(CachedResponse::new(status.as_u16(), body)))
     }

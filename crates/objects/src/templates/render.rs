@@ -398,8 +398,8 @@ impl LookupRound<'_> {
     }
 }
 
-/// The reason why a template cannot be rendered from the data. Features of Jinja2 that are not supported are
-/// not the author's mistake, and syntax is checked without the data.
+/// The reason why a template cannot be rendered from the data. Unsupported features of Jinja2 are not
+/// mistakes of the author, and syntax is checked separately, without the data.
 fn entry_error(fault: &qontract_template::TemplateFault) -> EntryError {
     let cause = match fault.kind {
         Kind::Undefined | Kind::Failed | Kind::Raised | Kind::Lookup => {

@@ -74,7 +74,7 @@ pub struct ApplyContext<'r> {
 /// **Invariant:** after a write in a scope has failed, nothing is removed from the scope, and no object of
 /// another kind with the same name is removed, because the failed write may create the replacement of a
 /// removed object (`no_removal_follows_a_failed_write_in_its_scope`). An object that the data explicitly
-/// deletes is removed anyway. If a write is refused in the plan, guards refuse the removals of the objects
+/// deletes is still removed. If a write is refused in the plan, guards refuse the removals of the objects
 /// that it may replace.
 pub async fn apply_plan<S: PlannedSteps<Action = OpaqueValue>>(
     context: ApplyContext<'_>,
