@@ -1,7 +1,7 @@
 //! A directory that replaces a bucket, for the sandbox.
 //!
-//! **Invariant:** a blob is written completely or not at all, unless the store is volatile; no key resolves outside of the directory; a
-//! file lock serializes the writes of all processes that use the directory.
+//! **Invariant:** a blob is written completely or not at all, unless the store is volatile; no key resolves
+//! outside of the directory; a file lock serializes the writes of all processes that use the directory.
 
 mod names;
 

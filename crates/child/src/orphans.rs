@@ -129,7 +129,7 @@ impl Adoption {
     fn action(&self, process: &ProcessInfo, spared: SweepFilter<'_>) -> SweepAction {
         let ProcessInfo { pid, is_zombie, group, session, started, .. } = *process;
         let SweepFilter { groups, watchdog, scope } = spared;
-        // Processes 0 and 1 are never children; our own group may have children of libraries.
+        // Processes 0 and 1 are never children; our own group may contain children that libraries have started.
         let is_own = pid <= 1 || group == self.own.group || watchdog == Some(pid);
         if is_own || self.inherited.contains(process) || groups.iter().any(|running| running.id == pid) {
             return SweepAction::Keep;

@@ -73,8 +73,8 @@ pub fn repo_of<'p>(word: &'p str, repo: &'p Path) -> Option<&'p Path> {
     }
 }
 
-/// The directory in which Git revisions are looked up: like [`root`], but if the working tree has no data
-/// repo, it is `given` itself, because the revision may have one.
+/// The directory in which Git revisions are looked up: like [`root`], but `given` itself if the working tree
+/// has no data repo, because the revision may contain one.
 pub fn revision_root(given: &Path, layout: &Layout) -> PathBuf {
     root(given, layout, PassedAs::Option).unwrap_or_else(|_| given.to_owned())
 }

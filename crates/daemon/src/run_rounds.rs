@@ -1,5 +1,5 @@
-//! The rounds of one run in the journal: their steps are stored before the first of them is applied, and their results
-//! when they are known.
+//! The rounds of one run in the journal: their steps are stored before the first of them is applied, and
+//! their results when they are known.
 
 use std::collections::BTreeMap;
 use std::fmt;

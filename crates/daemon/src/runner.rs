@@ -43,7 +43,7 @@ pub struct Runner {
     pub runs: Arc<RunStore>,
     /// Observes the runs.
     pub observer: Arc<dyn RunObserver>,
-    /// The data of the last run that left nothing to do.
+    /// The data of the last run after which nothing was left to do.
     pub reconciled: ReconciledData,
 }
 

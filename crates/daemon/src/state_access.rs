@@ -1,8 +1,8 @@
 //! An operator's access to the state store of integrations: reads keys and values, and changes them with an audit
 //! line.
 //!
-//! **Invariant:** a change is made only if the value is still the one that was compared, and a value that the key has
-//! already is not written again.
+//! **Invariant:** a change is made only if the value has not changed since it was compared, and a value equal
+//! to the stored one is not written again.
 
 use std::fmt;
 use std::io::Read;

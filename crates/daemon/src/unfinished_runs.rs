@@ -138,8 +138,8 @@ impl UnfinishedRun {
     }
 }
 
-/// Adds the changes of a round: those with known results, and those that may be partially applied. The changes of a run
-/// in progress are only planned.
+/// Adds the changes of a round: those with known results, and those that may be partially applied. The
+/// changes of a run in progress are only planned.
 fn add_round(shard: &mut ShardRecord, round: &RoundRecord, is_in_progress: bool) {
     let results = round.results.as_deref().unwrap_or_default();
     for change in round.steps.iter().flat_map(|step| &step.changes) {

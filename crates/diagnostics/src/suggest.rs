@@ -39,8 +39,8 @@ pub fn did_you_mean<'c>(written: &str, candidates: impl IntoIterator<Item = &'c 
     nearest_name(written, candidates).map(|name| format!("did you mean `{name}`?"))
 }
 
-/// The candidate that `written` most likely means: one that differs by a typo, else one that contains
-/// all of its words, else the closest.
+/// The most likely intended candidate for `written`: one that differs by a typo, else one that contains all
+/// of its words, else the closest.
 fn nearest_name<'c>(written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let candidates: Vec<&str> = candidates.into_iter().collect();
     let most = max_distance(written);

@@ -28,14 +28,15 @@ pub const TEMPORARY_PREFIX: &str = ".draft-";
 /// The size of the write buffer. Memory is only used for the pages that the content fills.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// What a power failure or a crash of the operating system can undo.
+/// The changes that a power failure or a crash of the operating system can undo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// Nothing: the content and the directory are on disk before the replacement returns.
+    /// None: the content and the directory are on disk before the replacement returns.
     Directory,
-    /// The replacement, but not the content: the path has the whole old or the whole new content.
+    /// The replacement, but not the content: afterwards, the path has either the complete old or the complete
+    /// new content.
     Content,
-    /// Anything: the file can be incomplete. For files that have a checksum or that can be created again.
+    /// All changes: the file can be incomplete. For files that have a checksum or that can be created again.
     None,
 }
 

@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::reconcile::marked_body;
 use crate::scope::DesiredObject;
 
-/// The objects of a shard as YAML, in the order of the data, below a comment with the key of the shard; `None` if it has
-/// none.
+/// The objects of a shard as YAML, in the order of the data, below a comment with the key of the shard;
+/// `None` if it has no objects.
 ///
 /// An object has the marks that a write would give it, except for the time of the write, so that the same
 /// data gives the same text. Objects that contain secrets and objects that are removed are only named in a

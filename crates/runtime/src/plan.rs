@@ -388,9 +388,9 @@ pub struct HeldPlanChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hold {
-    /// An approval: a guard holds the change.
+    /// When it is approved: a guard holds the change.
     Approval,
-    /// The approval of an earlier change, which a guard holds.
+    /// When an earlier change is approved, which a guard holds.
     Predecessor,
     /// The change is undecided, not held: its scope was not read, or an object in it is unresolved. No
     /// approval releases it.

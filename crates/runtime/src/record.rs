@@ -90,8 +90,8 @@ pub struct RunRecord {
     /// declare their shards any more.
     #[serde(default, skip_serializing_if = "is_zero_objects")]
     pub unplanned_holds: usize,
-    /// Whether the run is in progress: the record contains the steps that it has reported so far, and its end is that of a
-    /// run that is killed now. Such a record is never stored.
+    /// Whether the run is in progress: the record contains the steps that it has reported so far, and its end
+    /// state is that of a run that was killed at this moment. Such a record is never stored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_progress: bool,
     /// The end state.

@@ -1,5 +1,5 @@
-//! Explains syntax errors. The parser reports where it stopped; the mistake is often above, and has a common
-//! form: an open bracket, a merge conflict, an unquoted value, a line with one space too many.
+//! Explains syntax errors. The parser reports where it stopped; the mistake is often on an earlier line, and
+//! has a common form: an open bracket, a merge conflict, an unquoted value, a line with one space too many.
 
 mod delimiters;
 

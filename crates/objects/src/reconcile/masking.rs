@@ -182,7 +182,8 @@ impl Masking<'_> {
         }
     }
 
-    /// Managed fields in which values of sets, and the names of the fields of a Secret, are fingerprints.
+    /// Managed fields in which values of sets, and the names of the fields of a Secret, are replaced by
+    /// fingerprints.
     pub fn managed_fields(self, body: &Value, json: &str) -> String {
         let Ok(fields) = serde_json::from_str::<Value>(json) else { return "[]".to_owned() };
         let field = if body["kind"] == "Secret" { ManagedField::OfSecret } else { ManagedField::Other };

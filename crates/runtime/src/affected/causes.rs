@@ -104,8 +104,8 @@ pub fn all_changes(diff: &Diff) -> Vec<Cause> {
     datafiles.chain(diff.resources.iter().map(resource)).collect()
 }
 
-/// The causes in a datafile: each field that differs and is read, or the first differing field if none is
-/// known to be read.
+/// The causes in a datafile: each field that differs and is read, or the first differing field, if it is not
+/// known that any of them is read.
 fn datafile(
     DatafileChange { path, change }: &DatafileChange,
     is_read: impl Fn(&str, &str) -> bool,
@@ -201,9 +201,9 @@ pub fn without_mere_renames(causes: Vec<Cause>) -> Vec<Cause> {
 /// Omits changed fields that do not explain a difference in the declared state.
 ///
 /// This is possible only if the location of every difference is known and a field changed there: then changes
-/// elsewhere are not the cause. Otherwise all causes are kept, except for fields that may not be read. `names` returns whether the value at the first
-/// location names the file of the second one, as an entry names its template; then a change to that file
-/// explains the difference.
+/// elsewhere are not the cause. Otherwise all causes are kept, except for fields that may not be read.
+/// `names` returns whether the value at the first location names the file of the second one, as an entry
+/// names its template; then a change to that file explains the difference.
 pub fn relevant(
     causes: Vec<Cause>,
     comparison: &Comparison,

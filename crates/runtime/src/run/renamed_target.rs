@@ -5,9 +5,9 @@
 //! a uid) in both shards, so its removal from the old shard would remove it from the new one.
 //!
 //! **Invariant:** an object that a shard of head observes is not removed by a shard that exists only in base
-//! (`an_object_that_a_current_shard_observes_is_kept`). While a new shard was not observed completely, removals
-//! from the shards that it may rename are postponed; its fault ends the run as failed, so the next run compares
-//! again.
+//! (`an_object_that_a_current_shard_observes_is_kept`). While a new shard was not observed completely,
+//! removals from the shards that it may rename are postponed; because of its fault, the run ends as failed,
+//! and the next run compares again.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
 //! Waiting for operations in progress in the target.
 //!
-//! A shard whose plan has waits is observed again at the poll interval of the integration until no wait is
+//! A shard whose plan has waits is observed again at the poll interval of the integration until no waits are
 //! left, the shard has a fault, or the wait timeout expires. Each observation registers an activity, so that
 //! the watchdog observes progress.
 

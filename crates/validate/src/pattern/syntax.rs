@@ -6,7 +6,7 @@
 pub struct Flags {
     /// `i`: case is ignored.
     pub ignore_case: bool,
-    /// `m`: `^` and `$` match at lines.
+    /// `m`: `^` and `$` match at the beginning and end of lines.
     pub multiline: bool,
     /// `s`: `.` matches a newline, too.
     pub dot_all: bool,
