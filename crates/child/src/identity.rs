@@ -1,4 +1,4 @@
-//! Identifies processes of this machine across process ids that are used again, reboots and namespaces.
+//! Identifies processes of this machine despite reused process ids, reboots and namespaces.
 
 use std::fs;
 use std::path::Path;

@@ -102,9 +102,9 @@ impl<'a> InputResolver<'a> {
     }
 
     /// The base and head of a comparison, with defaults: the default branch of the remote, and the folder of
-    /// the data repo. Without such a branch, the base is the commit that is checked out, which is noted. If
-    /// the head lacks commits of that branch, the base is their merge base: newer commits of the branch are
-    /// not part of the change.
+    /// the data repo. Without such a branch, the base is the commit that is checked out, and a note says so.
+    /// If the head lacks commits of that branch, the base is their merge base: newer commits of the branch
+    /// are not part of the change.
     pub fn base_and_head(
         &self,
         base: Option<String>,

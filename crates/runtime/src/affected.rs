@@ -31,7 +31,7 @@ use partial_comparison::{EnginePair, PartialComparison};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
-    /// No difference is in the footprint of the declared queries.
+    /// The footprint of the declared queries contains no difference.
     Footprint,
     /// The results of the declared queries do not differ.
     Answers,

@@ -36,9 +36,8 @@ impl DeclaredQuery {
         Self { name: Q::SOURCE.name().to_owned(), text: Q::SOURCE.text(), presence: QueryPresence::Required }
     }
 
-    /// Whether the query is executed on the bundle of an engine. A query that is executed only if the types
-    /// have all of its fields is not executed if the types lack a field; it is executed if it fails for any
-    /// other reason.
+    /// Whether the query is executed on the bundle of an engine. An `IfKnown` query is skipped only if the
+    /// types lack one of its fields; with any other error, it is executed and fails.
     pub(crate) fn is_known_to(&self, engine: &Engine) -> bool {
         if self.presence == QueryPresence::Required {
             return true;
