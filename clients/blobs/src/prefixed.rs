@@ -1,4 +1,4 @@
-//! A store whose keys all begin with the same prefix, in a bucket that it shares with other stores.
+//! A store whose keys all begin with the same prefix, in a bucket that it shares with others.
 
 use std::sync::Arc;
 

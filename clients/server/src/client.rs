@@ -44,7 +44,7 @@ pub struct GraphqlQuery<'q> {
     pub operation: Option<&'q str>,
 }
 
-/// The commit from which a bundle was built.
+/// The commit that a bundle was built from.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct CommitInfo {
     /// The commit.
@@ -93,7 +93,7 @@ impl ServerClient {
         sha.ok_or(ServerError::Malformed { what: "it is not the sha256 of a bundle", source: None })
     }
 
-    /// Requests the commit from which a bundle was built.
+    /// Requests the commit that a bundle was built from.
     pub async fn commit_info(&self, permit: &ReadPermit, sha: &Sha) -> Result<CommitInfo, ServerError> {
         let request = Request::get(self.url_at(&format!("/git-commit-info/{sha}")))
             .accept_status(StatusCode::NOT_FOUND);

@@ -100,7 +100,7 @@ pub fn diff(write: &ObjectWrite<'_>, disclosure: Disclosure<'_>) -> ObjectDiff {
     ObjectDiff { differences, loss }
 }
 
-/// All fields of a created object, limited to the parts that may be shown.
+/// All fields of a created object, limited to what may be shown.
 pub fn body_differences(desired: &DesiredBody, disclosure: Disclosure<'_>) -> Vec<FieldDifference> {
     if matches!(disclosure, Disclosure::Nothing) {
         return vec![secret_content()];

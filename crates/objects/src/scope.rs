@@ -103,8 +103,7 @@ impl Sensitivity {
 }
 
 impl ManagedScope {
-    /// Whether an object with this mark belongs to the owner of the scope, or is an unmarked object that it
-    /// adopts.
+    /// Whether an object with this mark is one of its owner, or an unmarked one that it adopts.
     pub fn is_owner(&self, mark: Option<&OwnerMark>) -> bool {
         mark.map_or(self.adopts_unmarked, |mark| {
             mark.integration == self.owner.integration() && mark.caller.as_deref() == self.owner.caller()

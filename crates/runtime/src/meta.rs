@@ -36,8 +36,8 @@ impl DeclaredQuery {
         Self { name: Q::SOURCE.name().to_owned(), text: Q::SOURCE.text(), presence: QueryPresence::Required }
     }
 
-    /// Whether the query is executed on the bundle of an engine. An `IfKnown` query is skipped only if the
-    /// types lack one of its fields; with any other error, it is executed and fails.
+    /// Whether the query is executed on the bundle of an engine. Of the queries that are executed only if the types
+    /// have all of their fields, it is those that can be executed, or that fail for any other reason.
     pub(crate) fn is_known_to(&self, engine: &Engine) -> bool {
         if self.presence == QueryPresence::Required {
             return true;
@@ -206,8 +206,7 @@ pub struct IndependentList {
     pub joined_lists: &'static [&'static str],
 }
 
-/// The phases in which an integration makes ad-hoc reads: queries that it does not declare, and resources by
-/// path.
+/// When an integration makes ad-hoc reads: queries that it does not declare, and resources by path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdHocReads {
     /// Never.

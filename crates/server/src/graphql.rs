@@ -263,7 +263,7 @@ async fn answer_queued(
             let flight = shared.in_flight.begin(answer.body.len());
             Ok((answer, flight))
         }
-        // A retry would take the same time.
+        // A retry would take just as long.
         Ok(None) => Err(Reply::text(StatusCode::SERVICE_UNAVAILABLE, "the query took too long")),
         Err(_) => Err(Reply::status_page(StatusCode::INTERNAL_SERVER_ERROR)),
     }

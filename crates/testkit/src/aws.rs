@@ -13,7 +13,7 @@ const QUEUE_FORM: &str = "content-type: application/x-www-form-urlencoded\r\naut
 /// A running moto server; stopped on drop.
 pub struct TestAws {
     port: u16,
-    // The field order matters: the directory is removed after the process has ended.
+    // in this order: the directory is removed after the process has ended
     _process: Process,
     _folder: Scratch,
 }

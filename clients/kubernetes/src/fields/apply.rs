@@ -77,7 +77,7 @@ pub(super) fn merge_applied(
 pub struct FieldConflicts {
     /// Managers whose fields must not be overruled: the write is refused.
     pub refused: Vec<ConflictingManager>,
-    /// Managers whose fields are overruled, unless the write is refused.
+    /// Managers whose fields are taken, unless the write is refused.
     pub overruled: Vec<ConflictingManager>,
 }
 

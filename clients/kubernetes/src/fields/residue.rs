@@ -2,8 +2,8 @@
 //! are removed. Pure.
 //!
 //! Server-side apply removes exactly the fields that we owned. If a probe is no longer declared, the defaults
-//! that the API server added to it (`scheme`, `timeoutSeconds`) have no owner and stay. An emptied map within
-//! a map also stays. The API server then rejects the object.
+//! that the API server added to it (`scheme`, `timeoutSeconds`) have no owner and stay, and so does an emptied
+//! map in a map. The API server then rejects the object.
 //!
 //! **Invariant:** no other manager owns anything in a residue, and nothing in it is declared
 //! (`nothing_of_others_is_residue`).
@@ -22,8 +22,8 @@ const UPDATE_STRATEGIES: [(&str, &str); 3] =
 
 /// The residue of a write.
 pub(super) struct Residue {
-    /// The fields to remove, in descending order: the topmost maps and list items below which we owned a
-    /// field, we no longer declare any field, and no other manager owns a field.
+    /// The fields to remove, in descending order: the highest maps and list items below which we owned
+    /// something, declare nothing, and no other manager owns anything.
     paths: Vec<FieldPath>,
     /// The fields that we declare, or that other managers own.
     retained: FieldSet,
@@ -67,7 +67,7 @@ pub(super) fn residue(
     Residue { paths: found, retained }
 }
 
-/// The defaults of a rolling update, if another strategy is declared. They may never have been ours.
+/// The defaults of a rolling update, if another strategy is declared. They need not have been ours.
 fn rolling_update(live: &Value, declared: &Value, retained: &FieldSet) -> Option<FieldPath> {
     let is_apps = declared["apiVersion"].as_str().is_some_and(|version| version.starts_with("apps/"));
     let (_, field) = UPDATE_STRATEGIES.iter().find(|(kind, _)| is_apps && declared["kind"] == *kind)?;

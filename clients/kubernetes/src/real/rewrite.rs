@@ -1,5 +1,5 @@
-//! Writes that remove more than server-side apply does: they also remove the fields that it would leave
-//! behind and with which the API server would reject the object.
+//! Writes that remove more than server-side apply does: the fields that it would leave behind, with which the
+//! API server rejects the object.
 //!
 //! An update writes the final content, so that the API server never validates an intermediate state; then the
 //! fields become ours by server-side apply. Only the last request contains our marks.
@@ -54,8 +54,8 @@ impl Clusters {
 
     /// Writes the final content by an update; returns the object.
     ///
-    /// An update takes over fields of other managers without a conflict. Therefore the apply is rehearsed
-    /// first: the server reports conflicts before it validates the object.
+    /// An update takes fields of other managers without a conflict. So the apply is rehearsed first: the
+    /// server reports conflicts before it validates the object.
     pub(super) async fn rewrite_content(&self, rewrite: Rewrite<'_>) -> Result<Value, KubernetesError> {
         let Rewrite { writer, target, body, version, fields } = rewrite;
         let (uid, revision) = target.parts(version)?;

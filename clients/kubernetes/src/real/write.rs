@@ -268,7 +268,7 @@ impl Clusters {
         mut body: Value,
         version: &ObjectVersion,
     ) -> Result<(), KubernetesError> {
-        // Without the uid, an object that no longer exists would be created again.
+        // Without the uid, an object that is gone would be created again.
         let (uid, revision) = target.parts(version)?;
         body["metadata"]["uid"] = uid.into();
         body["metadata"]["resourceVersion"] = revision.into();

@@ -10,8 +10,8 @@ use qontract_client_blobs::{
     Precondition,
 };
 
-/// The blobs of a store, written with the permit of the journal: the permit of a run may be limited to the
-/// requests of its targets. A caller without a write permit still cannot write.
+/// The blobs of a store, written with the permit of the journal: the permit of a run may be limited to the requests
+/// of its targets. A caller without a write permit cannot write here either.
 pub struct UnboundedBlobs {
     /// The store.
     pub blobs: Arc<dyn Blobs>,

@@ -19,7 +19,7 @@ use qontract_config::{BucketTable, ConfigError, TargetsTable};
 use super::SandboxFolders;
 use crate::exit::UsageError;
 
-/// The default region of a bucket.
+/// The region of a bucket that names none.
 const DEFAULT_REGION: &str = "us-east-1";
 
 /// The prefix of the environment variables of qontract-reconcile that describe its state store.

@@ -194,9 +194,9 @@ fn is_refusal(error: &KubernetesError) -> bool {
 
 /// Converts the result of writing an object.
 ///
-/// If a write consists of a single request and its last attempt is refused, nothing was written: after a
-/// successful earlier attempt, the last one would be a conflict. A replacement, a rewrite, or a write that
-/// first migrates fields consists of several requests.
+/// If the last attempt of a write that is a single request is refused, nothing was written: an earlier attempt
+/// that succeeded would have turned this one into a conflict. A replacement, a rewrite, or a write that first
+/// migrates fields consists of several requests.
 fn put_result(
     precondition: &WritePrecondition,
     done: Result<(), KubernetesError>,

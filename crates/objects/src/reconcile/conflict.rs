@@ -34,7 +34,7 @@ impl ExpectedConflict {
             };
             return Self { notes: Vec::new(), refusal: Some(cluster_fault(&error)) };
         }
-        // For an object that a template renders from secrets, nothing about its differences is shown.
+        // Of an object that a template renders from secrets, nothing about its differences is shown.
         let overruled = match sensitivity {
             Sensitivity::Template => Vec::new(),
             Sensitivity::Public | Sensitivity::Filled(_) | Sensitivity::Entry(_) => {

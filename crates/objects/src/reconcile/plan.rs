@@ -117,8 +117,8 @@ fn plan_desired(
         (_, None) => WritePrecondition::Absent,
         (ChangeKind::Replace, Some(seen)) => WritePrecondition::Replace(seen.version.clone()),
         (_, Some(seen)) => {
-            // Adopting an object keeps the undeclared fields that were written by hand. For a namespace,
-            // every undeclared field stays, because its labels belong to another integration.
+            // Adopting an object keeps the undeclared fields that were written by hand. Of a namespace, every
+            // undeclared field stays: its labels belong to another integration.
             let fields = match seen.field_ownership {
                 _ if seen.live.mark().is_none() && item.kind == Kind::namespace() => FieldOwnership::Ours,
                 FieldOwnership::Updated if seen.live.mark().is_none() => FieldOwnership::ClientSideApplied,

@@ -24,7 +24,7 @@ pub fn run(arguments: AffectedArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let resolver = InputResolver::new(&repo, layout.into(), printer);
     let (base, head) = resolver.base_and_head(base, head)?;
     let open = |spec: &str, beside: Option<&PinnedData>| {
-        // The data is not validated, because a change that corrects invalid data has an invalid base.
+        // Not validated: a change that corrects the data has an invalid base, and its effect is needed.
         PinnedData::open(&resolver, spec, InputCheck::Nothing, beside)
             .map_err(|error| error.context(UsageError(format!("cannot open `{spec}`"))))
     };

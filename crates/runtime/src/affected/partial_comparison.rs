@@ -36,8 +36,8 @@ impl<'p> EnginePair<'p> {
         [self.base, self.head]
     }
 
-    /// The queries that the types of both bundles support. `None` if only one bundle supports an optional
-    /// query, because its whole result differs.
+    /// The queries that both bundles know. `None` if only one of them knows a query that is executed only if it is
+    /// known: its result differs as a whole.
     pub fn known_queries<'m>(&self, meta: &'m IntegrationMeta) -> Option<Vec<&'m DeclaredQuery>> {
         let mut known = Vec::new();
         for query in &meta.queries {
@@ -55,7 +55,7 @@ impl<'p> EnginePair<'p> {
 pub struct PartialComparison<'p> {
     sides: &'p EnginePair<'p>,
     meta: &'p IntegrationMeta,
-    /// The queries that the types of both bundles support.
+    /// The queries that both bundles know.
     queries: Vec<&'p DeclaredQuery>,
     /// Elements whose part of a query result differs.
     differing: ElementSelection,

@@ -17,8 +17,8 @@ pub struct Preflight {
     pub data: Data,
     /// The definition of the integration in head.
     pub definition: Option<IntegrationDefinition>,
-    /// The schemas that the declared queries can read; `None` if the allow-list is not enforced, or if only
-    /// the server of a remote bundle can determine them.
+    /// The schemas that the declared queries can read; `None` if the allow-list is not enforced, or if only the
+    /// server of a remote bundle can tell.
     pub reachable: Option<BTreeSet<String>>,
 }
 

@@ -1,9 +1,8 @@
 //! Fetches resources of a bundle on a server, with few requests for any number of resources.
 //!
 //! The server has no query for a set of paths. A few resources are requested together, each under an alias;
-//! for many resources, one request lists all resources of the bundle, and the unwanted ones are dropped. Both
-//! are plain GraphQL that qontract-server supports, within the limits of `serve` (200 aliases, 2,000
-//! selections).
+//! for many, one request lists all resources of the bundle, and the others are dropped. Both are plain
+//! GraphQL that qontract-server supports, within the limits of `serve` (200 aliases, 2,000 selections).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
