@@ -1,8 +1,8 @@
 //! Blob store client: a Read half and a Write half, without policy. Works with S3, or with a directory that
-//! stands in for a bucket.
+//! replaces a bucket.
 //!
-//! **Invariant:** a failed read is never taken for an absent blob, and a write whose precondition does not
-//! hold changes nothing.
+//! **Invariant:** a failed read is never treated as an absent blob, and a write whose precondition is not met
+//! changes nothing.
 //!
 //! ```
 //! use qontract_access::WritePermit;
@@ -76,7 +76,7 @@ pub trait BlobReader: Send + Sync {
     }
 }
 
-/// The Write half. Every call is idempotent; if its precondition does not hold, it returns `Stale`.
+/// The Write half. Every call is idempotent; if its precondition is not met, it returns `Stale`.
 pub trait BlobWriter: Send + Sync {
     /// Writes a whole blob; returns its new tag.
     fn put<'a>(

@@ -6,7 +6,7 @@ use qontract_diagnostics::error_chain;
 
 use crate::fields::without_keys;
 
-/// Another manager that owns fields that we want to set.
+/// Another manager that owns fields that the write would set.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ConflictingManager {
     /// The manager.
@@ -69,7 +69,7 @@ pub enum KubernetesError {
         /// The message of the server.
         why: String,
     },
-    /// The cluster does not serve this kind, or not in this version.
+    /// The cluster does not serve this kind, or does not serve it in this version.
     #[error("the cluster `{cluster}` does not serve {kind}{instead}")]
     Unserved {
         /// The cluster.
@@ -95,7 +95,7 @@ pub enum KubernetesError {
         /// The object.
         object: String,
     },
-    /// Other managers own fields that we want to set.
+    /// Other managers own fields that the write would set.
     #[error("{object} conflicts with other managers: {}", conflicts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Conflict {
         /// The object.
@@ -103,7 +103,7 @@ pub enum KubernetesError {
         /// The managers.
         conflicts: Vec<ConflictingManager>,
     },
-    /// The namespace of the object does not exist, or is being removed.
+    /// The namespace of the object does not exist, or is being deleted.
     #[error("{object} cannot be written: {what} is not available")]
     NamespaceMissing {
         /// The object.

@@ -19,7 +19,8 @@ use crate::source::DataSource;
 
 /// Time without a heartbeat of the watchdog after which a loop counts as not alive.
 ///
-/// A step that takes long is alive: the watchdog ends it if it makes no progress within its own limits.
+/// A slow step does not make a loop unhealthy: the watchdog cancels a step that makes no progress within its
+/// limits.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Maximum number of held changes of a loop that the status lists.
@@ -122,7 +123,7 @@ impl LoopStatusEntry {
 }
 
 impl Health {
-    /// `Ok` if the watchdog of every loop has given a sign of life recently, or the loop sleeps until a known
+    /// `Ok` if the watchdog of every loop has sent a heartbeat recently, or the loop sleeps until a known
     /// time; the error names the first loop for which neither is true.
     fn is_alive(&self) -> Result<(), String> {
         for reporter in (self.reporters)() {
@@ -202,7 +203,7 @@ impl Health {
     }
 }
 
-/// The page that lists the others.
+/// The page that lists the other pages.
 const INDEX_PAGE: &str = concat!(
     "qontract ",
     env!("CARGO_PKG_VERSION"),
@@ -218,7 +219,7 @@ impl Pages for Health {
         Some(match path {
             "/" => Page::text(200, INDEX_PAGE),
             "/healthz" => match self.is_alive() {
-                // A restart would not help: an integration that cannot be started is only named.
+                // An integration that cannot be started is only named, because a restart would not help.
                 Ok(()) => text(200, &format!("ok\n{}{}", self.missing(), self.degraded())),
                 Err(why) => text(503, &why),
             },
@@ -382,7 +383,7 @@ mod tests {
     async fn a_run_is_alive_while_the_watchdog_beats_and_not_once_it_is_silent() {
         let (health, reporter) = health();
         reporter.observe(LoopEvent::Started);
-        // A step of fifteen minutes without any other sign of life.
+        // A step that takes fifteen minutes without a heartbeat.
         for seconds in 1..=900 {
             advance(Duration::from_secs(1)).await;
             reporter.observe(waits("apply", seconds));

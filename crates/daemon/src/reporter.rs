@@ -39,7 +39,7 @@ pub enum LoopPhase {
     Running,
     /// The loop waits for the next run.
     Sleeping,
-    /// The loop's run made no progress and was stopped.
+    /// The run of the loop made no progress and was cancelled.
     Stalled,
     /// An operator paused the loop.
     Paused,
@@ -126,13 +126,13 @@ pub struct LoopStatus {
     pub next: Option<Instant>,
     /// Why the loop is paused, if it is.
     pub paused: Option<String>,
-    /// The activities of the run, the oldest first. The run waits for the last one.
+    /// The activities of the run, oldest first. The run waits for the last activity.
     pub doing: Vec<Activity>,
     /// The time of the last progress.
     pub last_progress: Instant,
     /// The time of the last event, including heartbeats: the watchdog is alive.
     pub last_heartbeat: Instant,
-    /// The duration at which the current wait is logged next.
+    /// The duration of the current wait at which it is logged next.
     pub log_threshold: Duration,
 }
 
@@ -229,7 +229,8 @@ impl LoopReporter {
         Self { run_level, ..self }
     }
 
-    /// Logs the clusters of the next run, whose data is on a server: no line before the run names them.
+    /// Logs the clusters of the next run. This is for data on a server, because the line before the run does
+    /// not name clusters.
     pub fn name_clusters(&self) {
         self.is_naming_clusters.store(true, Ordering::Relaxed);
     }

@@ -52,7 +52,7 @@ pub struct Runner {
     pub runs: Arc<RunStore>,
     /// Observes the runs.
     pub observer: Arc<dyn RunObserver>,
-    /// The data of the last run that left nothing to do.
+    /// The data of the last run after which nothing was left to do.
     pub reconciled: ReconciledData,
 }
 
@@ -88,8 +88,8 @@ impl Runner {
         request.newer_data = Some(feed.subscribe());
         request.shutdown = stop;
         let mut warnings = Vec::new();
-        // **Invariant:** a run that is restricted to some shards says nothing about the others, so its data does not
-        // count as reconciled.
+        // **Invariant:** a run that is restricted to some shards does not process the others, so its data
+        // does not count as reconciled.
         let is_complete = settings.mode == Mode::Real && settings.only_shards.is_none();
         if is_complete {
             match reconciled.base_of(&head, &**feed).await {
@@ -101,7 +101,7 @@ impl Runner {
         if is_complete && let Err(error) = reconciled.ran(&head, outcome.ended).await {
             warnings.push(format!("the data of this run is forgotten after a restart: {error:#}"));
         }
-        // All source lines are those of the head, whatever it was compared with.
+        // All source lines are those of the head, regardless of the base.
         let mut record = begun.record(&outcome, &head, None);
         record.warnings.append(&mut warnings);
         // The run is reported even if its record cannot be stored.

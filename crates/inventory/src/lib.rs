@@ -1,4 +1,4 @@
-//! Decides what happens to Kubernetes objects: ownership, comparison, diff and apply order. Pure: values in,
+//! Decides how to handle Kubernetes objects: ownership, comparison, diff and apply order. Pure: values in,
 //! values out.
 //!
 //! [`canonical`] computes the form that is hashed; [`Owner`], [`OwnerMark`] and [`stamp`] are the ownership

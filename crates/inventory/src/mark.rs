@@ -18,7 +18,7 @@ pub const UPDATE: &str = "qontract.update";
 /// The caller: a saas file, an account, an upstream.
 pub const CALLER: &str = "qontract.caller_name";
 
-/// Set if the object was ever created from a secret: its values are then never shown.
+/// Set if the object was rendered from a secret at any time: its values are then never shown.
 pub const SENSITIVE: &str = "qontract.sensitive";
 
 /// The cause of a pending restart of the workloads that use the object.
@@ -105,7 +105,8 @@ impl Owner {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnerMark {
-    /// The integration's name. An object without it is unmarked, regardless of its other annotations.
+    /// The integration's name. An object without this annotation is unmarked, regardless of its other
+    /// annotations.
     pub integration: String,
     /// The integration's version.
     pub version: Option<String>,

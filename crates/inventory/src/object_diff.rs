@@ -1,9 +1,9 @@
 //! The effect of a write on an object: every field, list item and key that is removed, changed or added.
 //!
 //! [`compare`](crate::compare) decides whether an object is written, and tolerates fields that only the live
-//! object has. The diff shows the effect of the write: the live object against the object after the write, as
-//! the client previews it. **Invariant:** exactly the fields shown as removed are gone after the write,
-//! except defaults that the API server sets again (`crates/objects/tests/suite/whole_diff.rs`).
+//! object has. The diff shows the effect of the write: it compares the live object with the object after the
+//! write, as the client previews it. **Invariant:** exactly the fields shown as removed do not exist after
+//! the write, except defaults that the API server sets again (`crates/objects/tests/suite/whole_diff.rs`).
 
 mod defaults;
 mod walk;
@@ -33,8 +33,8 @@ pub struct ObjectWrite<'a> {
     pub writer: LiveWriter<'a>,
 }
 
-/// The writer of a live object's values. Other tools do not mark objects that hold secrets, so their values
-/// are not shown.
+/// The writer of a live object's values. Other tools do not mark objects that contain secrets, so the values
+/// that they wrote are not shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LiveWriter<'a> {
     /// Our integration.
@@ -60,7 +60,7 @@ pub struct ObjectDiff {
 /// Counts of our keys that an object loses. A key is a leaf: a scalar at any depth, or an empty list item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyLoss {
-    /// Number of keys that are gone after the write.
+    /// Number of keys that the write removes.
     pub lost: usize,
     /// Number of keys before the write that only we own, or that we declare.
     pub of: usize,
@@ -68,7 +68,7 @@ pub struct KeyLoss {
     pub lists: usize,
 }
 
-/// Computes the effect of a write, limited to what may be shown.
+/// Computes the effect of a write, limited to the parts that may be shown.
 pub fn diff(write: &ObjectWrite<'_>, disclosure: Disclosure<'_>) -> ObjectDiff {
     let (before, after) = (normalized(write.live.body()), normalized(write.after));
     let was_sensitive = annotation(write.live.body(), SENSITIVE) == Some("true");

@@ -65,7 +65,7 @@ pub enum ImmutableField {
     Fixed(&'static str),
     /// The value at this JSON pointer, after it is set.
     FixedOnceSet(&'static str),
-    /// The value at this JSON pointer as a whole: adding or omitting a part of it is also a change.
+    /// The whole value at this JSON pointer: adding or omitting a part of it is also a change.
     FixedWhole(&'static str),
     /// All fields of `spec` except these.
     SpecExcept(&'static [&'static str]),

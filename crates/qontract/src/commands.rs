@@ -35,7 +35,7 @@ use qontract_cli::{Cli, CliFlavor, Command, ConfigAction, PeerTool, ReconcileArg
 use qontract_config::LocatedConfig;
 use qontract_daemon::exit::Exit;
 
-/// Runs the command; `config` is the configuration if it was read to parse the command line.
+/// Runs the command; `config` is the configuration, if it was read to parse the command line.
 pub fn run(cli: Cli, config: Option<LocatedConfig>, printer: &Printer) -> anyhow::Result<Exit> {
     let reconcile = |arguments: ReconcileArgs, flavor: CliFlavor| {
         let file = arguments.options.config.as_deref();

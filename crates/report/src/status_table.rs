@@ -49,7 +49,7 @@ pub struct StatusTitle {
     pub bundle: String,
     /// The targets: `sandbox DIR` or `real targets`.
     pub targets: String,
-    /// If the data is invalid: the time since when, and the number of errors.
+    /// If the data is invalid: the time at which it became invalid, and the number of errors.
     pub invalid: Option<String>,
     /// Number of integrations that cannot run on this machine.
     pub unchecked: usize,

@@ -1,6 +1,6 @@
 //! The reconcile loop: schedules the runs of an integration with back-off and jitter, limits loop concurrency
-//! (the number of runs at a time across all loops), terminates runs that stall (watchdog), and exits when
-//! runs stall repeatedly.
+//! (the number of concurrent runs across all loops), cancels runs that stall (watchdog), and exits when runs
+//! stall repeatedly.
 //!
 //! **Invariant:** if a run fails, panics, hangs or blocks its thread, the loop continues or exits; it never
 //! waits forever (`tests/reconcile_loop.rs`).
@@ -53,7 +53,7 @@ pub enum Isolation {
 pub enum LoopEvent {
     /// A run started.
     Started,
-    /// A run is in progress. Its activities are listed oldest first; the run waits for the last one.
+    /// A run is in progress. Its activities are listed oldest first; the run waits for the last activity.
     Heartbeat(Vec<Activity>),
     /// A run ended, with its duration.
     Ended(RunEnd, Duration),
@@ -254,7 +254,7 @@ impl LoopSettings {
                 return SupervisedRun::Ended(ended);
             }
             stall = watchdog::until_stalled(&activities, &self.limits, |current| observer.observe(LoopEvent::Heartbeat(current))) => Some(stall),
-            // Force a run to end that does not end in time after a shutdown request.
+            // Forces a run to end if it does not end in time after a shutdown request.
             () = until_shutdown_forced(stop, self.limits.shutdown_timeout) => None,
             never = stop_run(&run_trigger, stop, orders) => match never {},
         };
@@ -328,7 +328,7 @@ enum SupervisedRun {
     Stalled(Leftover),
 }
 
-/// The resources that a cancelled run leaves behind.
+/// The resources that a cancelled run did not release.
 #[derive(PartialEq, Eq)]
 enum Leftover {
     Nothing,

@@ -41,7 +41,7 @@ pub struct Settings {
     pub hosts: HostPolicy,
     /// Receives an entry for every request after its response is computed.
     pub access_log: Option<AccessLog>,
-    /// The reason why the server is degraded, which `/healthz` shows; called for each health check.
+    /// Returns the reason why the server is degraded, which `/healthz` shows; called for each health check.
     pub degradation: Option<DegradationProbe>,
     /// Called when a large response is freed, because it was sent or its client disconnected.
     pub on_release: Option<ReleaseHook>,

@@ -1,5 +1,5 @@
-//! Loop metrics: all metrics of runs and loops. They are the metrics of qontract-reconcile, with their names
-//! and labels, and additional ones.
+//! Loop metrics: all metrics of runs and loops. They are those of qontract-reconcile, with the same names and
+//! labels, and additional metrics.
 
 use std::collections::BTreeMap;
 
@@ -347,7 +347,7 @@ impl Metrics {
         self.last_run_status.get_or_create(process).set(code.into());
     }
 
-    /// Counts a run that was aborted because it made no progress.
+    /// Counts a run that was cancelled because it made no progress.
     pub fn count_stalled(&self, process: &ProcessLabels) {
         self.stuck.get_or_create(process).inc();
     }

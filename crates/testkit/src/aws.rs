@@ -61,7 +61,7 @@ impl TestAws {
         self.send("POST", "/", QUEUE_FORM, &form);
     }
 
-    /// Verifies signatures and policies from now on.
+    /// Turns on the verification of signatures and policies.
     pub fn require_permissions(&self) {
         self.send("POST", "/moto-api/reset-auth", "", "0");
     }

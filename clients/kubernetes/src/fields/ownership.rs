@@ -27,8 +27,8 @@ impl fmt::Debug for ManagedFields {
 /// An object before and after a write.
 #[derive(Clone, PartialEq)]
 pub struct Preview {
-    /// The object after the write. Server defaults are not in it, unless they existed before without an
-    /// owner.
+    /// The object after the write. It does not contain server defaults, unless they already existed without
+    /// an owner.
     pub after: Value,
     /// The object without the fields that only we own, as if nothing were declared.
     pub without_ours: Value,
@@ -50,7 +50,7 @@ impl Preview {
     }
 }
 
-/// Prints nothing: it may be a secret.
+/// Prints nothing, because the object may be a secret.
 impl fmt::Debug for Preview {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Preview(…)")
@@ -73,8 +73,7 @@ impl ManagedFields {
     }
 
     /// The object `live` after `manager` writes `declared` onto it, with fields migrated as `fields`
-    /// specifies. The result is the one for a write that
-    /// is not refused, whatever the conflicts.
+    /// specifies. The result is that of a write that is not refused, regardless of conflicts.
     pub fn preview(&self, live: &Value, manager: &str, fields: FieldOwnership, declared: &Value) -> Preview {
         let managed: Value = serde_json::from_str(&self.0).unwrap_or_default();
         let has_version =

@@ -77,7 +77,7 @@ fn rolling_update(live: &Value, declared: &Value, retained: &FieldSet) -> Option
     (strategy != "RollingUpdate" && is_left).then_some(path)
 }
 
-/// The owners of fields, reduced to what decides about the residue.
+/// The owners of fields, reduced to the facts that determine the residue.
 struct ResidueSearch<'a> {
     /// The fields that we applied.
     before: &'a FieldSet,
@@ -137,8 +137,8 @@ impl ResidueSearch<'_> {
         })
     }
 
-    /// Whether server-side apply removes the value at `path`: it does so with list items, scalars and atomic
-    /// lists, and with a map or list in which nothing else is. An empty map stays.
+    /// Whether server-side apply removes the value at `path`: it removes list items, scalars, atomic lists,
+    /// and maps and lists without other content. An empty map stays.
     fn is_cleared_by_apply(&self, value: &Value, path: &FieldPath) -> bool {
         let is_leaf = |path: &FieldPath, value: &Value| {
             self.before.0.contains(path)
@@ -189,7 +189,7 @@ mod tests {
         deployment(&json!({"template": {"spec": {"containers": [container]}}}))
     }
 
-    /// `managed` are our declaration before, and that of another manager.
+    /// `managed` are our previous declaration, and that of another manager.
     #[track_caller]
     fn check(live: &Value, managed: [&Value; 2], declared: &Value, expect: &[&str]) {
         let entries = [entry("qontract", true, managed[0]), entry("helm", false, managed[1])];

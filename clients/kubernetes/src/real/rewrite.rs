@@ -1,11 +1,11 @@
 //! Writes that remove more than server-side apply does: the fields that it would leave behind, with which the
 //! API server rejects the object.
 //!
-//! An update writes the final content, so that the API server never validates anything else; then the fields
-//! become ours by server-side apply. Our marks are part of the last request only.
+//! An update writes the final content, so that the API server never validates an intermediate state; then the
+//! fields become ours by server-side apply. Only the last request contains our marks.
 //!
 //! **Invariant:** if the process ends in between, the object has its final content, but not its new marks, so
-//! the next run writes it again and takes its fields
+//! the next run writes it again and takes over its fields
 //! (`a_rewrite_that_is_killed_is_completed_on_a_real_cluster`).
 
 use serde_json::{Map, Value, json};
@@ -18,7 +18,7 @@ use crate::error::KubernetesError;
 use crate::fields::{ManagedFields, is_overruled, migrate_declared};
 use crate::object::{FieldOwnership, ObjectVersion};
 
-/// Maximum number of attempts to take the fields of an object to which controllers write as well.
+/// Maximum number of attempts to take over the fields of an object that controllers also write.
 const MAX_ATTEMPTS: u32 = 5;
 
 /// A rewrite of an object.
@@ -44,7 +44,7 @@ impl Clusters {
                 Err(KubernetesError::Stale { .. }) => {}
                 other => return other,
             }
-            // A controller may have written its status or its annotations meanwhile.
+            // A controller may have written the status or the annotations in the meantime.
             let again = self.fetch_live(rewrite.target).await?;
             let again = again.filter(|again| has_content_of(again, &written));
             live = again.ok_or_else(|| rewrite.target.stale())?;
@@ -97,7 +97,7 @@ impl Clusters {
     }
 }
 
-/// Whether two versions of an object differ in metadata and status only.
+/// Whether two versions of an object differ only in metadata and status.
 fn has_content_of(one: &Value, other: &Value) -> bool {
     one["metadata"]["uid"] == other["metadata"]["uid"] && content(one) == content(other)
 }

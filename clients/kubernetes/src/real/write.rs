@@ -21,7 +21,7 @@ use crate::{
     ObjectDraft, RECYCLED_ANNOTATION, RESTART_MANAGER, Rehearsal, WorkloadRestart, WritePrecondition,
 };
 
-/// The first interval of polling whether an object is gone; it doubles up to the maximum.
+/// The first polling interval while waiting until an object no longer exists; it doubles up to the maximum.
 const FIRST_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The maximum polling interval.
 const MAX_POLL_INTERVAL: Duration = Duration::from_secs(2);
@@ -225,9 +225,9 @@ impl Clusters {
     ) -> Result<(), KubernetesError> {
         if target.served.is_stored {
             match self.apply_new(writer, target, body).await {
-                // A server may accept by `POST` what it cannot apply: unknown fields, duplicate keys. And an
-                // account may be allowed to create but not to patch. An overloaded or unavailable server gets
-                // no second request.
+                // A server may accept by `POST` an object that it cannot apply, for example one with unknown
+                // fields or duplicate keys, and an account may be allowed to create but not to patch. No
+                // second request is sent to an overloaded or unavailable server.
                 Err(KubernetesError::Invalid { .. } | KubernetesError::Denied { .. }) => {}
                 Err(KubernetesError::Failed { status, .. }) if !matches!(status, 429 | 502..=504) => {}
                 other => return other,
@@ -237,7 +237,7 @@ impl Clusters {
     }
 
     /// Applies an object that must not exist: no object has the first revision of a server, so an existing
-    /// one is a conflict.
+    /// object is a conflict.
     async fn apply_new(
         &self,
         writer: FieldWriter<'_>,
@@ -260,7 +260,7 @@ impl Clusters {
         self.send_checked(writer.access, target, request).await.map(drop)
     }
 
-    /// Applies, and again with force if all conflicting managers may be overruled.
+    /// Applies the object, and repeats this with force if all conflicting managers may be overruled.
     pub(super) async fn apply_existing(
         &self,
         writer: FieldWriter<'_>,

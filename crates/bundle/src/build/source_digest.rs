@@ -40,7 +40,7 @@ impl Repo {
     /// (`a_bundle_has_the_source_digest_of_its_data_repo`).
     pub fn source_digest(&self) -> Result<Sha256, RepoError> {
         let layout = self.layout();
-        // A file with findings is compared by its bytes, like every other.
+        // A file with findings is compared by its bytes, like every other file.
         let ignored = &mut Vec::new();
         let context = SchemaContext::read(self, ignored)?.digest(self);
         let mut data = self.list(&layout.data, NameFilter::Documents)?.files;

@@ -23,8 +23,8 @@ struct ProgramCheck {
     needed: Option<NeededPermissions>,
 }
 
-/// Checks all programs concurrently; returns the permissions that those need that declare objects. `defined` are
-/// the integrations that the data defines, if there is data.
+/// Checks all programs concurrently; returns the permissions that object programs need. `defined` are the
+/// integrations that the data defines, if there is data.
 pub fn check(
     config: &Config,
     defined: Option<&[String]>,

@@ -32,7 +32,7 @@ pub struct ServerConnection {
     server: ServerClient,
     url: Url,
     runtime: Handle,
-    /// Whether requests have a token, without which the server does not grant leases.
+    /// Whether requests have a token; the server grants leases only with a token.
     has_token: bool,
 }
 

@@ -50,7 +50,7 @@ enum StoreSource {
     Buckets { tables: Box<TargetsTable>, secrets: Arc<dyn SecretReader> },
     /// One store for every name.
     Given(Arc<dyn Blobs>),
-    /// None, because the command only reads data.
+    /// No stores, because the command only reads data.
     Unused,
 }
 
@@ -289,7 +289,8 @@ impl LazyBucket {
     }
 }
 
-/// Whether a client with the one credentials can be used for the other. Those other than keys do not change.
+/// Whether a client with one set of credentials can be used for the other set. Credentials other than keys do
+/// not change.
 fn is_same(one: &S3Credentials, other: &S3Credentials) -> bool {
     match (one, other) {
         (S3Credentials::Keys { id, secret }, S3Credentials::Keys { id: other_id, secret: other }) => {

@@ -1,7 +1,7 @@
 //! Values that an API server sets by default, so that removing them has no effect.
 //!
-//! Server-side apply does not own them. But a tool that created or replaced an object as a whole owns all of
-//! its fields, and atomic lists are written without them.
+//! With server-side apply, they have no owner. However, a tool that created or replaced an object as a whole
+//! owns all of its fields, and atomic lists are written without the defaults.
 //!
 //! **Invariant:** a value counts as a default only where the server would set the same value again. A default
 //! that depends on the kind, the parent field or the sibling fields is in
@@ -52,7 +52,7 @@ const PROBE_DEFAULTS: [(&str, i64); 4] =
 /// The fields of a container that are probes.
 const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 
-/// Maps that the server creates if they are missing. The defaults of any other map are gone with the map.
+/// Maps that the server creates if they are missing. The defaults in any other map are removed with the map.
 const RECREATED_MAPS: [&str; 3] = ["persistentVolumeClaimRetentionPolicy", "strategy", "updateStrategy"];
 
 /// Maps with user-defined keys, or whose keys do not denote the field of that name.
@@ -134,8 +134,8 @@ impl RemovedField<'_> {
         }
     }
 
-    /// Whether the server assigned the value and keeps it. `None` for a headless service is declared, never
-    /// assigned.
+    /// Whether the server assigned the value and keeps it. The value `None` of a headless service is always
+    /// declared, never assigned.
     fn is_chosen(&self, key: &str, value: &Value) -> bool {
         if !matches!(self.path, [PathSegment::Key(spec), ..] if spec == "spec") {
             return false;

@@ -21,8 +21,8 @@ fn named_items<'a>(names: &'a [String], items: &'a [Value]) -> Vec<NamedItem<'a>
     names.iter().zip(items).map(|(name, item)| NamedItem { name, item }).collect()
 }
 
-/// An added item with more values than this is expanded field by field, because reports do not show more
-/// values of one field.
+/// An added item with more values than this is expanded field by field, because reports show no more values
+/// of a single field.
 const MAX_ITEM_VALUES: usize = 16;
 
 /// A walk through two versions of an object, and the differences found.
@@ -32,9 +32,9 @@ pub struct FieldWalk<'a> {
     show: Visibility,
     /// Whether the previous values of changed and removed fields are shown.
     pub show_before: Visibility,
-    /// The fields that others own: if removed, their values are not shown.
+    /// The fields that others own: if they are removed, their values are not shown.
     pub owned_by_others: PathCursor<'a>,
-    /// Whether large list items are shown field by field, so that none of their fields is left out.
+    /// Whether large list items are shown field by field, so that none of their fields is omitted.
     pub expands_items: bool,
     path: PathCursor<'a>,
     removed: Vec<FieldDifference>,

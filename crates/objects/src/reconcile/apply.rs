@@ -51,7 +51,7 @@ pub struct ObjectPut {
     pub precondition: WritePrecondition,
     /// Whether the same plan creates its kind (a CRD): the write waits until the kind is served.
     pub awaits_kind: bool,
-    /// The refusal to expect because of fields of other managers.
+    /// The refusal to be expected because of fields of other managers.
     pub conflict: Option<Fault>,
 }
 
@@ -170,7 +170,7 @@ impl ObjectReconciler {
         if put.awaits_kind || !matches!(result, RehearsalResult::Skipped) {
             return Ok(result);
         }
-        // The kinds of a cluster are known even if it validates nothing.
+        // The kinds of a cluster can be determined even if the cluster does not validate writes.
         match self.kubernetes.api_resource(&read.permit, cluster, &put.kind).await {
             Err(error @ KubernetesError::Unserved { .. }) => {
                 Ok(RehearsalResult::NotValidated(error.to_string()))
@@ -222,8 +222,8 @@ pub fn apply_result(done: Result<(), KubernetesError>) -> Result<ApplyResult, Fa
     }
 }
 
-/// Converts the result of a rehearsed write. `expected` is the refusal to expect if the cluster validates
-/// nothing.
+/// Converts the result of a rehearsed write. `expected` is the refusal to be expected if the cluster does not
+/// validate writes.
 pub fn rehearsal_result(
     result: Result<Rehearsal, KubernetesError>,
     expected: Option<&Fault>,

@@ -12,10 +12,10 @@ const MAX_OVERRULED_FIELDS: usize = 10;
 /// The effect of other field managers on a write.
 #[derive(Clone, Debug, Default)]
 pub struct ExpectedConflict {
-    /// Notes about the managers whose fields the write takes.
+    /// Notes about the managers whose fields the write overrules.
     pub notes: Vec<DiffEntry>,
-    /// The refusal to expect from the cluster. A dry run reports it if the cluster validates nothing; a real
-    /// run leaves the decision to the cluster.
+    /// The refusal to be expected from the cluster. A dry run reports it if the cluster does not validate
+    /// writes; a real run leaves the decision to the cluster.
     pub refusal: Option<Fault>,
 }
 
@@ -46,7 +46,7 @@ impl ExpectedConflict {
     }
 }
 
-/// The note about a manager whose fields are taken.
+/// The note about a manager whose fields are overruled.
 fn note(manager: ConflictingManager) -> String {
     let ConflictingManager { manager, mut fields } = manager;
     let more = fields.len().saturating_sub(MAX_OVERRULED_FIELDS);

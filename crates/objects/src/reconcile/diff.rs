@@ -58,7 +58,8 @@ impl<'a> ObjectUpdate<'a> {
         Self { item, live, preview, writer }
     }
 
-    /// The diff entries, limited to what may be shown. `decided` are the differences that caused the write.
+    /// The diff entries, limited to the parts that may be shown. `decided` are the differences that caused
+    /// the write.
     pub fn entries(&self, decided: &[FieldDifference], disclosure: Disclosure<'_>) -> Vec<DiffEntry> {
         if matches!(disclosure, Disclosure::Nothing) {
             return entries(decided);
@@ -99,7 +100,7 @@ impl<'a> ObjectUpdate<'a> {
         ExpectedConflict::new(&self.live.address, &self.preview.conflicts, &self.item.sensitivity)
     }
 
-    /// The fields that the object loses; `None` if it loses none.
+    /// The fields that the object loses; `None` if it loses no fields.
     pub fn loss(&self) -> Option<FieldLoss> {
         let qontract_inventory::KeyLoss { lost, of, lists } = diff(&self.write(), Disclosure::Nothing).loss;
         let was_sensitive = self.live.live.body()["metadata"]["annotations"][SENSITIVE] == "true";

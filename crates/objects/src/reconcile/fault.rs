@@ -1,9 +1,9 @@
-//! Converts cluster errors into faults, which name who has to act.
+//! Converts cluster errors into faults, which name the party that has to act.
 
 use qontract_client_kubernetes::KubernetesError;
 use qontract_runtime::Fault;
 
-/// Converts a cluster error into a fault that names who has to act.
+/// Converts a cluster error into a fault that names the party that has to act.
 pub fn cluster_fault(error: &KubernetesError) -> Fault {
     let text = error.full_message();
     match error {

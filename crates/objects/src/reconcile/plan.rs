@@ -31,7 +31,7 @@ pub fn plan_objects(
     let index = index(current);
     let mut plan = Plan::default();
     for want in wanted {
-        // A scope that could not be read is not planned for; the runner reports why.
+        // A scope that could not be read is not planned; the runner reports the reason.
         let Some(Observed::Known(_)) = current.get(&want.object.scope) else { continue };
         let seen = index.get(&(&want.object.scope, want.object.name.as_str())).copied();
         match &want.state {
@@ -71,7 +71,7 @@ fn mark_awaited_kinds(plan: &mut Plan<ObjectAction>) {
     }
 }
 
-/// The managed live objects by scope and name. Workloads that are only observed are left out.
+/// The managed live objects by scope and name. Workloads that are only observed are omitted.
 fn index(current: &CurrentState<LiveObject>) -> LiveIndex<'_> {
     let managed = current.iter().filter(|(scope, _)| !recycle::is_workload_scope(scope));
     let mut index = LiveIndex::new();
@@ -239,7 +239,7 @@ fn plan_deletion(
         }
         Verdict::Wait(text) => plan.waits.push(Wait { text, place: want.place.clone() }),
         Verdict::Refuse(text) => plan.faults.push(Fault::author(text).at(want.place.clone())),
-        // It is not ours, or it would be written, which a deletion never does.
+        // The object is not ours, or would be written, which a deletion never does.
         Verdict::Leave(_)
         | Verdict::Keep
         | Verdict::Create
@@ -266,7 +266,8 @@ fn plan_undeclared(plan: &mut Plan<ObjectAction>, scope: &Scope, seen: &LiveObje
             remove(plan, Change::new(ChangeKind::Remove, key, format!("remove {}", kind.name)), seen);
         }
         Verdict::Wait(text) => plan.waits.push(Wait { text, place: None }),
-        // Its owner keeps the object. All other verdicts are ignored: an undeclared object is never written.
+        // The owner of the object keeps it. All other verdicts are ignored, because an undeclared object is
+        // never written.
         Verdict::Leave(_)
         | Verdict::Refuse(_)
         | Verdict::Keep
@@ -288,7 +289,7 @@ fn remove(plan: &mut Plan<ObjectAction>, mut change: Change, seen: &LiveObject) 
     plan.add_step_in(plan_stage(order), change, action);
 }
 
-/// The marks that differ, without the hash, which differs whenever the declaration does.
+/// The marks that differ, except the hash, which differs whenever the declaration differs.
 fn mark_entries(differences: &[FieldDifference]) -> Vec<DiffEntry> {
     let marks = differences.iter().filter(|it| is_mark(&it.path) && it.path != SHA256SUM).cloned();
     diff::entries(&marks.collect::<Vec<_>>())

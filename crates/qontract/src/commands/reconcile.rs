@@ -143,11 +143,11 @@ pub fn run(
         record.warnings.push(sandbox_folder::MISSING.to_owned());
     }
     let storage = context.report(&outcome, &record, &|file| head.display(file))?;
-    // The process ends now: does not wait for blocked threads, handles signals, and lets the release of a
-    // lease finish.
+    // The process ends now: it does not wait for blocked threads, handles signals, and waits until a lease is
+    // released.
     std::mem::forget(runtime);
     Ok(match outcome.ended {
-        // What the run changed cannot be looked up afterwards.
+        // Otherwise the changes of the run could not be looked up afterwards.
         ended if ended.is_success() && mode == Mode::Real && storage == RecordStorage::Failed => {
             Exit::Failure
         }
@@ -273,7 +273,7 @@ impl RunContext<'_> {
         }
         let resolver = InputResolver::new(&options.repo, Layout::default(), printer);
         let spec = options.data.as_deref().unwrap_or(".");
-        // Git updates a work tree file by file: a bundle of that moment would lack files.
+        // Git updates a work tree file by file, so a bundle that is built during the update would lack files.
         watcher::await_git(Path::new(spec));
         let check = if options.no_validate { InputCheck::Complete } else { InputCheck::Valid };
         let head = PinnedData::open(&resolver, spec, check, None)?;
@@ -296,8 +296,8 @@ impl RunContext<'_> {
             options: flags,
             slot: slot(options).validate().map_err(|error| UsageError(error.to_string()))?,
             shards: if only_affected { ShardScope::Affected } else { ShardScope::AllIfAffected },
-            // A flag that selects nothing is a person's typo; in a peer's job, the selected object
-            // may have been removed.
+            // On a command line, a flag that selects nothing is probably a typo; in a peer's job, the
+            // selected object may have been removed.
             strict_selectors: options.flavor == CliFlavor::Qontract,
             validate_schemas: options.validates_schemas(),
             trust_head: options.trust_head,
@@ -315,7 +315,7 @@ impl RunContext<'_> {
             let named: BTreeSet<ShardKey> = options.shard.iter().cloned().collect();
             return Ok((!named.is_empty()).then_some(named));
         };
-        // The last run of the integration, not of any.
+        // `last` means the last run of this integration.
         let word = if word == "last" { integration } else { word };
         let record = self.threads.block_on(runs.resolve(word))?;
         if record.integration != integration {
@@ -329,7 +329,7 @@ impl RunContext<'_> {
         Ok(Some(failed))
     }
 
-    /// Prints the desired states. The run has no record: it has neither a plan nor an effect.
+    /// Prints the desired states. The run has no record, because it has neither a plan nor an effect.
     fn print(&self, outcome: &RunOutcome, record: &RunRecord, file_name: FileName<'_>) -> anyhow::Result<()> {
         let Self { options, printer, .. } = self;
         if let Some(file) = &options.dump_schemas {

@@ -104,8 +104,8 @@ pub fn all_changes(diff: &Diff) -> Vec<Cause> {
     datafiles.chain(diff.resources.iter().map(resource)).collect()
 }
 
-/// The causes in a datafile: each field that differs and is read, or the first differing field if none is
-/// known to be read.
+/// The causes in a datafile: each field that differs and is read, or the first differing field, if it is not
+/// known that any of them is read.
 fn datafile(
     DatafileChange { path, change }: &DatafileChange,
     is_read: impl Fn(&str, &str) -> bool,
@@ -201,9 +201,9 @@ pub fn without_mere_renames(causes: Vec<Cause>) -> Vec<Cause> {
 /// Omits changed fields that do not explain a difference in the declared state.
 ///
 /// This is possible only if the location of every difference is known and a field changed there: then changes
-/// elsewhere are not the cause. Otherwise all causes are kept, except for fields that may not be read. `names` returns whether the value at the first
-/// location names the file of the second one, as an entry names its template; then a change to that file
-/// explains the difference.
+/// elsewhere are not the cause. Otherwise all causes are kept, except for fields that may not be read.
+/// `names` returns whether the value at the first location names the file of the second one, as an entry
+/// names its template; then a change to that file explains the difference.
 pub fn relevant(
     causes: Vec<Cause>,
     comparison: &Comparison,
@@ -237,8 +237,8 @@ pub fn relevant(
     causes.into_iter().filter(is_relevant).collect()
 }
 
-/// Omits fields of which it is not known whether they are read, in files without differences. They are kept if
-/// they are the only causes.
+/// Omits fields that may not be read, in files without differences. They are kept if they are the only
+/// causes.
 fn without_unread_files(causes: Vec<Cause>, files: &BTreeSet<&str>) -> Vec<Cause> {
     let is_unread = |cause: &Cause| {
         cause.is_mistyped && !cause.place.as_ref().is_some_and(|place| files.contains(&*place.path))
@@ -348,7 +348,7 @@ mod tests {
 
     fn relevant_causes(causes: &[&str], comparison: &Comparison) -> Vec<String> {
         let cause = |text: &&str| Cause::new(CauseKind::Datafile, Some(place(text)));
-        // An entry names its template.
+        // The entry names its template.
         let names = |place: &SourceLocation, cause: &SourceLocation| {
             (&*place.pointer, &*cause.path) == ("/resources/2", "/named.j2")
         };

@@ -26,7 +26,8 @@ impl<'p> EnginePair<'p> {
     pub fn of(pair: &'p BundlePair) -> Option<Self> {
         let (base, head) = (pair.base.source().engine()?, pair.head.source().engine()?);
         let diff = Diff::between(base.bundle(), head.bundle());
-        // Every later step needs the link graphs; the graph of head is built incrementally from that of base.
+        // Every later step needs the reference graphs; the graph of head is built incrementally from that of
+        // base.
         head.derive_references(base);
         Some(Self { base, head, diff })
     }
@@ -170,7 +171,7 @@ impl<'p> PartialComparison<'p> {
         Some(affected)
     }
 
-    /// Adds all elements that can conflict with one of these, transitively.
+    /// Adds all elements that can conflict with one of these elements, transitively.
     fn expand_conflicts(&self, paths: &mut BTreeSet<Box<str>>, conflict_keys: &[&str]) {
         let engines = self.sides.engines();
         loop {

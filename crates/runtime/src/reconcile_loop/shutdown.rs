@@ -40,11 +40,11 @@ pub struct ShutdownTrigger(SharedShutdown);
 #[derive(Clone, Debug)]
 struct SharedShutdown {
     state: watch::Sender<ShutdownStage>,
-    /// The shutdowns that this one is derived from. No step starts once one of them is requested, even if this one
+    /// The shutdowns from which this one is derived. No step starts once one of them is requested, even if this one
     /// is not requested yet.
     origins: Vec<watch::Sender<ShutdownStage>>,
     /// The lock is held while a shutdown is requested and while a step starts, so that each step starts
-    /// before the shutdown or not at all.
+    /// before the shutdown is requested or not at all.
     steps: Arc<Mutex<StepRegistry>>,
 }
 

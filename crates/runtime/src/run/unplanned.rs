@@ -1,4 +1,4 @@
-//! Finds what the plan of a change leaves out: the declared differences of shards that are skipped, and objects
+//! Finds the items that the plan of a change omits: the declared differences of skipped shards, and objects
 //! that are no longer managed. Pure.
 
 use qontract_diagnostics::pluralize;
@@ -55,9 +55,9 @@ fn declared_differences(
         .collect()
 }
 
-/// The objects that base manages and head does not, in these shards.
+/// The objects in these shards that base manages and head does not.
 ///
-/// A shard that only base declares is not among them: its objects are removed.
+/// Shards that only base declares are not included, because their objects are removed.
 pub fn released<'k>(
     integration: &Integration,
     base: &dyn AnyDeclaredState,
@@ -109,7 +109,7 @@ fn objects_text(part: &ReleasedPart) -> String {
     }
 }
 
-/// The end of a sentence about the objects, in the right number.
+/// The end of a sentence about the objects, in singular or plural.
 fn plural_verb(part: &ReleasedPart, end: &str) -> String {
     if part.count.is_some_and(|count| count != 1) {
         format!("are {end}")

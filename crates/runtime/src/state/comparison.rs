@@ -1,5 +1,5 @@
-//! Compares two declared states: lists the shards that differ, and the differing paths in each. This is a
-//! diff of base and head, not of data and target (drift).
+//! Compares two declared states: lists the shards that differ, and the differing paths in each shard. This
+//! compares base and head; it does not detect drift between data and target.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +56,7 @@ where
     T: Serialize + Sync,
     S: Serialize + Sync,
 {
-    // Concurrently, because both states are serialised and hashed completely.
+    // Both digests are computed concurrently, because both states are serialised and hashed completely.
     let (old, new) = std::thread::scope(|scope| {
         let old = scope.spawn(|| base.digests());
         let new = head.digests();
@@ -95,7 +95,7 @@ fn differences<T: Serialize, S: Serialize>(
             Difference { path: change.pointer, place }
         })
         .collect();
-    // A changed address is a difference also beside others, so that its cause is reported.
+    // A changed address is listed even if there are other differences, so that its cause is reported.
     if differences.is_empty() || digest(&old.target) != digest(&new.target) {
         // The target address or the disabled state differs.
         let place =

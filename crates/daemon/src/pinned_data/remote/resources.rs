@@ -60,7 +60,7 @@ impl RemoteBundle {
     pub(super) fn fetch_many(&self, paths: &BTreeSet<String>) -> Result<BTreeMap<String, String>, DataError> {
         if paths.len() <= MAX_BATCH * MAX_BATCHES {
             match self.fetch_batches(paths) {
-                // One resource is missing, and the whole response is an error.
+                // If one resource is missing, the whole response is an error.
                 Err(error) if is_missing(&error) => {}
                 answer => return answer,
             }
