@@ -602,7 +602,7 @@ pub enum JournalAction {
     /// for a new installation. After a loss, check what was removed in the last 24 hours before you run it
     /// again. An intact journal is not changed.
     Init,
-    /// Read every part of the journal, and report what is lost or damaged
+    /// Read the index and all ledgers, and report what is lost or damaged
     Check,
     /// Copy the journal into a new directory, as a backup
     Export {

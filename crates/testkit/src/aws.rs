@@ -48,6 +48,12 @@ impl TestAws {
         self.process.resume();
     }
 
+    /// The requests that the server received so far, as lines of its log.
+    pub fn requests(&self) -> Vec<String> {
+        let log = self.process.log();
+        log.lines().filter(|line| line.contains(" HTTP/1.1\" ")).map(str::to_owned).collect()
+    }
+
     /// Creates a bucket.
     pub fn bucket(&self, name: &str) {
         self.send("PUT", &format!("/{name}"), "", "");

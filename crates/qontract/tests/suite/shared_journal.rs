@@ -253,6 +253,31 @@ fn a_journal_is_checked_exported_imported_and_pruned() {
     assert_eq!(runs(), "[]\n");
 }
 
+#[test]
+#[ignore = "needs QONTRACT_PYTHON; run by `cargo xtask test`"]
+fn a_bucket_lists_the_last_day_with_five_requests() {
+    let fleet = Fleet::new(1, Some(TestAws::start()));
+    let aws = fleet.aws.as_ref().unwrap();
+    // More than one page of records.
+    let script = r#"
+import boto3, sys
+from datetime import datetime, timedelta, timezone
+now = datetime.now(timezone.utc) - timedelta(minutes=1)
+s3 = boto3.client("s3", endpoint_url=sys.argv[1], region_name="us-east-1",
+                  aws_access_key_id="a", aws_secret_access_key="b")
+for number in range(1100):
+    name = f"{now:%Y%m%dT%H%M%SZ}-files-{number:016x}~1.{number}.real.ok.1.0.0.0.0.0.0.5.."
+    s3.put_object(Bucket="journal", Key=f"journal/runs/{now:%Y%m%d}/{name}", Body=b"{}")
+"#;
+    aws.script(script);
+    let before = aws.requests().len();
+    let (code, text) = fleet.run(&["runs", "list", "--since", "24h", "--last", "3"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(text.lines().filter(|line| line.contains("-files-")).count(), 3, "{text}");
+    let sent = aws.requests().split_off(before);
+    assert!(sent.len() <= 5 && !sent.is_empty(), "{sent:#?}");
+}
+
 /// A directory with many records.
 fn write_records(folder: &std::path::Path, count: usize) -> PathBuf {
     let runs = folder.join("runs");
