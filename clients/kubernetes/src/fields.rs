@@ -3,6 +3,7 @@
 mod apply;
 mod csa_migration;
 mod entry;
+mod exclusion;
 mod item_index;
 mod legacy;
 mod lists;
@@ -21,6 +22,7 @@ pub use apply::FieldConflicts;
 pub(crate) use apply::{apply, apply_without_residue};
 pub(crate) use csa_migration::{field_ownership, migrate, migrate_declared};
 pub(crate) use entry::ManagedFieldsEntry;
+pub use exclusion::ExcludingField;
 pub(crate) use legacy::is_overruled;
 pub(crate) use lists::ListTypes;
 pub use ownership::{ManagedFields, Preview};

@@ -34,15 +34,15 @@ pub struct Preview {
     pub without_ours: Value,
     /// Other managers that own fields which the write changes.
     pub conflicts: FieldConflicts,
-    /// Whether the write removes fields that server-side apply alone would leave behind: defaults in maps that
-    /// are no longer declared, and emptied maps.
-    pub removes_residue: bool,
+    /// Whether server-side apply alone would not write the object: it would leave behind defaults in maps that
+    /// are no longer declared, emptied maps, or fields that exclude declared ones.
+    pub needs_rewrite: bool,
 }
 
 impl Preview {
     /// The precondition of the write, for an object of this version.
     pub fn precondition(&self, version: ObjectVersion, fields: FieldOwnership) -> WritePrecondition {
-        if self.removes_residue {
+        if self.needs_rewrite {
             WritePrecondition::Rewrite(version, fields)
         } else {
             WritePrecondition::Version(version, fields)
@@ -94,12 +94,14 @@ impl ManagedFields {
         let residue = residue(live, &entries, manager, &declared);
         let mut after = merge_applied(live, &entries, manager, &declared).0;
         residue.remove_from(&mut after);
-        Preview {
-            after,
-            without_ours: merge_applied(live, &entries, manager, &nothing).0,
-            conflicts: conflicts(live, &entries, manager, &declared),
-            removes_residue: !residue.is_empty(),
-        }
+        let needs_rewrite = !residue.is_empty();
+        let conflicts = FieldConflicts {
+            excluding: residue.refused,
+            removed: residue.excluding,
+            ..conflicts(live, &entries, manager, &declared)
+        };
+        let without_ours = merge_applied(live, &entries, manager, &nothing).0;
+        Preview { after, without_ours, conflicts, needs_rewrite }
     }
 }
 

@@ -45,7 +45,14 @@ impl<'a> ObjectUpdate<'a> {
         let body = live.live.body();
         let (preview, ours) = match onto {
             WritePrecondition::Version(_, fields) | WritePrecondition::Rewrite(_, fields) => {
-                (live.managed_fields.preview(body, MANAGER, *fields, &declared), ValueWriter::Us)
+                let preview = live.managed_fields.preview(body, MANAGER, *fields, &declared);
+                let is_others = preview.conflicts.removed.iter().any(|field| !field.managers.is_empty());
+                let writer = if is_others {
+                    ValueWriter::UsAndOthers(preview.without_ours.clone())
+                } else {
+                    ValueWriter::Us
+                };
+                (preview, writer)
             }
             WritePrecondition::Absent | WritePrecondition::Replace(_) => {
                 let others =

@@ -221,7 +221,7 @@ fn fields_shown_as_removed_are_gone_after_the_write() {
         );
         removed += shown.len();
         written += 1;
-        rewritten += usize::from(preview.removes_residue);
+        rewritten += usize::from(preview.needs_rewrite);
     }
     assert!(
         removed > 200 && written > 100 && rewritten > 5,
