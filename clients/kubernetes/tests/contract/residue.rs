@@ -265,6 +265,31 @@ pub async fn fields_that_exclude_declared_ones_are_removed(fixture: &ContractFix
     }
 }
 
+pub async fn the_other_limit_of_a_disruption_budget_is_removed(fixture: &ContractFixture) {
+    let address = fixture.address("PodDisruptionBudget", "a");
+    let resource = fixture.kubernetes.api_resource(&fixture.permits.read, &fixture.cluster, &address.kind);
+    let api_version = resource.await.unwrap().api_version;
+    let body = |limit: &str| {
+        json!({"apiVersion": api_version, "kind": "PodDisruptionBudget",
+            "spec": {limit: 1, "selector": {"matchLabels": {"app": "a"}}}})
+    };
+    let declared = body("maxUnavailable");
+    fixture.put_as("kubectl-edit", &address, body("minAvailable"), WritePrecondition::Absent).await.unwrap();
+    loop {
+        let live = fixture.get(&address).await;
+        let preview = live.managed_fields.preview(&live.body, MANAGER, live.field_ownership, &declared);
+        assert!(preview.needs_rewrite);
+        let onto = preview.precondition(live.version, live.field_ownership);
+        match fixture.put(&address, declared.clone(), onto).await {
+            // The controllers of a real cluster write to it as well.
+            Err(KubernetesError::Stale { .. }) => {}
+            other => break other.unwrap(),
+        }
+    }
+    let spec = fixture.get(&address).await.body["spec"].clone();
+    assert_eq!((&spec["maxUnavailable"], spec.get("minAvailable")), (&json!(1), None));
+}
+
 pub async fn a_field_of_a_program_that_excludes_a_declared_one_is_a_conflict(fixture: &ContractFixture) {
     let [one, other] = exclusive_deployments();
     let address = fixture.address("Deployment", "a");
