@@ -16,6 +16,7 @@ mod residue;
 use std::collections::BTreeSet;
 use std::ops::Bound::{Included, Unbounded};
 
+use qontract_kinds::is_free_form;
 use serde_json::{Map, Value, json};
 
 pub use apply::FieldConflicts;
@@ -42,9 +43,6 @@ const UNOWNED_METADATA: [&str; 9] = [
     "managedFields",
     "selfLink",
 ];
-
-/// Maps with free-form keys, which may be part of a secret.
-const FREE_KEYS: [&str; 6] = ["data", "stringData", "binaryData", "labels", "annotations", "matchLabels"];
 
 /// A field path: `f:spec`, `k:{"name":"web"}`.
 pub(crate) type FieldPath = Vec<String>;
@@ -194,7 +192,7 @@ pub(crate) fn without_keys(field: &str) -> &str {
     let mut start = 0;
     for part in field.split_inclusive(['.', '[']) {
         let name = part.trim_end_matches(['.', '[']);
-        if FREE_KEYS.contains(&name) {
+        if is_free_form(name) {
             return &field[..start + name.len()];
         }
         start += part.len();

@@ -12,11 +12,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use qontract_kinds::is_free_form;
 use serde_json::Value;
 
 use super::exclusion::{ExcludingField, Exclusion, exclusions, removal_command};
 use super::removal::remove;
-use super::{FREE_KEYS, FieldPath, FieldSet, ListTypes, ManagedFieldsEntry, display_path, is_overruled};
+use super::{FieldPath, FieldSet, ListTypes, ManagedFieldsEntry, display_path, is_overruled};
 use crate::error::{ConflictingManager, ExcludedFields};
 
 /// The residue of a write.
@@ -146,10 +147,8 @@ impl ResidueSearch<'_> {
     /// Whether unowned values below `path` can only be defaults. Keys of a free-form map and items of a list
     /// are never defaults.
     fn is_removable(&self, value: &Value, path: &[String]) -> bool {
-        let is_free_form = path
-            .last()
-            .and_then(|part| part.strip_prefix("f:"))
-            .is_some_and(|name| FREE_KEYS.contains(&name));
+        let is_free_form =
+            path.last().and_then(|part| part.strip_prefix("f:")).is_some_and(|name| is_free_form(name));
         self.children(value, path).into_iter().all(|(path, value)| {
             let is_default = !is_free_form && !is_item(&path);
             (is_default || self.before.contains_below(&path)) && self.is_removable(value, &path)
@@ -331,6 +330,11 @@ mod tests {
         let live = json!({"map": {"matchLabels": {"a": "1", "b": "2"}, "x": {"y": 1}}});
         let before = json!({"map": {"matchLabels": {"a": "1"}, "x": {"y": 1}}});
         check(&deployment(&live), [&deployment(&before), &json!({})], &deployment(&json!({"z": 1})), &[]);
+        for map in ["limits", "nodeSelector", "requests", "selector"] {
+            let live = json!({"map": {map: {"a": "1", "b": "2"}, "x": {"y": 1}}});
+            let before = json!({"map": {map: {"a": "1"}, "x": {"y": 1}}});
+            check(&deployment(&live), [&deployment(&before), &json!({})], &deployment(&json!({"z": 1})), &[]);
+        }
         let [a, b] = [json!({"name": "A", "value": "1"}), json!({"name": "B", "value": "2"})];
         let (live, before) = (json!({"c": {"env": [a, b]}}), json!({"c": {"env": [a]}}));
         check(&deployment(&live), [&deployment(&before), &json!({})], &deployment(&json!({"z": 1})), &[]);
