@@ -8,6 +8,7 @@ mod item_index;
 mod legacy;
 mod lists;
 mod ownership;
+mod projection;
 #[cfg(test)]
 mod reference;
 mod removal;

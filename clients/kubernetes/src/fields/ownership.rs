@@ -6,8 +6,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::apply::{FieldConflicts, conflicts, merge_applied};
+use super::projection::Projection;
 use super::residue::residue;
-use super::{ManagedFieldsEntry, migrate};
+use super::{FieldSet, ListTypes, ManagedFieldsEntry, migrate};
 use crate::MANAGER;
 use crate::WritePrecondition;
 use crate::draft::fold_string_data;
@@ -32,6 +33,10 @@ pub struct Preview {
     pub after: Value,
     /// The object without the fields that only we own, as if nothing were declared.
     pub without_ours: Value,
+    /// The part of the object before the write that only we own, or that is declared.
+    pub ours: Value,
+    /// The declared object, as it is written.
+    pub declared: Value,
     /// Other managers that own fields which the write changes.
     pub conflicts: FieldConflicts,
     /// Whether server-side apply alone would not write the object: it would leave behind defaults in maps that
@@ -101,8 +106,27 @@ impl ManagedFields {
             ..conflicts(live, &entries, manager, &declared)
         };
         let without_ours = merge_applied(live, &entries, manager, &nothing).0;
-        Preview { after, without_ours, conflicts, needs_rewrite }
+        let ours = own_part(live, &entries, manager, &declared);
+        Preview { after, without_ours, ours, declared, conflicts, needs_rewrite }
     }
+}
+
+/// The part of an object that only `manager` owns, or that is declared.
+fn own_part(live: &Value, entries: &[ManagedFieldsEntry], manager: &str, declared: &Value) -> Value {
+    let lists = &ListTypes::of(entries.iter().map(|entry| &entry.fields));
+    let declared = &FieldSet::declared(declared, lists);
+    let (mut own, mut others) = (FieldSet::default(), FieldSet::default());
+    for entry in entries {
+        let side = if entry.manager == manager && entry.is_applied { &mut own } else { &mut others };
+        side.0.extend(entry.fields.0.iter().cloned());
+    }
+    own.0.retain(|path| !others.contains_below(path));
+    let fields = &own.union(declared);
+    let mut part = Projection { fields, declared, lists }.of(live, &mut Vec::new()).unwrap_or_default();
+    for field in ["apiVersion", "kind"] {
+        part[field] = live[field].clone();
+    }
+    part
 }
 
 impl ManagedFields {

@@ -119,7 +119,8 @@ impl<'a> ObjectUpdate<'a> {
             desired: &self.item.desired,
             live: &self.live.live,
             after: &self.preview.after,
-            without_ours: &self.preview.without_ours,
+            ours: &self.preview.ours,
+            declared: &self.preview.declared,
             writer: match &self.writer {
                 ValueWriter::Us => LiveWriter::Us,
                 ValueWriter::UsAndOthers(others) => LiveWriter::UsAndOthers { others },

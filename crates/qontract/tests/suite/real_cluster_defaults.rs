@@ -82,3 +82,19 @@ fn a_rewrite_that_is_killed_is_completed_on_a_real_cluster() {
         assert_eq!(fixture.container()["livenessProbe"].get("exec").is_some(), container == EXEC);
     }
 }
+
+#[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
+fn defaults_of_a_removed_field_are_not_lost_keys_on_a_real_cluster() {
+    let fixture = WebFixture::new();
+    fixture.change(&[PROBE, VALUE].concat(), "");
+    // The probe has two declared keys, and five defaults.
+    fixture.guard("shard_removals = 0\nshard_percent = 0\nkeys = { count = 2 }\n");
+    fixture.declare(VALUE, "");
+    let (code, text) = fixture.run(RESOURCES, &["--dry-run"]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("it loses 2 of "), "{text}");
+    fixture.guard("shard_removals = 0\nshard_percent = 0\nkeys = { count = 3 }\n");
+    let plan = fixture.change(VALUE, "");
+    assert!(plan.contains("livenessProbe.httpGet.scheme: \"HTTP\""), "{plan}");
+}

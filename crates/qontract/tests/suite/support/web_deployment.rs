@@ -21,12 +21,7 @@ pub struct WebFixture {
 impl WebFixture {
     pub fn new() -> Self {
         let api = shared();
-        let ca = api.ca.display();
-        let repo = ClusterRepo::new(&format!(
-            "[kubernetes]\nrequests_per_second = 400\nvalidate_in_dry_run = true\nca = \"{ca}\"\n[creds.admin]\n\
-             token = {:?}\n",
-            api.token
-        ));
+        let repo = ClusterRepo::new(&Self::config(api));
         let namespace = unique_name("web");
         repo.cluster("c1", &api.url);
         let more = "managedResourceTypes: [Deployment]\nopenshiftResources:\n- {provider: resource, path: /web.yaml}\n";
@@ -36,6 +31,20 @@ impl WebFixture {
         let (code, plan) = fixture.run("openshift-namespaces", &[]);
         assert_eq!(code, 0, "{plan}");
         fixture
+    }
+
+    fn config(api: &Api) -> String {
+        let ca = api.ca.display();
+        format!(
+            "[kubernetes]\nrequests_per_second = 400\nvalidate_in_dry_run = true\nca = \"{ca}\"\n[creds.admin]\n\
+             token = {:?}\n",
+            api.token
+        )
+    }
+
+    /// Sets these guards.
+    pub fn guard(&self, guards: &str) {
+        self.repo.0.write("config.toml", format!("{}[guards]\n{guards}", Self::config(self.api)));
     }
 
     /// A run on the cluster.
