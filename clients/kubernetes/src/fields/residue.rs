@@ -147,8 +147,7 @@ impl ResidueSearch<'_> {
     /// Whether unowned values below `path` can only be defaults. Keys of a free-form map and items of a list
     /// are never defaults.
     fn is_removable(&self, value: &Value, path: &[String]) -> bool {
-        let is_free_form =
-            path.last().and_then(|part| part.strip_prefix("f:")).is_some_and(|name| is_free_form(name));
+        let is_free_form = path.last().and_then(|part| part.strip_prefix("f:")).is_some_and(is_free_form);
         self.children(value, path).into_iter().all(|(path, value)| {
             let is_default = !is_free_form && !is_item(&path);
             (is_default || self.before.contains_below(&path)) && self.is_removable(value, &path)
