@@ -104,7 +104,7 @@ impl Sensitivity {
 
 impl ManagedScope {
     /// Whether an object with this mark is one of its owner, or an unmarked one that it adopts.
-    pub fn is_owner(&self, mark: Option<&OwnerMark>) -> bool {
+    pub fn manages(&self, mark: Option<&OwnerMark>) -> bool {
         mark.map_or(self.adopts_unmarked, |mark| {
             mark.integration == self.owner.integration() && mark.caller.as_deref() == self.owner.caller()
         })

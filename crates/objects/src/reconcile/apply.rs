@@ -8,7 +8,7 @@ use qontract_client_kubernetes::{
     Cluster, FieldOwnership, Kind, KubernetesError, MANAGER, ObjectAddress, ObjectDraft, ObjectVersion,
     Rehearsal, WorkloadRestart, WritePrecondition,
 };
-use qontract_inventory::{LiveBody, SENSITIVE, UPDATE, to_write};
+use qontract_inventory::{LiveBody, SENSITIVE, UPDATE, marked_body};
 use qontract_runtime::{ApplyResult, Fault, ReadContext, RehearsalResult, WriteContext};
 use serde_json::Value;
 
@@ -72,7 +72,7 @@ impl ObjectPut {
         precondition: WritePrecondition,
         pending: Option<&str>,
     ) -> Self {
-        let mut body = marked_body(item, live, address.namespace.as_deref(), "");
+        let mut body = namespaced_body(item, live, address.namespace.as_deref());
         let annotations = &mut body["metadata"]["annotations"];
         if item.sensitivity.is_sensitive() {
             annotations[SENSITIVE] = "true".into();
@@ -109,14 +109,9 @@ impl ObjectPut {
     }
 }
 
-/// The body of an object with our marks, which include the time of writing, and with its namespace.
-pub fn marked_body(
-    item: &DesiredObject,
-    live: Option<&LiveBody>,
-    namespace: Option<&str>,
-    now: &str,
-) -> Value {
-    let mut body = to_write(&item.desired, live, &item.managed_scope.owner, now);
+/// The body of an object with our marks, but for the time of writing, and with its namespace.
+pub fn namespaced_body(item: &DesiredObject, live: Option<&LiveBody>, namespace: Option<&str>) -> Value {
+    let mut body = marked_body(&item.desired, live, &item.managed_scope.owner);
     if let Some(namespace) = namespace {
         body["metadata"]["namespace"] = namespace.into();
     }
