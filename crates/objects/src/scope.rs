@@ -188,8 +188,9 @@ impl ManagedScope {
         }
         // Not of an object that may hold secrets: the error would depend on them.
         let invalid = if sensitivity.is_sensitive() { Vec::new() } else { invalid_values(&body) };
-        if let Some(value) = invalid.first() {
-            let fault = Fault::author(format!("{} `{}`: {value}", object.kind, object.name));
+        if !invalid.is_empty() {
+            let values = invalid.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let fault = Fault::author(format!("{} `{}`: {values}", object.kind, object.name));
             return DesiredItem { object, place, state: DesiredState::Unresolved(fault) };
         }
         let wanted = match DesiredBody::new(body) {
