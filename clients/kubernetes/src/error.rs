@@ -13,6 +13,17 @@ pub struct ConflictingManager {
     pub manager: String,
     /// The fields, in backticks.
     pub fields: Vec<String>,
+    /// The declared fields that these fields exclude, if that is the conflict.
+    pub excludes: Option<ExcludedFields>,
+}
+
+/// Declared fields that fields of another manager exclude: the API server rejects an object with both.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ExcludedFields {
+    /// The names of the declared fields, in backticks.
+    pub declared: Vec<String>,
+    /// The command that removes the fields of the other manager; `None` if it must not be shown.
+    pub removal: Option<String>,
 }
 
 impl ConflictingManager {
@@ -22,13 +33,19 @@ impl ConflictingManager {
         let fields = self.fields.iter();
         self.fields = fields.map(|field| format!("`{}`", without_keys(field.trim_matches('`')))).collect();
         self.fields.dedup();
+        if let Some(excludes) = &mut self.excludes {
+            excludes.removal = None;
+        }
         self
     }
 }
 
 impl fmt::Display for ConflictingManager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` owns {}", self.manager, self.fields.join(", "))
+        write!(f, "`{}` owns {}", self.manager, self.fields.join(", "))?;
+        let Some(ExcludedFields { declared, .. }) = &self.excludes else { return Ok(()) };
+        let verb = if self.fields.len() == 1 { "excludes" } else { "exclude" };
+        write!(f, ", which {verb} the declared {}", declared.join(", "))
     }
 }
 

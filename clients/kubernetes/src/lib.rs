@@ -13,8 +13,8 @@ mod sandbox;
 use futures_util::future::BoxFuture;
 use qontract_access::{ReadPermit, WritePermit};
 
-pub use error::{ConflictingManager, KubernetesError};
-pub use fields::{FieldConflicts, ManagedFields, Preview};
+pub use error::{ConflictingManager, ExcludedFields, KubernetesError};
+pub use fields::{ExcludingField, FieldConflicts, ManagedFields, Preview};
 pub use object::{
     ApiResource, Cluster, FieldOwnership, Kind, KindVersion, Object, ObjectAddress, ObjectVersion, TokenRef,
 };
@@ -149,8 +149,8 @@ pub enum WritePrecondition {
     /// The object has this version: fields that we declared before and no longer declare are removed, and
     /// fields of others stay.
     Version(ObjectVersion, FieldOwnership),
-    /// The object has this version, and the write also removes the defaults of fields that are no longer
-    /// declared ([`Preview::removes_residue`]), which takes several requests.
+    /// The object has this version, and the write also removes fields that server-side apply alone would leave
+    /// behind ([`Preview::needs_rewrite`]), which takes several requests.
     Rewrite(ObjectVersion, FieldOwnership),
     /// The object has this version, and is removed first, because immutable fields change.
     Replace(ObjectVersion),

@@ -244,7 +244,7 @@ pub const KEYS: &[Key] = &[
         "integrations.*.command",
         KeyType::Texts,
         "",
-        "program of a process integration and its arguments; relative paths of files start at the directory of the configuration file if the file exists there, else at the working directory",
+        "program of a process integration and its arguments; relative paths of files start at the directory of the configuration file if the file exists there, else at the working directory; a program without a path is searched for on `PATH` first",
     ),
     key(
         "integrations.*.environment",
@@ -280,7 +280,7 @@ pub const KEYS: &[Key] = &[
         "foreign.*.command",
         KeyType::Texts,
         "",
-        "existing command that is run as an integration, such as the `run-integration` of qontract-reconcile, and its arguments",
+        "existing command that is run as an integration, such as the `run-integration` of qontract-reconcile, and its arguments; paths as in `integrations.*.command`",
     ),
     key(
         "foreign.*.config",

@@ -494,18 +494,24 @@ impl Config {
 }
 
 /// Resolves the words of a command that are relative paths of files in the directory of the configuration
-/// file. Other words are not changed: a relative path then starts at the working directory, and a program
-/// without a path is searched for on `PATH`.
+/// file. Other words are not changed: a relative path then starts at the working directory. A program without
+/// a path is searched for on `PATH` first.
 fn resolve_command(command: &mut [String], folder: &Path) {
     for (index, word) in command.iter_mut().enumerate() {
-        let is_on_path = index == 0 && !word.contains('/');
+        let is_on_path = || index == 0 && !word.contains('/') && is_on_path(word);
         let file = folder.join(&*word);
-        if !is_on_path
-            && Path::new(word).is_relative()
+        if Path::new(word).is_relative()
             && file.is_file()
+            && !is_on_path()
             && let Some(text) = file.to_str()
         {
             text.clone_into(word);
         }
     }
+}
+
+fn is_on_path(program: &str) -> bool {
+    let folders = std::env::var_os("PATH");
+    let mut folders = folders.iter().flat_map(std::env::split_paths);
+    folders.any(|folder| folder.join(program).is_file())
 }

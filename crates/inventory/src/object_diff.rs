@@ -27,8 +27,10 @@ pub struct ObjectWrite<'a> {
     pub live: &'a LiveBody,
     /// The object after the write.
     pub after: &'a Value,
-    /// The live object without the fields that only we own.
-    pub without_ours: &'a Value,
+    /// The part of the live object that only we own, or that is declared: its keys can be lost.
+    pub ours: &'a Value,
+    /// The declared object, as it is written.
+    pub declared: &'a Value,
     /// The writer of the live object's values.
     pub writer: LiveWriter<'a>,
 }
@@ -88,16 +90,21 @@ pub fn diff(write: &ObjectWrite<'_>, disclosure: Disclosure<'_>) -> ObjectDiff {
     };
     walk.owned_by_others = PathCursor::new(others.as_ref());
     walk.value(Some(&before), Some(&after));
-    let owned = leaves(&before).saturating_sub(leaves(&normalized(write.without_ours)));
-    // An atomic list loses items even where another manager owns it.
-    let declared = leaves(&content(write.desired)).saturating_sub(walk.added);
-    let of = owned.max(walk.lost + declared);
-    let loss = KeyLoss { lost: walk.lost, of, lists: walk.lists };
+    let loss = key_loss(write);
     let mut differences = walk.differences();
     if matches!(disclosure, Disclosure::Nothing) && !differences.is_empty() {
         differences = vec![secret_content()];
     }
     ObjectDiff { differences, loss }
+}
+
+/// The keys that the object loses. Defaults that are removed together with a field are not ours, so they do not
+/// count.
+fn key_loss(write: &ObjectWrite<'_>) -> KeyLoss {
+    let [ours, declared] = [write.ours, write.declared].map(without_identity);
+    let mut walk = FieldWalk::new(write.desired.kind(), write.desired.group(), Visibility::Paths, None);
+    walk.value(Some(&ours), Some(&declared));
+    KeyLoss { lost: walk.lost, of: leaves(&ours), lists: walk.lists }
 }
 
 /// All fields of a created object, limited to what may be shown.
@@ -112,13 +119,13 @@ pub fn body_differences(desired: &DesiredBody, disclosure: Disclosure<'_>) -> Ve
     let show = visibility(is_open(desired, disclosure));
     let mut walk = FieldWalk::new(desired.kind(), desired.group(), show, visible.as_ref());
     walk.expands_items = true;
-    walk.value(None, Some(&content(desired)));
+    walk.value(None, Some(&without_identity(desired.body())));
     walk.differences()
 }
 
-/// The declared object without the fields that identify it.
-fn content(desired: &DesiredBody) -> Value {
-    let mut body = normalized(desired.body());
+/// The normalized object without the fields that identify it.
+fn without_identity(object: &Value) -> Value {
+    let mut body = normalized(object);
     for pointer in ["/kind", "/metadata/name"] {
         if let Some(value) = body.pointer_mut(pointer) {
             *value = Value::Null;

@@ -1,11 +1,9 @@
 //! Prints the desired objects of a shard as a stream of YAML documents, for tools such as `kubectl diff`.
 
 use qontract_diagnostics::sanitize;
-use qontract_inventory::UPDATE;
 use qontract_runtime::{DesiredItem, DesiredState, ObjectKey, ShardKey};
-use serde_json::Value;
 
-use crate::reconcile::marked_body;
+use crate::reconcile::namespaced_body;
 use crate::scope::DesiredObject;
 
 /// The objects of a shard as YAML, in the order of the data, below a comment with the key of the shard;
@@ -21,21 +19,15 @@ pub fn print_objects(key: &ShardKey, wanted: &[DesiredItem<DesiredObject>]) -> O
             DesiredState::Present(item) if item.sensitivity.is_sensitive() => {
                 text.push_str(&comment(&want.object, "is not printed: it contains secrets"));
             }
-            DesiredState::Present(item) => text.push_str(&qontract_yaml::json::print(&printed_body(item))),
+            DesiredState::Present(item) => {
+                let body = namespaced_body(item, None, item.managed_scope.namespace.as_deref());
+                text.push_str(&qontract_yaml::json::print(&body));
+            }
             DesiredState::Delete => text.push_str(&comment(&want.object, "is removed")),
             DesiredState::Unresolved(_) => {}
         }
     }
     (!text.is_empty()).then(|| format!("# {}\n{text}", sanitize(&key.to_string())))
-}
-
-/// The body of an object as it would be written, without the time of writing.
-fn printed_body(item: &DesiredObject) -> Value {
-    let mut body = marked_body(item, None, item.managed_scope.namespace.as_deref(), "");
-    if let Some(annotations) = body["metadata"]["annotations"].as_object_mut() {
-        annotations.remove(UPDATE);
-    }
-    body
 }
 
 /// A comment about an object that is not printed.

@@ -104,7 +104,7 @@ impl Sensitivity {
 
 impl ManagedScope {
     /// Whether an object with this mark is one of its owner, or an unmarked one that it adopts.
-    pub fn is_owner(&self, mark: Option<&OwnerMark>) -> bool {
+    pub fn manages(&self, mark: Option<&OwnerMark>) -> bool {
         mark.map_or(self.adopts_unmarked, |mark| {
             mark.integration == self.owner.integration() && mark.caller.as_deref() == self.owner.caller()
         })
@@ -188,8 +188,9 @@ impl ManagedScope {
         }
         // Not checked for an object that may contain secrets, because the error would depend on them.
         let invalid = if sensitivity.is_sensitive() { Vec::new() } else { invalid_values(&body) };
-        if let Some(value) = invalid.first() {
-            let fault = Fault::author(format!("{} `{}`: {value}", object.kind, object.name));
+        if !invalid.is_empty() {
+            let values = invalid.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let fault = Fault::author(format!("{} `{}`: {values}", object.kind, object.name));
             return DesiredItem { object, place, state: DesiredState::Unresolved(fault) };
         }
         let wanted = match DesiredBody::new(body) {

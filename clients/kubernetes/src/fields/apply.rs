@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
+use super::exclusion::ExcludingField;
 use super::item_index::ItemIndex;
 use super::lists::field_name;
 use super::removal::remove;
@@ -43,8 +44,13 @@ pub(crate) fn apply_without_residue(
     manager: &str,
     declared: &Value,
 ) -> Result<(Value, Vec<ManagedFieldsEntry>), Vec<ConflictingManager>> {
-    let (mut object, after) = apply(live, entries, manager, declared)?;
-    residue(live, entries, manager, declared).remove_from(&mut object);
+    let residue = residue(live, entries, manager, declared);
+    if !residue.refused.is_empty() {
+        return Err(residue.refused);
+    }
+    let (mut object, mut after) = apply(live, entries, manager, declared)?;
+    residue.remove_from(&mut object);
+    residue.remove_owners(&mut after);
     Ok((object, after))
 }
 
@@ -77,8 +83,12 @@ pub(super) fn merge_applied(
 pub struct FieldConflicts {
     /// Managers whose fields must not be overruled: the write is refused.
     pub refused: Vec<ConflictingManager>,
+    /// Managers whose fields exclude declared ones and are not removed: the write is refused.
+    pub excluding: Vec<ConflictingManager>,
     /// Managers whose fields are taken, unless the write is refused.
     pub overruled: Vec<ConflictingManager>,
+    /// Fields that exclude declared ones and are removed, unless the write is refused.
+    pub removed: Vec<ExcludingField>,
 }
 
 /// The conflicts of a write of `declared` onto `live` by `manager`.
@@ -123,9 +133,11 @@ fn find_conflicts(
         fields.extend(changed.iter().map(|path| format!("`{}`", display_path(path))));
     }
     let managers = |side: BTreeMap<String, Vec<String>>| {
-        side.into_iter().map(|(manager, fields)| ConflictingManager { manager, fields }).collect()
+        side.into_iter()
+            .map(|(manager, fields)| ConflictingManager { manager, fields, excludes: None })
+            .collect()
     };
-    FieldConflicts { refused: managers(refused), overruled: managers(overruled) }
+    FieldConflicts { refused: managers(refused), overruled: managers(overruled), ..FieldConflicts::default() }
 }
 
 fn ends_in_item(path: &[String]) -> bool {

@@ -79,19 +79,18 @@ pub(crate) fn migrate_declared(
     fields: FieldOwnership,
 ) -> Option<Value> {
     let mut managed = live["metadata"]["managedFields"].clone();
-    let sets = || managed.as_array().into_iter().flatten().map(|entry| FieldSet::read(&entry["fieldsV1"]));
-    let sets: Vec<FieldSet> = sets().collect();
+    let entries = managed.as_array_mut()?;
+    let sets: Vec<FieldSet> = entries.iter().map(|entry| FieldSet::read(&entry["fieldsV1"])).collect();
     let wanted = FieldSet::declared(declared, &ListTypes::of(sets.iter()));
-    for entry in managed.as_array_mut().into_iter().flatten() {
-        if is_migrated(entry, |name| name == manager, FieldOwnership::ClientSideApplied)
-            && entry["manager"] == manager
-        {
-            let mut updated = FieldSet::read(&entry["fieldsV1"]);
-            updated.0.retain(|path| wanted.contains_below(path));
-            entry["fieldsV1"] = updated.print();
-        }
+    let is_own_update = |entry: &Value| {
+        entry["manager"] == manager && entry["operation"] == "Update" && is_main_resource(entry)
+    };
+    for (entry, mut fields) in entries.iter_mut().zip(sets).filter(|(entry, _)| is_own_update(entry)) {
+        fields.0.retain(|path| wanted.contains_below(path));
+        entry["fieldsV1"] = fields.print();
     }
     let fields = match fields {
+        // Our update is migrated in any case.
         FieldOwnership::Ours => FieldOwnership::ClientSideApplied,
         other => other,
     };

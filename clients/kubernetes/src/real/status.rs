@@ -165,7 +165,8 @@ impl RequestSubject {
                 fields.push(field);
             }
         }
-        let contender = |(manager, fields): (String, Vec<String>)| ConflictingManager { manager, fields };
+        let contender =
+            |(manager, fields): (String, Vec<String>)| ConflictingManager { manager, fields, excludes: None };
         contenders.into_iter().map(contender).collect()
     }
 

@@ -14,7 +14,7 @@ use super::request::{ApiRequest, PatchKind, WriteOptions};
 use super::rewrite::Rewrite;
 use super::status::RequestSubject;
 use crate::draft::{complete_body, namespace};
-use crate::error::KubernetesError;
+use crate::error::{ConflictingManager, KubernetesError};
 use crate::fields::{is_overruled, migrate};
 use crate::object::{Cluster, FieldOwnership, ObjectAddress, ObjectVersion};
 use crate::{
@@ -56,6 +56,11 @@ impl<'w> FieldWriter<'w> {
     /// The writer of a rehearsal.
     pub fn rehearsal(self) -> Self {
         Self { is_rehearsal: true, ..self }
+    }
+
+    /// Whether the write takes the fields of all of these managers.
+    pub fn overrules(&self, conflicts: &[ConflictingManager]) -> bool {
+        conflicts.iter().all(|one| is_overruled(&one.manager) || one.manager == self.manager)
     }
 
     fn options(&self) -> WriteOptions<'_> {
@@ -265,23 +270,34 @@ impl Clusters {
         &self,
         writer: FieldWriter<'_>,
         target: &WriteTarget<'_>,
-        mut body: Value,
+        body: Value,
         version: &ObjectVersion,
     ) -> Result<(), KubernetesError> {
-        // Without the uid, an object that is gone would be created again.
-        let (uid, revision) = target.parts(version)?;
-        body["metadata"]["uid"] = uid.into();
-        body["metadata"]["resourceVersion"] = revision.into();
+        let body = target.versioned_body(body, version)?;
         match self.patch(writer, target, PatchKind::Apply, &body).await {
-            Err(KubernetesError::Conflict { conflicts: contenders, .. })
-                if contenders
-                    .iter()
-                    .all(|one| is_overruled(&one.manager) || one.manager == writer.manager) =>
-            {
+            Err(KubernetesError::Conflict { conflicts, .. }) if writer.overrules(&conflicts) => {
                 self.patch(writer, target, PatchKind::ForcedApply, &body).await.map(drop)
             }
             other => other.map(drop),
         }
+    }
+
+    /// The object in the version of the draft; `None` if it does not exist.
+    pub(super) async fn fetch_live(
+        &self,
+        target: &WriteTarget<'_>,
+    ) -> Result<Option<Value>, KubernetesError> {
+        self.fetch(target.cluster, target.address, &target.served, &target.api_version).await
+    }
+
+    /// The object, if it still has this version.
+    pub(super) async fn fetch_version(
+        &self,
+        target: &WriteTarget<'_>,
+        version: &ObjectVersion,
+    ) -> Result<Value, KubernetesError> {
+        let live = self.fetch_live(target).await?;
+        live.filter(|live| read::version(live).as_ref() == Some(version)).ok_or_else(|| target.stale())
     }
 
     /// Migrates the fields of previous writers to us; returns the new version.
@@ -292,10 +308,7 @@ impl Clusters {
         version: &ObjectVersion,
         fields: FieldOwnership,
     ) -> Result<ObjectVersion, KubernetesError> {
-        let live = self.fetch(target.cluster, target.address, &target.served, &target.api_version).await?;
-        let Some(live) = live.filter(|live| read::version(live).as_ref() == Some(version)) else {
-            return Err(target.stale());
-        };
+        let live = self.fetch_version(target, version).await?;
         let (managed, manager) = (&live["metadata"]["managedFields"], writer.manager);
         match migrate(&live, managed, manager, &target.api_version, fields) {
             Some(managed) => self.write_owners(writer, target, version, &managed).await,
@@ -339,8 +352,7 @@ impl Clusters {
         let end = Instant::now() + self.connection(target.cluster)?.settings.removal_timeout;
         let mut pause = FIRST_POLL_INTERVAL;
         loop {
-            let live =
-                self.fetch(target.cluster, target.address, &target.served, &target.api_version).await?;
+            let live = self.fetch_live(target).await?;
             let Some(live) = live else { return Ok(()) };
             if live["metadata"]["deletionTimestamp"].is_null() {
                 // Another client created an object of this name.
@@ -383,6 +395,24 @@ impl<'a> WriteTarget<'a> {
     pub fn parts<'v>(&self, version: &'v ObjectVersion) -> Result<(&'v str, &'v str), KubernetesError> {
         let uid = version.uid.as_deref().filter(|uid| !uid.is_empty()).ok_or_else(|| self.stale())?;
         Ok((uid, &version.resource_version))
+    }
+
+    /// The body of a write onto a version. Without the uid, an object that is gone would be created again.
+    pub fn versioned_body(&self, mut body: Value, version: &ObjectVersion) -> Result<Value, KubernetesError> {
+        let (uid, revision) = self.parts(version)?;
+        body["metadata"]["uid"] = uid.into();
+        body["metadata"]["resourceVersion"] = revision.into();
+        Ok(body)
+    }
+
+    /// A conflict with other managers.
+    pub fn conflict(&self, conflicts: Vec<ConflictingManager>) -> KubernetesError {
+        let conflicts = if self.subject.is_secret {
+            conflicts.into_iter().map(ConflictingManager::without_keys).collect()
+        } else {
+            conflicts
+        };
+        KubernetesError::Conflict { object: self.address.to_string(), conflicts }
     }
 
     pub fn stale(&self) -> KubernetesError {

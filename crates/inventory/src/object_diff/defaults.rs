@@ -7,6 +7,7 @@
 //! that depends on the kind, the parent field or the sibling fields is in
 //! [`RemovedField::is_conditional_default`], all others are in the tables.
 
+use qontract_kinds::is_free_form;
 use serde_json::{Map, Value, json};
 
 use crate::path::{PathSegment, last_key};
@@ -55,19 +56,6 @@ const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 /// Maps that the server creates if they are missing. The defaults in any other map are removed with the map.
 const RECREATED_MAPS: [&str; 3] = ["persistentVolumeClaimRetentionPolicy", "strategy", "updateStrategy"];
 
-/// Maps with user-defined keys, or whose keys do not denote the field of that name.
-const FREE_FORM_MAPS: [&str; 9] = [
-    "annotations",
-    "binaryData",
-    "data",
-    "hard",
-    "labels",
-    "matchLabels",
-    "nodeSelector",
-    "selector",
-    "stringData",
-];
-
 /// A field that a write removes.
 pub struct RemovedField<'a> {
     /// The kind of the object.
@@ -87,7 +75,7 @@ impl RemovedField<'_> {
             return false;
         }
         let is_builtin = !self.group.contains('.') || self.group.ends_with(".k8s.io");
-        if !is_builtin || FREE_FORM_MAPS.iter().any(|free| self.is_below(free)) {
+        if !is_builtin || self.path.iter().any(is_free_form_map) {
             return false;
         }
         let key = last_key(self.path);
@@ -157,6 +145,10 @@ impl RemovedField<'_> {
     fn is_below(&self, name: &str) -> bool {
         self.path.iter().any(|segment| matches!(segment, PathSegment::Key(key) if key == name))
     }
+}
+
+fn is_free_form_map(segment: &PathSegment) -> bool {
+    matches!(segment, PathSegment::Key(key) if is_free_form(key))
 }
 
 /// Whether a table has a matching default for the field.

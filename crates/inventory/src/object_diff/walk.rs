@@ -41,8 +41,6 @@ pub struct FieldWalk<'a> {
     others: DifferenceList,
     /// Number of removed keys.
     pub lost: usize,
-    /// Number of added keys.
-    pub added: usize,
     /// Number of lists that lose all of their items.
     pub lists: usize,
 }
@@ -62,7 +60,6 @@ impl<'a> FieldWalk<'a> {
             removed: Vec::new(),
             others: DifferenceList::default(),
             lost: 0,
-            added: 0,
             lists: 0,
         }
     }
@@ -163,7 +160,6 @@ impl<'a> FieldWalk<'a> {
     }
 
     fn item_added(&mut self, name: &str, item: &Value) {
-        self.added += item_leaves(item);
         self.enter(PathSegment::Item(name.to_owned()));
         if self.expands_items && self.show == Visibility::Values && leaves(item) > MAX_ITEM_VALUES {
             self.value_added(item);
@@ -212,7 +208,6 @@ impl<'a> FieldWalk<'a> {
                 }
             }
             value => {
-                self.added += 1;
                 self.report(None, Some(value));
             }
         }
@@ -222,9 +217,7 @@ impl<'a> FieldWalk<'a> {
         if before.is_object() || before.is_array() {
             self.lost += leaves(before);
             self.lists += usize::from(before.is_array());
-            self.added += leaves(after);
         } else if after.is_object() || after.is_array() {
-            self.added += leaves(after);
             self.lost += 1;
         }
         self.report(Some(before), Some(after));

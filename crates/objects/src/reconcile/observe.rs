@@ -61,7 +61,7 @@ struct ListKey {
 impl LiveObject {
     /// Whether the scope of the object manages it, so that it does not belong to another owner.
     pub fn is_managed(&self) -> bool {
-        self.managed_scope.is_owner(self.live.mark())
+        self.managed_scope.manages(self.live.mark())
     }
 
     fn new(managed_scope: &Arc<ManagedScope>, object: Object) -> Self {
@@ -196,7 +196,7 @@ impl ObjectReconciler {
         let concerns = |object: &Object| {
             let name = object.address.name.as_str();
             let is_ours = || {
-                managed_scope.is_owner(OwnerMark::of(&object.body).as_ref())
+                managed_scope.manages(OwnerMark::of(&object.body).as_ref())
                     && managed.names.as_ref().is_none_or(|names| names.contains(name))
             };
             names.contains(name) || is_ours()

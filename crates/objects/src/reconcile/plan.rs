@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use qontract_client_kubernetes::{FieldOwnership, Kind, WritePrecondition};
+use qontract_client_kubernetes::{Kind, WritePrecondition};
 use qontract_inventory::{
     ApplyOrder, ApplyPhase, FieldDifference, ObjectIntent, PreviousOwner, RolloutStatus, SHA256SUM, Verdict,
     body_differences, decide, rollout_status,
@@ -113,20 +113,11 @@ fn plan_desired(
         verdict => object_change(kind, verdict),
     };
     let Some(ObjectChange { kind: how, summary: what, notes, decided }) = write else { return };
-    let onto = match (how, seen) {
-        (_, None) => WritePrecondition::Absent,
-        (ChangeKind::Replace, Some(seen)) => WritePrecondition::Replace(seen.version.clone()),
-        (_, Some(seen)) => {
-            // Adopting an object keeps the undeclared fields that were written by hand. Of a namespace, every
-            // undeclared field stays: its labels belong to another integration.
-            let fields = match seen.field_ownership {
-                _ if seen.live.mark().is_none() && item.kind == Kind::namespace() => FieldOwnership::Ours,
-                FieldOwnership::Updated if seen.live.mark().is_none() => FieldOwnership::ClientSideApplied,
-                fields => fields,
-            };
-            WritePrecondition::Version(seen.version.clone(), fields)
-        }
-    };
+    let update = seen.map(|seen| match how {
+        ChangeKind::Replace => diff::ObjectUpdate::replacement(item, seen),
+        _ => diff::ObjectUpdate::in_place(item, seen),
+    });
+    let onto = update.as_ref().map_or(WritePrecondition::Absent, |update| update.precondition.clone());
     let address = seen.map_or_else(
         || managed_scope.address(&item.kind, want.object.name.clone()),
         |seen| seen.address.clone(),
@@ -135,13 +126,11 @@ fn plan_desired(
     let live = seen.map(|seen| &seen.live);
     let mut put = ObjectPut::new(item, live, address, onto, pending.as_deref());
     let mut change = Change::new(how, want.object.clone(), what).at(want.place.clone());
-    match seen {
-        None => {
+    match (update, seen) {
+        (None, _) | (_, None) => {
             change.body = diff::body_entries(&body_differences(&item.desired, item.sensitivity.disclosure()));
         }
-        Some(seen) => {
-            let written = diff::ObjectUpdate::new(item, seen, &put.precondition);
-            put.precondition = written.precondition(put.precondition);
+        (Some(written), Some(seen)) => {
             let conflict = written.conflict();
             put.conflict = conflict.refusal;
             let notes = [notes, conflict.notes].concat();

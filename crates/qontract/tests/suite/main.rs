@@ -47,6 +47,7 @@ mod program_approvals;
 mod query;
 mod real_cluster;
 mod real_cluster_defaults;
+mod real_cluster_exclusions;
 mod real_cluster_logins;
 mod real_cluster_renames;
 mod reconcile;

@@ -201,17 +201,26 @@ pub fn without_mere_renames(causes: Vec<Cause>) -> Vec<Cause> {
 /// Omits changed fields that do not explain a difference in the declared state.
 ///
 /// This is possible only if the location of every difference is known and a field changed there: then changes
-/// elsewhere are not the cause. Otherwise all causes are kept, except for fields that may not be read.
-/// `names` returns whether the value at the first location names the file of the second one, as an entry
-/// names its template; then a change to that file explains the difference.
+/// elsewhere are not the cause. A shard that only base has is explained if its file was removed. Otherwise all
+/// causes are kept, except for fields that may not be read. `names` returns whether the value at the first
+/// location names the file of the second one, as an entry names its template; then a change to that file
+/// explains the difference.
 pub fn relevant(
     causes: Vec<Cause>,
     comparison: &Comparison,
     names: &dyn Fn(&SourceLocation, &SourceLocation) -> bool,
 ) -> Vec<Cause> {
-    let differences = || comparison.shards.values().flatten();
-    let is_cut_off = comparison.shards.values().any(|differences| differences.len() >= MAX_DIFFERENCES);
-    if comparison.common || !comparison.gone.is_empty() || is_cut_off || differences().next().is_none() {
+    let Comparison { common, shards, gone, gone_places } = comparison;
+    let differences = || shards.values().flatten();
+    let is_cut_off = shards.values().any(|differences| differences.len() >= MAX_DIFFERENCES);
+    let removes = |cause: &Cause, place: &SourceLocation| {
+        cause.gone && cause.place.as_ref().is_some_and(|file| file.path == place.path)
+    };
+    let is_gone_explained = gone.iter().all(|key| {
+        gone_places.get(key).is_some_and(|place| causes.iter().any(|cause| removes(cause, place)))
+    });
+    let is_empty = gone.is_empty() && differences().next().is_none();
+    if *common || !is_gone_explained || is_cut_off || is_empty {
         return causes;
     }
     let explains = |cause: &Cause, place: &SourceLocation| {
@@ -224,8 +233,9 @@ pub fn relevant(
         })
     };
     if !differences().all(|difference| is_explained(difference.place.as_ref())) {
-        let files: Option<BTreeSet<&str>> =
-            differences().map(|difference| difference.place.as_ref().map(|place| &*place.path)).collect();
+        let places = differences().map(|difference| difference.place.as_ref());
+        let places = places.chain(gone_places.values().map(Some));
+        let files: Option<BTreeSet<&str>> = places.map(|place| place.map(|place| &*place.path)).collect();
         return match files {
             Some(files) => without_unread_files(causes, &files),
             None => causes,
@@ -233,6 +243,7 @@ pub fn relevant(
     }
     let is_relevant = |cause: &Cause| {
         differences().filter_map(|difference| difference.place.as_ref()).any(|place| explains(cause, place))
+            || gone_places.values().any(|place| removes(cause, place))
     };
     causes.into_iter().filter(is_relevant).collect()
 }
@@ -397,6 +408,31 @@ mod tests {
         let many = |count: usize| comparison(&vec![Some("/ns.yml#/resources/2"); count]);
         assert_eq!(relevant_causes(both, &many(MAX_DIFFERENCES - 1)), [REPLICAS]);
         assert_eq!(relevant_causes(both, &many(MAX_DIFFERENCES)), both);
+    }
+
+    #[test]
+    fn a_removed_file_is_the_cause_of_a_shard_that_only_base_has() {
+        let key = || ShardKey::new([("namespace", "old")]);
+        let gone = |path: &str| Comparison {
+            gone: [key()].into(),
+            gone_places: [(key(), place(path))].into(),
+            ..Comparison::default()
+        };
+        let check = |comparison: &Comparison, expect: &[&str]| {
+            let removed = Cause { gone: true, ..Cause::new(CauseKind::Datafile, Some(place("/old.yml"))) };
+            let changed = [LABEL, REPLICAS].map(|at| Cause::new(CauseKind::Datafile, Some(place(at))));
+            let causes = relevant([vec![removed], changed.to_vec()].concat(), comparison, &|_, _| false);
+            let places = causes.iter().filter_map(|cause| cause.place.as_ref());
+            let places: Vec<String> = places.map(|at| format!("{}#{}", at.path, at.pointer)).collect();
+            assert_eq!(places, expect);
+        };
+        check(&gone("/old.yml"), &["/old.yml#"]);
+        // Another file is the reason why the shard is gone.
+        let all = ["/old.yml#", LABEL, REPLICAS];
+        check(&gone("/other.yml"), &all);
+        check(&Comparison { gone_places: BTreeMap::new(), ..gone("/old.yml") }, &all);
+        let both = Comparison { shards: comparison(&[Some(REPLICAS)]).shards, ..gone("/old.yml") };
+        check(&both, &["/old.yml#", REPLICAS]);
     }
 
     /// A bundle with these datafiles: a namespace, and a role that refers to it.

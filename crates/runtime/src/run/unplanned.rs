@@ -69,6 +69,9 @@ pub fn released<'k>(
         if let Some(disabled) = head.disabled(key) {
             let parts = integration.released(base, None, key);
             released.extend(parts.into_iter().map(|part| of_disabled_shard(key, disabled, &part)));
+        } else if is_moved(base, head, key) {
+            let parts = integration.released(base, None, key);
+            released.extend(parts.into_iter().map(|part| of_moved_shard(key, head, &part)));
         } else if head.has(key) {
             let parts = integration.released(base, Some(head), key);
             released.extend(parts.into_iter().map(|part| of_running_shard(key, head, part)));
@@ -89,6 +92,22 @@ fn of_disabled_shard(key: &ShardKey, disabled: &DisabledReason, part: &ReleasedP
     };
     let (shard, count, place) = (key.clone(), part.count, part.place.clone().or_else(|| place.clone()));
     ReleasedObjects { shard, text, count, fate, place }
+}
+
+/// Whether the address of a shard's target changes, and no other shard has the old address.
+fn is_moved(base: &dyn AnyDeclaredState, head: &dyn AnyDeclaredState, key: &ShardKey) -> bool {
+    let (Some(before), Some(after)) = (base.target_key(key), head.target_key(key)) else { return false };
+    before != after && head.shard_on_target(before).is_none()
+}
+
+fn of_moved_shard(key: &ShardKey, head: &dyn AnyDeclaredState, part: &ReleasedPart) -> ReleasedObjects {
+    let objects = objects_text(part);
+    let end = plural_verb(part, "no longer managed, and stay at the old address");
+    let text = format!(
+        "`{key}`: the address of the target changes: {objects} {end}, unless the new address leads to the same target"
+    );
+    let (shard, count, place) = (key.clone(), part.count, head.place(key));
+    ReleasedObjects { shard, text, count, fate: ObjectFate::Stay, place }
 }
 
 fn of_running_shard(key: &ShardKey, head: &dyn AnyDeclaredState, part: ReleasedPart) -> ReleasedObjects {

@@ -34,12 +34,15 @@ pub struct Comparison {
     pub shards: BTreeMap<ShardKey, Vec<Difference>>,
     /// Shards that only base has.
     pub gone: BTreeSet<ShardKey>,
+    /// The source locations of these shards in base, as far as they are known.
+    #[serde(skip)]
+    pub gone_places: BTreeMap<ShardKey, SourceLocation>,
 }
 
 impl Comparison {
     /// Whether the declared states are equal.
     pub fn is_empty(&self) -> bool {
-        let Self { common, shards, gone } = self;
+        let Self { common, shards, gone, gone_places: _ } = self;
         !common && shards.is_empty() && gone.is_empty()
     }
 
@@ -70,11 +73,11 @@ where
         let differences = differences(base.shards.get(&key), head.shards.get(&key));
         (key, differences)
     });
-    Comparison {
-        common: *common != old.common,
-        shards: shards.collect(),
-        gone: old.shards.keys().filter(|key| !new.shards.contains_key(*key)).cloned().collect(),
-    }
+    let gone: BTreeSet<ShardKey> =
+        old.shards.keys().filter(|key| !new.shards.contains_key(*key)).cloned().collect();
+    let place = |key: &ShardKey| Some((key.clone(), base.shards.get(key)?.places.get("")?.clone()));
+    let gone_places = gone.iter().filter_map(place).collect();
+    Comparison { common: *common != old.common, shards: shards.collect(), gone, gone_places }
 }
 
 fn differences<T: Serialize, S: Serialize>(
