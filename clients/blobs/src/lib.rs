@@ -21,6 +21,7 @@
 mod blob;
 mod directory;
 mod error;
+mod layer;
 mod s3;
 mod state;
 
@@ -33,6 +34,7 @@ pub use blob::{
 };
 pub use directory::Directory;
 pub use error::BlobsError;
+pub use layer::{BlobLayer, BlobOperation, LayeredBlobs};
 pub use s3::{S3, S3Credentials, S3Endpoint, S3EndpointError, S3Settings};
 pub use state::{AddCondition, NewValue, StateCredentials, StateSettings, StateStore, StoredValue};
 

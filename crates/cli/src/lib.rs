@@ -575,9 +575,9 @@ pub struct ConfigCheckArgs {
     pub layout: LayoutOptions,
 }
 
-/// Arguments of `journal`.
+/// The location of a journal.
 #[derive(Args, Debug)]
-pub struct JournalArgs {
+pub struct JournalOptions {
     /// Directory of the run records, which holds the journal of real targets; by default the bucket of
     /// `[targets.journal]`, else `$QONTRACT_RUNS`, else below the user's state directory
     #[arg(long, value_name = "DIR", global = true)]
@@ -588,6 +588,14 @@ pub struct JournalArgs {
     /// The configuration file.
     #[arg(long, value_name = "FILE", global = true, help = records::JOURNAL_CONFIG_HELP)]
     pub config: Option<PathBuf>,
+}
+
+/// Arguments of `journal`.
+#[derive(Args, Debug)]
+pub struct JournalArgs {
+    /// The journal.
+    #[command(flatten)]
+    pub journal: JournalOptions,
     /// The action.
     #[command(subcommand)]
     pub action: JournalAction,

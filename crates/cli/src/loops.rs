@@ -1,26 +1,18 @@
 //! Arguments of `loop`, which gives orders to loops.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::records;
+use super::JournalOptions;
 use super::run::duration;
 
 /// Arguments of `loop`.
 #[derive(Args, Debug)]
 pub struct LoopArgs {
-    /// Directory of the run records, which holds the journal of real targets; by default the bucket of
-    /// `[targets.journal]`, else `$QONTRACT_RUNS`, else below the user's state directory
-    #[arg(long, value_name = "DIR", global = true)]
-    pub runs: Option<PathBuf>,
-    /// Directory of a sandbox, whose loops get the order
-    #[arg(long, value_name = "DIR", global = true, conflicts_with = "runs")]
-    pub sandbox: Option<PathBuf>,
-    /// The configuration file.
-    #[arg(long, value_name = "FILE", global = true, help = records::JOURNAL_CONFIG_HELP)]
-    pub config: Option<PathBuf>,
+    /// The journal with the orders.
+    #[command(flatten)]
+    pub journal: JournalOptions,
     /// The action.
     #[command(subcommand)]
     pub action: LoopAction,

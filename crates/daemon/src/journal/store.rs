@@ -8,8 +8,8 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_access::{Permits, ReadPermit, WritePermit};
 use qontract_client_blobs::{
-    Blob, BlobContent, BlobHead, BlobKey, BlobPage, BlobReader, BlobWriter, Blobs, BlobsError, Cursor, Etag,
-    Precondition,
+    Blob, BlobContent, BlobHead, BlobKey, BlobLayer, BlobOperation, BlobPage, BlobReader, BlobWriter, Blobs,
+    BlobsError, Cursor, Etag, LayeredBlobs, Precondition,
 };
 use qontract_telemetry::journal_metrics::{JournalMetrics, JournalOperation};
 
@@ -24,8 +24,33 @@ pub struct JournalBlobs {
     blobs: Arc<dyn Blobs>,
     prefix: &'static str,
     permits: Permits,
+}
+
+/// Lets requests fail at once while the store does not respond, and counts those that failed.
+struct JournalLayer {
     outage: Outage,
     metrics: JournalMetrics,
+}
+
+impl BlobLayer for JournalLayer {
+    fn send<'a, T: Send + 'a>(
+        &'a self,
+        operation: BlobOperation,
+        request: BoxFuture<'a, Result<T, BlobsError>>,
+    ) -> BoxFuture<'a, Result<T, BlobsError>> {
+        async move {
+            let result = self.outage.call(request).await;
+            // That a precondition does not hold is a normal result.
+            if result.as_ref().is_err_and(|error| !matches!(error, BlobsError::Stale { .. })) {
+                self.metrics.count_error(match operation {
+                    BlobOperation::Read => JournalOperation::Read,
+                    BlobOperation::Write => JournalOperation::Write,
+                });
+            }
+            result
+        }
+        .boxed()
+    }
 }
 
 impl JournalBlobs {
@@ -36,20 +61,8 @@ impl JournalBlobs {
         permits: Permits,
         metrics: JournalMetrics,
     ) -> Self {
-        Self { blobs, prefix, permits, outage: Outage::default(), metrics }
-    }
-
-    /// Sends a request, and counts it if it fails. That a precondition does not hold is a normal result.
-    async fn send<T>(
-        &self,
-        operation: JournalOperation,
-        request: impl Future<Output = Result<T, BlobsError>>,
-    ) -> Result<T, BlobsError> {
-        let result = self.outage.call(request).await;
-        if result.as_ref().is_err_and(|error| !matches!(error, BlobsError::Stale { .. })) {
-            self.metrics.count_error(operation);
-        }
-        result
+        let layer = JournalLayer { outage: Outage::default(), metrics };
+        Self { blobs: Arc::new(LayeredBlobs::new(blobs, layer)), prefix, permits }
     }
 
     fn own<'a>(&'a self, permit: &'a WritePermit) -> &'a WritePermit {
@@ -69,7 +82,7 @@ impl BlobReader for JournalBlobs {
     ) -> BoxFuture<'a, Result<Option<Blob>, BlobsError>> {
         async move {
             let key = self.key(key)?;
-            self.send(JournalOperation::Read, self.blobs.get(permit, &key)).await
+            self.blobs.get(permit, &key).await
         }
         .boxed()
     }
@@ -81,7 +94,7 @@ impl BlobReader for JournalBlobs {
     ) -> BoxFuture<'a, Result<Option<BlobHead>, BlobsError>> {
         async move {
             let key = self.key(key)?;
-            self.send(JournalOperation::Read, self.blobs.head(permit, &key)).await
+            self.blobs.head(permit, &key).await
         }
         .boxed()
     }
@@ -94,7 +107,7 @@ impl BlobReader for JournalBlobs {
     ) -> BoxFuture<'a, Result<BlobPage, BlobsError>> {
         async move {
             let below = format!("{}{prefix}", self.prefix);
-            let mut page = self.send(JournalOperation::Read, self.blobs.list(permit, &below, cursor)).await?;
+            let mut page = self.blobs.list(permit, &below, cursor).await?;
             for entry in &mut page.entries {
                 if let Some(rest) = entry.key.strip_prefix(self.prefix) {
                     entry.key = rest.to_owned();
@@ -112,7 +125,7 @@ impl BlobReader for JournalBlobs {
     ) -> BoxFuture<'a, Result<Vec<String>, BlobsError>> {
         async move {
             let below = format!("{}{prefix}", self.prefix);
-            let keys = self.send(JournalOperation::Read, self.blobs.keys(permit, &below)).await?;
+            let keys = self.blobs.keys(permit, &below).await?;
             let rest = |key: String| key.strip_prefix(self.prefix).map(str::to_owned);
             Ok(keys.into_iter().filter_map(rest).collect())
         }
@@ -130,8 +143,7 @@ impl BlobWriter for JournalBlobs {
     ) -> BoxFuture<'a, Result<Etag, BlobsError>> {
         async move {
             let key = self.key(key)?;
-            self.send(JournalOperation::Write, self.blobs.put(self.own(permit), &key, content, precondition))
-                .await
+            self.blobs.put(self.own(permit), &key, content, precondition).await
         }
         .boxed()
     }
@@ -144,7 +156,7 @@ impl BlobWriter for JournalBlobs {
     ) -> BoxFuture<'a, Result<(), BlobsError>> {
         async move {
             let key = self.key(key)?;
-            self.send(JournalOperation::Write, self.blobs.delete(self.own(permit), &key, expected)).await
+            self.blobs.delete(self.own(permit), &key, expected).await
         }
         .boxed()
     }

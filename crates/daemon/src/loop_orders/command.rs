@@ -124,10 +124,10 @@ impl<'a> OrderDesk<'a> {
                 return Ok("no run is in progress".to_owned());
             }
             if started.elapsed() >= timeout {
-                let runs =
-                    in_use.iter().map(|holder| format!("\n  {}", sanitize(holder))).collect::<String>();
                 let count = pluralize(in_use.len(), "shard");
-                anyhow::bail!("runs are still in progress, on {count}; the loops stay paused{runs}");
+                let runs: Vec<_> = in_use.iter().map(|holder| sanitize(holder)).collect();
+                let runs = runs.join("; ");
+                anyhow::bail!("runs are still in progress, on {count}, and the loops stay paused: {runs}");
             }
             tokio::time::sleep(DRAIN_POLL_INTERVAL).await;
         }

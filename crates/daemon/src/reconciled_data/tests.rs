@@ -3,11 +3,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use qontract_access::{Mode, ReadPermit, WritePermit};
-use qontract_client_blobs::{
-    Blob, BlobContent, BlobHead, BlobKey, BlobPage, BlobReader, BlobWriter, BlobsError, Cursor, Directory,
-    Etag, Precondition,
-};
+use qontract_access::Mode;
+use qontract_client_blobs::{BlobLayer, BlobOperation, BlobsError, Directory, LayeredBlobs};
 use qontract_journal::{JournalLocation, MissingJournal};
 use qontract_runtime::guard::{Budgets, MemoryLedger};
 use qontract_testkit::Scratch;
@@ -213,74 +210,25 @@ fn pointer_name() -> String {
     name.of_slot(name.slot)
 }
 
-/// A directory that may be unavailable.
-struct Flaky {
-    inner: Directory,
+/// Fails while the store is away.
+struct FlakyLayer {
     is_away: AtomicBool,
 }
 
-impl Flaky {
-    fn check(&self) -> Result<(), BlobsError> {
-        match self.is_away.load(Ordering::Relaxed) {
-            false => Ok(()),
-            true => Err(BlobsError::Unreachable {
-                what: "the test".to_owned(),
-                reason: "away".to_owned(),
-                transient: true,
-            }),
-        }
-    }
-}
-
-impl BlobReader for Flaky {
-    fn get<'a>(
+impl BlobLayer for FlakyLayer {
+    fn send<'a, T: Send + 'a>(
         &'a self,
-        permit: &'a ReadPermit,
-        key: &'a BlobKey,
-    ) -> BoxFuture<'a, Result<Option<Blob>, BlobsError>> {
+        _: BlobOperation,
+        request: BoxFuture<'a, Result<T, BlobsError>>,
+    ) -> BoxFuture<'a, Result<T, BlobsError>> {
         async move {
-            self.check()?;
-            self.inner.get(permit, key).await
+            if !self.is_away.load(Ordering::Relaxed) {
+                return request.await;
+            }
+            let (what, reason) = ("the test".to_owned(), "away".to_owned());
+            Err(BlobsError::Unreachable { what, reason, transient: true })
         }
         .boxed()
-    }
-
-    fn head<'a>(
-        &'a self,
-        permit: &'a ReadPermit,
-        key: &'a BlobKey,
-    ) -> BoxFuture<'a, Result<Option<BlobHead>, BlobsError>> {
-        self.inner.head(permit, key)
-    }
-
-    fn list<'a>(
-        &'a self,
-        permit: &'a ReadPermit,
-        prefix: &'a str,
-        cursor: Option<&'a Cursor>,
-    ) -> BoxFuture<'a, Result<BlobPage, BlobsError>> {
-        self.inner.list(permit, prefix, cursor)
-    }
-}
-
-impl BlobWriter for Flaky {
-    fn put<'a>(
-        &'a self,
-        permit: &'a WritePermit,
-        key: &'a BlobKey,
-        content: &'a BlobContent,
-        precondition: &'a Precondition,
-    ) -> BoxFuture<'a, Result<Etag, BlobsError>> {
-        self.inner.put(permit, key, content, precondition)
-    }
-
-    fn delete<'a>(
-        &'a self,
-        permit: &'a WritePermit,
-        key: &'a BlobKey,
-        expected: Option<&'a Etag>,
-    ) -> BoxFuture<'a, Result<(), BlobsError>> {
-        self.inner.delete(permit, key, expected)
     }
 }
 
@@ -289,8 +237,9 @@ async fn a_pointer_that_could_not_be_read_is_not_replaced() {
     let scratch = Scratch::new();
     let [one, two] = ["one", "two"].map(data);
     run(&restarted(&scratch, "repo", None), &one, RunEnd::Ok).await;
-    let inner = Directory::new(journal::folder_in(scratch.path()));
-    let store = Arc::new(Flaky { inner, is_away: AtomicBool::new(true) });
+    let directory = Directory::new(journal::folder_in(scratch.path()));
+    let layer = FlakyLayer { is_away: AtomicBool::new(true) };
+    let store = Arc::new(LayeredBlobs::new(Arc::new(directory), layer));
     let location = JournalLocation { place: "test".to_owned(), init: String::new() };
     let journal = Journal::new(Arc::clone(&store) as _, location, MissingJournal::Lost);
     let reconciled = stored_in(&journal, &scratch, "repo", None);
@@ -298,6 +247,6 @@ async fn a_pointer_that_could_not_be_read_is_not_replaced() {
         assert!(reconciled.base_of(&two, &NoSource).await.is_err());
         reconciled.ran(&two, RunEnd::Ok).await.unwrap();
     }
-    store.is_away.store(false, Ordering::Relaxed);
+    store.layer.is_away.store(false, Ordering::Relaxed);
     assert_eq!(base(&reconciled, &two).await, sha(&one));
 }

@@ -3,12 +3,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_access::{Mode, Permits};
-use qontract_client_blobs::{Blob, BlobHead, BlobPage, BlobReader, BlobWriter, Cursor, Directory, Etag};
+use qontract_client_blobs::{BlobLayer, BlobOperation, BlobWriter as _, Directory, LayeredBlobs};
 use qontract_testkit::{Scratch, permits};
 
 use super::*;
 
-/// A store in which another process acts before the operation with a number.
+/// Another process acts before the operation with a number.
 struct Interleaved {
     inner: Directory,
     number: AtomicUsize,
@@ -16,80 +16,31 @@ struct Interleaved {
     other: Box<dyn Fn(Directory) -> BoxFuture<'static, ()> + Send + Sync>,
 }
 
-impl Interleaved {
-    async fn operation(&self) {
-        if self.number.fetch_add(1, Ordering::Relaxed) == self.at {
-            (self.other)(self.inner.clone()).await;
-        }
-    }
-}
-
-impl BlobReader for Interleaved {
-    fn get<'a>(
+impl BlobLayer for Interleaved {
+    fn send<'a, T: Send + 'a>(
         &'a self,
-        permit: &'a ReadPermit,
-        key: &'a BlobKey,
-    ) -> BoxFuture<'a, Result<Option<Blob>, BlobsError>> {
+        _: BlobOperation,
+        request: BoxFuture<'a, Result<T, BlobsError>>,
+    ) -> BoxFuture<'a, Result<T, BlobsError>> {
         async move {
-            self.operation().await;
-            self.inner.get(permit, key).await
-        }
-        .boxed()
-    }
-
-    fn head<'a>(
-        &'a self,
-        permit: &'a ReadPermit,
-        key: &'a BlobKey,
-    ) -> BoxFuture<'a, Result<Option<BlobHead>, BlobsError>> {
-        async move {
-            self.operation().await;
-            self.inner.head(permit, key).await
-        }
-        .boxed()
-    }
-
-    fn list<'a>(
-        &'a self,
-        permit: &'a ReadPermit,
-        prefix: &'a str,
-        cursor: Option<&'a Cursor>,
-    ) -> BoxFuture<'a, Result<BlobPage, BlobsError>> {
-        async move {
-            self.operation().await;
-            self.inner.list(permit, prefix, cursor).await
+            if self.number.fetch_add(1, Ordering::Relaxed) == self.at {
+                (self.other)(self.inner.clone()).await;
+            }
+            request.await
         }
         .boxed()
     }
 }
 
-impl BlobWriter for Interleaved {
-    fn put<'a>(
-        &'a self,
-        permit: &'a WritePermit,
-        key: &'a BlobKey,
-        content: &'a BlobContent,
-        precondition: &'a Precondition,
-    ) -> BoxFuture<'a, Result<Etag, BlobsError>> {
-        async move {
-            self.operation().await;
-            self.inner.put(permit, key, content, precondition).await
-        }
-        .boxed()
-    }
-
-    fn delete<'a>(
-        &'a self,
-        permit: &'a WritePermit,
-        key: &'a BlobKey,
-        expected: Option<&'a Etag>,
-    ) -> BoxFuture<'a, Result<(), BlobsError>> {
-        async move {
-            self.operation().await;
-            self.inner.delete(permit, key, expected).await
-        }
-        .boxed()
-    }
+/// A directory in which another process acts before the operation with a number.
+fn interleaved(
+    blobs: &Directory,
+    at: usize,
+    other: impl Fn(Directory) -> BoxFuture<'static, ()> + Send + Sync + 'static,
+) -> LayeredBlobs<Interleaved> {
+    let (inner, number) = (blobs.clone(), AtomicUsize::new(0));
+    let layer = Interleaved { inner, number, at, other: Box::new(other) };
+    LayeredBlobs::new(Arc::new(blobs.clone()), layer)
 }
 
 fn write() -> Permits {
@@ -154,12 +105,7 @@ async fn a_bundle_is_not_removed_while_its_pointer_is_stored() {
             let seen = Arc::clone(&seen);
             async move { *seen.lock() = Some(store(blobs, Timestamp::now()).await) }.boxed()
         };
-        let inner = blobs.clone();
-        prune(
-            Interleaved { inner, number: AtomicUsize::new(0), at, other: Box::new(other) },
-            Timestamp::now(),
-        )
-        .await;
+        prune(interleaved(&blobs, at, other), Timestamp::now()).await;
         let Some(stored) = result.lock().take() else { break };
         refused += usize::from(check(&blobs, stored, &format!("store at {at}")).await);
     }
@@ -176,9 +122,7 @@ async fn a_bundle_is_not_removed_while_its_pointer_is_stored() {
             }
             .boxed()
         };
-        let inner = blobs.clone();
-        let interleaved = Interleaved { inner, number: AtomicUsize::new(0), at, other: Box::new(other) };
-        let stored = store(interleaved, Timestamp::now()).await;
+        let stored = store(interleaved(&blobs, at, other), Timestamp::now()).await;
         check(&blobs, stored, &format!("prune at {at}")).await;
     }
 }

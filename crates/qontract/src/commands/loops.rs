@@ -1,11 +1,8 @@
 //! `qontract loop`: orders to loops.
 
-use std::path::PathBuf;
-
 use anyhow::Context as _;
-use qontract_access::Mode;
 use qontract_cli::printer::Printer;
-use qontract_cli::{LoopAction, LoopArgs, OrderTarget, PauseArgs, variable};
+use qontract_cli::{LoopAction, LoopArgs, OrderTarget, PauseArgs};
 use qontract_config::Config;
 use qontract_daemon::exit::Exit;
 use qontract_daemon::journal::OpenJournal;
@@ -15,12 +12,9 @@ use qontract_journal::OrderAction;
 use crate::integrations::REGISTRY;
 
 pub fn run(arguments: LoopArgs, printer: &Printer) -> anyhow::Result<Exit> {
-    let LoopArgs { runs, sandbox, config, action } = arguments;
-    // A directory that the command line names is used in place of the bucket.
-    let config = if runs.is_some() { Config::default() } else { Config::find(config.as_deref())? };
-    let runs = runs.or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from));
-    let OpenJournal { journal, folder, .. } =
-        OpenJournal::new(&config, sandbox.as_deref(), runs, Mode::Real)?;
+    let LoopArgs { journal: options, action } = arguments;
+    let config = Config::find(options.config.as_deref())?;
+    let OpenJournal { journal, folder, .. } = super::journal::open(options)?;
     let kind = JournalKind::of(folder.as_deref());
     let (target, order, timeout) = match action {
         LoopAction::List { days, json } => {

@@ -195,7 +195,7 @@ fn a_drain_names_the_run_that_does_not_end() {
     let (code, text) = platform.run(&["loop", "drain", "marks", "--reason", "upgrade", "--timeout", "1s"]);
     assert_eq!(code, 1, "{text}");
     assert!(
-        text.contains("runs are still in progress, on 1 shard; the loops stay paused\n  app=a: "),
+        text.contains("runs are still in progress, on 1 shard, and the loops stay paused: app=a: "),
         "{text}"
     );
     running.signal(Signal::KILL);
