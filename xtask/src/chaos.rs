@@ -38,7 +38,7 @@ enum Needs {
     Nothing,
     /// Python with an S3 server.
     Python,
-    /// The same, and the binary of the previous version.
+    /// Python with an S3 server, and the binary of the previous version.
     PreviousVersion,
     /// A Kubernetes API server.
     Cluster,

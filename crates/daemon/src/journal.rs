@@ -55,7 +55,7 @@ impl OpenJournal {
         Self::with_metrics(config, sandbox, runs, mode, JournalMetrics::default())
     }
 
-    /// The same as [`OpenJournal::new`], with metrics.
+    /// The journal of runs in this mode, whose requests and leases these metrics count.
     pub fn with_metrics(
         config: &Config,
         sandbox: Option<&Path>,

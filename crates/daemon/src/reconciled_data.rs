@@ -107,7 +107,7 @@ struct LoopStore {
     /// Identifies this process.
     process: String,
     /// When this process last removed old bundles.
-    pruned: std::sync::Mutex<Option<Instant>>,
+    pruned: parking_lot::Mutex<Option<Instant>>,
 }
 
 impl ReconciledData {
@@ -128,7 +128,7 @@ impl ReconciledData {
             place: journal.location().place.clone(),
             permits: journal::permits(),
             process: format!("{:016x}", fastrand::u64(..)),
-            pruned: std::sync::Mutex::default(),
+            pruned: parking_lot::Mutex::default(),
         };
         Self { latest: Arc::default(), store: Some(Arc::new(store)) }
     }
@@ -207,9 +207,8 @@ impl LoopStore {
                 }
                 Ok(())
             }
-            Some(_) => Ok(()),
             None if latest.data.is_none() => self.check_other_slots(sha).await,
-            None => Ok(()),
+            Some(_) | None => Ok(()),
         }
     }
 
@@ -278,8 +277,8 @@ impl LoopStore {
         Ok(())
     }
 
-    /// Stores the pointer to this data, after a copy of the bundle. A bundle on a server is not copied: the server
-    /// is asked for it.
+    /// Stores the pointer to this data, after a copy of the bundle. A bundle on a server is not copied: it is
+    /// requested again.
     async fn store(&self, data: &PinnedData) -> anyhow::Result<()> {
         let write = self.permits.write.as_ref().context("the journal is written in every run")?;
         let storing = || format!("cannot store the reconciled data in `{}`", self.place);
@@ -296,7 +295,7 @@ impl LoopStore {
 
     /// Whether old bundles are removed now: in a directory always, in a bucket once a day.
     fn is_prune_due(&self) -> bool {
-        let mut pruned = self.pruned.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut pruned = self.pruned.lock();
         let is_due = self.legacy.is_some() || pruned.is_none_or(|at| at.elapsed() >= PRUNE_INTERVAL);
         if is_due {
             *pruned = Some(Instant::now());

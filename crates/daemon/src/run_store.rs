@@ -337,7 +337,9 @@ impl RunStore {
         self.remove_rounds(write, runs).await?;
         if let Some(folder) = &self.folder {
             let inputs = InputStore::new(folder);
-            runs.iter().for_each(|run| inputs.remove(run.as_str()));
+            for run in runs {
+                inputs.remove(run.as_str());
+            }
         }
         Ok(())
     }

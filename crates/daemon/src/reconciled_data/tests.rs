@@ -1,3 +1,6 @@
+//! Tests of the reconciled data of loops.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -78,8 +81,8 @@ fn bundles(scratch: &Scratch) -> usize {
     fs::read_dir(scratch.path().join("journal/reconciled/bundles")).unwrap().count()
 }
 
-fn sha(data: &Arc<PinnedData>) -> Option<String> {
-    Some(data.source.sha().to_owned())
+fn sha(data: &Arc<PinnedData>) -> String {
+    data.source.sha().to_owned()
 }
 
 #[tokio::test]
@@ -88,16 +91,16 @@ async fn the_last_reconciled_data_survives_a_restart() {
     let [one, two, three] = ["one", "two", "three"].map(data);
     let first = restarted(&scratch, "repo", None);
     assert_eq!(run(&first, &one, RunEnd::Ok).await, None);
-    assert_eq!(base(&first, &two).await, sha(&one));
+    assert_eq!(base(&first, &two).await, Some(sha(&one)));
     // A run that failed or held something leaves work for the next one.
     first.ran(&two, RunEnd::Failed).await.unwrap();
     first.ran(&two, RunEnd::Held).await.unwrap();
     let second = restarted(&scratch, "repo", None);
-    assert_eq!(base(&second, &two).await, sha(&one));
+    assert_eq!(base(&second, &two).await, Some(sha(&one)));
     second.ran(&two, RunEnd::Degraded).await.unwrap();
     assert_eq!(base(&second, &two).await, None);
     let third = restarted(&scratch, "repo", None);
-    assert_eq!(base(&third, &three).await, sha(&two));
+    assert_eq!(base(&third, &three).await, Some(sha(&two)));
     assert_eq!(bundles(&scratch), 1, "the older bundle is removed");
 }
 
@@ -109,15 +112,15 @@ async fn a_run_compares_with_the_data_of_the_last_run_that_left_nothing_to_do() 
     // The first data is the base even if its run failed: there is no earlier one.
     reconciled.ran(&first, RunEnd::Failed).await.unwrap();
     assert_eq!(base(&reconciled, &first).await, None);
-    assert_eq!(base(&reconciled, &second).await, sha(&first));
+    assert_eq!(base(&reconciled, &second).await, Some(sha(&first)));
     for ended in [RunEnd::Failed, RunEnd::Held, RunEnd::Transient, RunEnd::Interrupted] {
         reconciled.ran(&second, ended).await.unwrap();
-        assert_eq!(base(&reconciled, &third).await, sha(&first), "{ended:?}");
+        assert_eq!(base(&reconciled, &third).await, Some(sha(&first)), "{ended:?}");
     }
     for ended in [RunEnd::Ok, RunEnd::Degraded] {
         reconciled.ran(&second, ended).await.unwrap();
         assert_eq!(base(&reconciled, &second).await, None, "{ended:?}");
-        assert_eq!(base(&reconciled, &third).await, sha(&second), "{ended:?}");
+        assert_eq!(base(&reconciled, &third).await, Some(sha(&second)), "{ended:?}");
     }
 }
 
@@ -129,7 +132,7 @@ async fn data_of_another_directory_is_not_used() {
     assert_eq!(base(&restarted(&scratch, "other", None), &two).await, None);
     // Loops with other flags reconcile other shards.
     assert_eq!(base(&restarted(&scratch, "repo", Some("a")), &two).await, None);
-    assert_eq!(base(&restarted(&scratch, "repo", None), &two).await, sha(&one));
+    assert_eq!(base(&restarted(&scratch, "repo", None), &two).await, Some(sha(&one)));
 }
 
 #[tokio::test]
@@ -138,12 +141,12 @@ async fn processes_of_one_loop_share_its_data() {
     let [one, two, three, four] = ["one", "two", "three", "four"].map(data);
     let [first, second] = [(); 2].map(|()| restarted(&scratch, "repo", None));
     run(&first, &one, RunEnd::Ok).await;
-    assert_eq!(run(&second, &two, RunEnd::Ok).await, sha(&one));
+    assert_eq!(run(&second, &two, RunEnd::Ok).await, Some(sha(&one)));
     // The first process has not reconciled `two`, and compares with it nevertheless.
-    assert_eq!(run(&first, &three, RunEnd::Ok).await, sha(&two));
+    assert_eq!(run(&first, &three, RunEnd::Ok).await, Some(sha(&two)));
     // What another process has reconciled has nothing to clean up.
     assert_eq!(base(&second, &three).await, None);
-    assert_eq!(base(&second, &four).await, sha(&three));
+    assert_eq!(base(&second, &four).await, Some(sha(&three)));
 }
 
 #[tokio::test]
@@ -196,11 +199,11 @@ async fn pointers_of_earlier_versions_are_used_if_they_are_newer() {
         scratch.write(&format!("journal/reconciled/{name}.json"), pointer);
     };
     write_legacy(&one);
-    assert_eq!(run(&restarted(&scratch, "repo", None), &two, RunEnd::Ok).await, sha(&one));
-    assert_eq!(base(&restarted(&scratch, "repo", None), &three).await, sha(&two));
+    assert_eq!(run(&restarted(&scratch, "repo", None), &two, RunEnd::Ok).await, Some(sha(&one)));
+    assert_eq!(base(&restarted(&scratch, "repo", None), &three).await, Some(sha(&two)));
     // A process of the earlier version ran in the meantime.
     write_legacy(&one);
-    assert_eq!(base(&restarted(&scratch, "repo", None), &three).await, sha(&one));
+    assert_eq!(base(&restarted(&scratch, "repo", None), &three).await, Some(sha(&one)));
 }
 
 /// The name of the loop without flags.
@@ -248,5 +251,5 @@ async fn a_pointer_that_could_not_be_read_is_not_replaced() {
         reconciled.ran(&two, RunEnd::Ok).await.unwrap();
     }
     store.layer.is_away.store(false, Ordering::Relaxed);
-    assert_eq!(base(&reconciled, &two).await, sha(&one));
+    assert_eq!(base(&reconciled, &two).await, Some(sha(&one)));
 }

@@ -1,3 +1,6 @@
+//! Tests of the bundles of reconciled data, with two processes at a time.
+#![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::FutureExt as _;
@@ -9,14 +12,14 @@ use qontract_testkit::{Scratch, permits};
 use super::*;
 
 /// Another process acts before the operation with a number.
-struct Interleaved {
+struct InterleavedLayer {
     inner: Directory,
     number: AtomicUsize,
     at: usize,
     other: Box<dyn Fn(Directory) -> BoxFuture<'static, ()> + Send + Sync>,
 }
 
-impl BlobLayer for Interleaved {
+impl BlobLayer for InterleavedLayer {
     fn send<'a, T: Send + 'a>(
         &'a self,
         _: BlobOperation,
@@ -37,9 +40,9 @@ fn interleaved(
     blobs: &Directory,
     at: usize,
     other: impl Fn(Directory) -> BoxFuture<'static, ()> + Send + Sync + 'static,
-) -> LayeredBlobs<Interleaved> {
+) -> LayeredBlobs<InterleavedLayer> {
     let (inner, number) = (blobs.clone(), AtomicUsize::new(0));
-    let layer = Interleaved { inner, number, at, other: Box::new(other) };
+    let layer = InterleavedLayer { inner, number, at, other: Box::new(other) };
     LayeredBlobs::new(Arc::new(blobs.clone()), layer)
 }
 

@@ -116,7 +116,7 @@ impl Fleet {
 
     /// The process of one shard, or of several if there are fewer processes than shards.
     fn slot(&self, id: usize, of: usize) -> Command {
-        let binary = if id % 2 == 0 { self.every_second.clone() } else { binary() };
+        let binary = if id.is_multiple_of(2) { self.every_second.clone() } else { binary() };
         let words = ["reconcile", "files", "--data", "repo", "--no-validate-schemas", "--no-validate"];
         let mut command = self.command_of(&binary, &words);
         command.args(["--shards", &of.to_string(), "--shard-id", &id.to_string()]);

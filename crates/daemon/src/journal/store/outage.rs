@@ -16,7 +16,13 @@ const SLOW: Duration = Duration::from_secs(5);
 /// The last time that a store did not respond.
 #[derive(Default)]
 pub(super) struct Outage {
-    since: Mutex<Option<(Instant, String)>>,
+    last: Mutex<Option<LostRequest>>,
+}
+
+/// A request that got no response.
+struct LostRequest {
+    ended: Instant,
+    reason: String,
 }
 
 impl Outage {
@@ -25,17 +31,17 @@ impl Outage {
         &self,
         request: impl Future<Output = Result<T, BlobsError>>,
     ) -> Result<T, BlobsError> {
-        if let Some((since, reason)) = &*self.since.lock()
-            && since.elapsed() < OPEN
+        if let Some(LostRequest { ended, reason }) = &*self.last.lock()
+            && ended.elapsed() < OPEN
         {
             let what = "the request was not sent, because an earlier one".to_owned();
             return Err(BlobsError::Unreachable { what, reason: reason.clone(), transient: true });
         }
         let started = Instant::now();
         let result = request.await;
-        *self.since.lock() = match &result {
+        *self.last.lock() = match &result {
             Err(BlobsError::Unreachable { reason, transient: true, .. }) if started.elapsed() >= SLOW => {
-                Some((Instant::now(), reason.clone()))
+                Some(LostRequest { ended: Instant::now(), reason: reason.clone() })
             }
             _ => None,
         };
