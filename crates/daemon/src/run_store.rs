@@ -9,7 +9,7 @@ mod idle;
 mod legacy;
 mod unfinished;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -43,6 +43,9 @@ const MAX_AGE: SignedDuration = SignedDuration::from_hours(90 * 24);
 
 /// What is kept in a bucket, which all processes share.
 const SHARED_RETENTION: Retention = Retention { max_records: 10_000, max_age: MAX_AGE };
+
+/// Maximum number of records that a process keeps until they can be stored.
+const MAX_UNSTORED: usize = 100;
 
 /// Interval at which a process removes old records from a bucket.
 const PRUNE_INTERVAL: Duration = Duration::from_hours(24);
@@ -146,6 +149,8 @@ pub struct RunStore {
     /// The rounds of real runs.
     rounds: Option<Rounds>,
     lookups: Mutex<Lookups>,
+    /// Records of loop runs that could not be stored, the oldest first.
+    unstored: Mutex<VecDeque<RunRecord>>,
 }
 
 /// A stored record.
@@ -227,6 +232,7 @@ impl RunStore {
             pruned: Mutex::default(),
             rounds,
             lookups: Mutex::default(),
+            unstored: Mutex::default(),
         }
     }
 
@@ -381,14 +387,38 @@ impl RunStore {
         }
     }
 
-    /// Stores the record of a loop run. A run that had nothing to do is only counted; if objects are degraded,
+    /// Stores the records of earlier loop runs that could not be stored when they ended.
+    async fn store_unstored(&self) -> anyhow::Result<()> {
+        loop {
+            let Some(record) = self.unstored.lock().front().cloned() else { return Ok(()) };
+            self.store(&record).await?;
+            self.unstored.lock().pop_front();
+        }
+    }
+
+    /// Keeps the record of a loop run until it can be stored.
+    fn keep_unstored(&self, record: &RunRecord) {
+        let mut unstored = self.unstored.lock();
+        if unstored.len() == MAX_UNSTORED {
+            unstored.pop_front();
+        }
+        unstored.push_back(record.clone());
+    }
+
+    /// Stores the record of a loop run, or a later run stores it. A run that had nothing to do is only counted; if objects are degraded,
     /// only as long as they are the same ones as before.
     pub async fn record_loop_run(&self, record: &RunRecord) -> anyhow::Result<RecordStorage> {
         let degraded = degradations(record);
         let is_same = self.idle.is_as_degraded(record, &degraded);
         let storage = if is_idle(record) && is_same { RecordStorage::Counted } else { RecordStorage::Stored };
+        // An error is reported by a run that has a record of its own.
+        let is_caught_up = self.store_unstored().await.is_ok();
         if storage == RecordStorage::Stored {
-            self.store(record).await?;
+            let stored = if is_caught_up { self.store(record).await } else { Err(behind()) };
+            if let Err(error) = stored {
+                self.keep_unstored(record);
+                return Err(error);
+            }
         }
         if storage == RecordStorage::Counted || !is_same {
             self.idle.count(record, degraded, storage)?;
@@ -577,6 +607,10 @@ fn check_word(word: &str) -> Result<(), UsageError> {
         return Err(UsageError(format!("`{word}` is not a valid run id")));
     }
     Ok(())
+}
+
+fn behind() -> anyhow::Error {
+    anyhow::anyhow!("earlier records cannot be stored either; all of them are stored later")
 }
 
 /// Whether a run had nothing to do.

@@ -83,7 +83,7 @@ impl LeaseHolder {
             "the steps of `{shard}` were not applied: another run holds its lease ({}); the next run plans it again",
             self.text
         );
-        Fault::remote(text).caused_by(self.text.clone())
+        Fault::remote(text).caused_by(format!("another run holds the lease ({})", self.text))
     }
 }
 
@@ -108,7 +108,7 @@ impl LeaseLoss {
     pub(crate) fn fault(&self, shard: &ShardKey) -> Fault {
         let Self(reason) = self;
         Fault::remote(format!("the lease of `{shard}` was lost: {reason}; the next run plans it again"))
-            .caused_by(reason.clone())
+            .caused_by(format!("the lease was lost: {reason}"))
     }
 }
 

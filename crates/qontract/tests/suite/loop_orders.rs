@@ -158,6 +158,36 @@ fn a_paused_loop_changes_nothing_until_it_is_resumed() {
 }
 
 #[test]
+#[ignore = "needs QONTRACT_PYTHON and QONTRACT_PROMTOOL; run by `cargo xtask test`"]
+fn the_documented_alerts_are_valid_and_use_existing_metrics() {
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations.md")).unwrap();
+    let rules = page.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
+    let platform = Platform::new(None);
+    platform.scratch.write("rules.yml", rules);
+    let promtool = std::env::var("QONTRACT_PROMTOOL").unwrap();
+    let mut check = Command::new(promtool);
+    let checked =
+        check.current_dir(platform.scratch.path()).args(["check", "rules", "rules.yml"]).output().unwrap();
+    let text = String::from_utf8(checked.stdout).unwrap() + &String::from_utf8(checked.stderr).unwrap();
+    assert!(checked.status.success() && text.contains("8 rules found"), "{text}");
+
+    let mut running = platform.start("1h");
+    let address = address(&running.until("listening on http://"));
+    running.until("run ended: ok");
+    let metrics = get(&address, "/metrics");
+    let words = rules.split(|one: char| !one.is_ascii_alphanumeric() && one != '_');
+    let names: Vec<&str> = words.filter(|word| word.starts_with("qontract_reconcile_")).collect();
+    assert!(names.len() >= 9, "{names:?}");
+    // The data is not in a Git repository, so that it has no commit.
+    for name in names.into_iter().filter(|name| !name.contains("commit_timestamp")) {
+        assert!(metrics.lines().any(|line| line.starts_with(name)), "{name}: {metrics}");
+    }
+    running.signal(Signal::TERM);
+    running.wait();
+}
+
+#[test]
 #[ignore = "needs QONTRACT_PYTHON; run by `cargo xtask test`"]
 fn a_drain_ends_when_the_step_in_progress_is_finished_and_no_other_starts() {
     let platform = Platform::new(None);
