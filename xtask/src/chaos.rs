@@ -3,7 +3,10 @@
 //! Each scenario is a test of the suite, where it runs a seeded sample. Here it reads its number of cases
 //! from [`COUNT_VARIABLE`].
 
+use std::path::PathBuf;
+
 use crate::cli::ChaosArgs;
+use crate::command::CommandLine;
 use crate::test::cluster;
 use crate::workspace::Workspace;
 use crate::{console, setup};
@@ -11,6 +14,9 @@ use anyhow::{Result, bail};
 
 /// The variable that overrides the number of cases of a test; `qontract_testkit::chaos_count` reads it.
 const COUNT_VARIABLE: &str = "QONTRACT_CHAOS_COUNT";
+
+/// The variable with the binary of the previous version.
+const PREVIOUS_VARIABLE: &str = "QONTRACT_PREVIOUS_BINARY";
 
 /// A randomized test that can run with more cases.
 #[derive(Debug)]
@@ -23,11 +29,23 @@ struct Scenario {
     package: &'static str,
     /// The name of the test in nextest.
     test: &'static str,
-    needs_cluster: bool,
+    needs: Needs,
+}
+
+/// What a scenario needs besides the tools of every test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needs {
+    Nothing,
+    /// Python with an S3 server.
+    Python,
+    /// Python with an S3 server, and the binary of the previous version.
+    PreviousVersion,
+    /// A Kubernetes API server.
+    Cluster,
 }
 
 impl Scenario {
-    /// A scenario that needs no server.
+    /// A scenario that needs nothing.
     const fn local(
         name: &'static str,
         unit: &'static str,
@@ -35,11 +53,11 @@ impl Scenario {
         package: &'static str,
         test: &'static str,
     ) -> Self {
-        Self { name, unit, default_count, package, test, needs_cluster: false }
+        Self { name, unit, default_count, package, test, needs: Needs::Nothing }
     }
 }
 
-const SCENARIOS: [Scenario; 12] = [
+const SCENARIOS: [Scenario; 13] = [
     Scenario::local(
         "faults",
         "seeds: clients that time out, lie, lose writes and crash",
@@ -89,20 +107,36 @@ const SCENARIOS: [Scenario; 12] = [
         "qontract-journal",
         "at_most_one_fence_holds_in_random_histories",
     ),
-    Scenario::local(
-        "fleet",
-        "processes that share a journal in a bucket, and their one removal budget",
-        200,
-        "qontract",
-        "processes_that_share_a_bucket_share_one_budget",
-    ),
-    Scenario::local(
-        "fleet-directory",
-        "processes that share a journal in a directory, and their one removal budget",
-        200,
-        "qontract",
-        "processes_that_share_a_directory_share_one_budget",
-    ),
+    Scenario {
+        needs: Needs::Python,
+        ..Scenario::local(
+            "fleet",
+            "processes that share a journal in a bucket, and their one removal budget",
+            200,
+            "qontract",
+            "processes_that_share_a_bucket_share_one_budget",
+        )
+    },
+    Scenario {
+        needs: Needs::Python,
+        ..Scenario::local(
+            "fleet-directory",
+            "processes that share a journal in a directory, and their one removal budget",
+            200,
+            "qontract",
+            "processes_that_share_a_directory_share_one_budget",
+        )
+    },
+    Scenario {
+        needs: Needs::PreviousVersion,
+        ..Scenario::local(
+            "upgrade",
+            "processes of two versions that share a journal (`--previous REV`)",
+            16,
+            "qontract",
+            "two_versions_share_a_journal",
+        )
+    },
     Scenario::local(
         "records",
         "records of runs in one listing, which reads none of them",
@@ -118,7 +152,7 @@ const SCENARIOS: [Scenario; 12] = [
         "a_cluster_that_throttles_for_minutes_is_unknown_until_it_recovers",
     ),
     Scenario {
-        needs_cluster: true,
+        needs: Needs::Cluster,
         ..Scenario::local(
             "kills",
             "kills during writes to a real API server",
@@ -143,7 +177,7 @@ pub fn run(workspace: &Workspace, arguments: &ChaosArgs) -> Result<()> {
     for scenario in chosen {
         let count = arguments.count.unwrap_or(scenario.default_count);
         console::print(format_args!("── {}: {count} {}", scenario.name, scenario.unit));
-        if let Err(error) = run_scenario(workspace, scenario, count) {
+        if let Err(error) = run_scenario(workspace, scenario, count, arguments.previous.as_deref()) {
             console::print(format_args!("error: {error:#}"));
             failed.push(scenario.name);
         }
@@ -151,16 +185,54 @@ pub fn run(workspace: &Workspace, arguments: &ChaosArgs) -> Result<()> {
     if failed.is_empty() { Ok(()) } else { bail!("failed: {}", failed.join(", ")) }
 }
 
-fn run_scenario(workspace: &Workspace, scenario: &Scenario, count: u64) -> Result<()> {
+fn run_scenario(
+    workspace: &Workspace,
+    scenario: &Scenario,
+    count: u64,
+    previous: Option<&str>,
+) -> Result<()> {
     let filter = format!("package({}) & test(~{})", scenario.package, scenario.test);
     let run = workspace.cargo("nextest run --profile chaos --no-capture --run-ignored all");
     let run = run.args(["--package", scenario.package, "-E", &filter]).env(COUNT_VARIABLE, count.to_string());
-    if !scenario.needs_cluster {
-        return run.run();
+    match scenario.needs {
+        Needs::Nothing => run.run(),
+        Needs::Python => {
+            setup::run(&workspace.cache, &[&setup::PYTHON])?;
+            run.run()
+        }
+        Needs::PreviousVersion => {
+            setup::run(&workspace.cache, &[&setup::PYTHON])?;
+            let Some(revision) = previous else {
+                console::print("note: without `--previous REV`, both versions are the same");
+                return run.run();
+            };
+            let binary = build_previous(workspace, revision)?;
+            run.env(PREVIOUS_VARIABLE, binary).run()
+        }
+        Needs::Cluster => {
+            setup::run(&workspace.cache, &[&setup::Kubernetes])?;
+            let server = cluster::start(workspace)?;
+            cluster::set_cluster_variables(run, Some(&server), workspace)?.run()
+        }
     }
-    setup::run(&workspace.cache, &[&setup::Kubernetes])?;
-    let server = cluster::start(workspace)?;
-    cluster::set_cluster_variables(run, Some(&server), workspace)?.run()
+}
+
+/// Builds the binary of a revision, in a work tree of its own.
+fn build_previous(workspace: &Workspace, revision: &str) -> Result<PathBuf> {
+    let (tree, target) = (workspace.cache.path("previous/tree"), workspace.cache.path("previous/target"));
+    let git = |arguments: &[&str]| {
+        CommandLine::new("git").folder(&workspace.root).args(arguments.iter().map(ToString::to_string)).run()
+    };
+    let tree_name = tree.display().to_string();
+    if tree.exists() {
+        git(&["worktree", "remove", "--force", &tree_name])?;
+    }
+    git(&["worktree", "add", "--detach", &tree_name, revision])?;
+    let build = workspace.cache.cargo("build --package qontract").folder(&tree);
+    let built = build.env("CARGO_TARGET_DIR", &target).run();
+    git(&["worktree", "remove", "--force", &tree_name])?;
+    built?;
+    Ok(target.join("debug/qontract"))
 }
 
 /// The scenarios with these names; all of them if no name is given.
@@ -210,7 +282,7 @@ mod tests {
         }
     }
 
-    fn rust_files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    fn rust_files(folder: &std::path::Path) -> Vec<PathBuf> {
         let mut found = Vec::new();
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();

@@ -151,6 +151,9 @@ pub struct ChaosArgs {
     /// Number of cases per scenario, instead of its default
     #[arg(long, value_name = "N")]
     pub count: Option<u64>,
+    /// Revision of the previous version, for the scenario `upgrade`
+    #[arg(long, value_name = "REV")]
+    pub previous: Option<String>,
     /// List the scenarios with their default counts
     #[arg(long)]
     pub list: bool,

@@ -13,7 +13,7 @@ const MAX_KEY_LEN: usize = 1024;
 pub struct BlobKey(String);
 
 impl BlobKey {
-    /// A key of 1 to 1024 bytes, none of them a control character.
+    /// A key of 1 to 1024 bytes without control characters.
     pub fn new(text: impl Into<String>) -> Result<Self, BlobsError> {
         let text = text.into();
         let why = if text.is_empty() {
@@ -23,7 +23,7 @@ impl BlobKey {
         } else if text.chars().any(char::is_control) {
             "it contains a control character"
         } else if text.split('/').any(|part| [".", ".."].contains(&part)) {
-            // HTTP libraries and proxies may resolve them as relative paths.
+            // HTTP libraries and proxies may resolve such segments as relative paths.
             "it contains a `.` or `..` segment"
         } else {
             return Ok(Self(text));
@@ -93,7 +93,7 @@ impl BlobContent {
     }
 
     /// Fails unless each metadata name consists of lowercase letters, digits, `-` and `_`, and each value of
-    /// printable ASCII: stores do not preserve anything else.
+    /// printable ASCII: stores do not preserve other characters.
     pub(crate) fn check(&self, key: &BlobKey) -> Result<(), BlobsError> {
         let is_name = |name: &str| {
             !name.is_empty()

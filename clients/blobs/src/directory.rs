@@ -1,7 +1,7 @@
-//! A directory that stands in for a bucket, for the sandbox.
+//! A directory that replaces a bucket, for the sandbox.
 //!
-//! **Invariant:** a blob is written completely or not at all, unless the store is volatile; no key resolves outside of the directory; a
-//! file lock serializes the writes of all processes that use the directory.
+//! **Invariant:** a blob is written completely or not at all, unless the store is volatile; no key resolves
+//! outside of the directory; a file lock serializes the writes of all processes that use the directory.
 
 mod names;
 
@@ -33,7 +33,7 @@ const MAX_BYTES: u64 = 256 << 20;
 /// The lock file; held by the writing process.
 const LOCK: &str = ".lock";
 
-/// A directory that stands in for a bucket. Clones use the same directory.
+/// A directory that replaces a bucket. Clones use the same directory.
 #[derive(Clone, Debug)]
 pub struct Directory {
     root: Arc<Path>,

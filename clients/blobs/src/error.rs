@@ -29,7 +29,7 @@ pub enum BlobsError {
         /// The name of the invalid metadata.
         name: String,
     },
-    /// The precondition does not hold: the blob was changed concurrently.
+    /// The precondition is not met: the blob was changed concurrently.
     #[error("the precondition on blob `{key}` failed: the blob was changed concurrently")]
     Stale {
         /// The blob.

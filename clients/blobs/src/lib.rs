@@ -1,8 +1,8 @@
 //! Blob store client: a Read half and a Write half, without policy. Works with S3, or with a directory that
-//! stands in for a bucket.
+//! replaces a bucket.
 //!
-//! **Invariant:** a failed read is never taken for an absent blob, and a write whose precondition does not
-//! hold changes nothing.
+//! **Invariant:** a failed read is never treated as an absent blob, and a write whose precondition is not met
+//! changes nothing.
 //!
 //! ```
 //! use qontract_access::WritePermit;
@@ -21,7 +21,7 @@
 mod blob;
 mod directory;
 mod error;
-mod prefixed;
+mod layer;
 mod s3;
 mod state;
 
@@ -34,7 +34,7 @@ pub use blob::{
 };
 pub use directory::Directory;
 pub use error::BlobsError;
-pub use prefixed::PrefixedBlobs;
+pub use layer::{BlobLayer, BlobOperation, LayeredBlobs};
 pub use s3::{S3, S3Credentials, S3Endpoint, S3EndpointError, S3Settings};
 pub use state::{AddCondition, NewValue, StateCredentials, StateSettings, StateStore, StoredValue};
 
@@ -78,7 +78,7 @@ pub trait BlobReader: Send + Sync {
     }
 }
 
-/// The Write half. Every call is idempotent; if its precondition does not hold, it returns `Stale`.
+/// The Write half. Every call is idempotent; if its precondition is not met, it returns `Stale`.
 pub trait BlobWriter: Send + Sync {
     /// Writes a whole blob; returns its new tag.
     fn put<'a>(

@@ -1,7 +1,7 @@
 //! S3 and compatible servers, through the AWS SDK.
 //!
-//! **Invariant:** in a dry run an interceptor in the SDK refuses everything but `GET`, `HEAD` and `OPTIONS`,
-//! regardless of the permit; a write with a bounded permit is refused.
+//! **Invariant:** in a dry run, an interceptor in the SDK refuses all methods except `GET`, `HEAD` and
+//! `OPTIONS`, regardless of the permit; a write with a bounded permit is refused.
 
 mod endpoint;
 mod failure;
@@ -178,8 +178,9 @@ impl S3 {
                 .key(key.as_str())
                 .set_metadata(Some(metadata))
                 .body(ByteStream::from(content.bytes.clone()));
-            // A retry after a lost response would find the blob of the first attempt, so conditional writes
-            // are not retried by the SDK, but only below, if the store reports that it did nothing.
+            // A retry after a lost response would find the blob of the first attempt, so the SDK does not
+            // retry conditional writes. They are retried below, only if the store reports that it did
+            // nothing.
             let once = aws_sdk_s3::config::Config::builder().retry_config(RetryConfig::disabled());
             let answer = match precondition {
                 Precondition::Any => request.send().await,
@@ -199,7 +200,7 @@ impl S3 {
                 tokio::time::sleep(Duration::from_millis(50 << tries.min(5))).await;
                 continue;
             }
-            // Without a blob, `IfMatch` cannot hold.
+            // Without a blob, `IfMatch` cannot be met.
             let is_stale = is_conflict(&failure) || (is_conditional && failure.is_absent());
             return Err(if is_stale {
                 BlobsError::Stale { key: key.clone() }
@@ -224,7 +225,7 @@ impl S3 {
             Ok(_) => Ok(()),
             Err(error) => match S3Failure::classify(&error) {
                 failure if failure.is_absent() => Ok(()),
-                // An earlier attempt may have deleted it, and its response was lost.
+                // An earlier attempt whose response was lost may have deleted the blob.
                 failure if is_conflict(&failure) && self.fetch_head(key).await?.is_none() => Ok(()),
                 failure if is_conflict(&failure) => Err(stale()),
                 failure => {

@@ -1,7 +1,7 @@
 //! Read actions of AWS APIs, which are all `POST /`. Pure.
 //!
-//! An API of the AWS Query protocol also accepts actions, and so writes, by `GET`. At the origin of such an API,
-//! nothing but `POST` is sent, and a `POST` only reads if its action is on a list.
+//! An API of the AWS Query protocol also executes actions, including writes, by `GET`. Therefore only `POST`
+//! is sent to the origin of such an API, and a `POST` counts as a read only if its action is on a list.
 //!
 //! **Invariant:** a request that counts as a read names exactly one action, in a form that every server reads
 //! the same way.
@@ -21,15 +21,15 @@ const JSON: [&str; 2] = ["application/x-amz-json-1.0", "application/x-amz-json-1
 /// The actions of EC2 that only read.
 pub const EC2_READS: &[&str] =
     &["DescribeImageAttribute", "DescribeImages", "DescribeInstances", "DescribeRegions", "DescribeTags"];
-/// The actions of STS that change nothing. `AssumeRole` returns credentials; what they are used for is checked
-/// at the target.
+/// The actions of STS that change nothing. `AssumeRole` returns credentials; the requests that use them are
+/// checked separately.
 pub const STS_READS: &[&str] = &["AssumeRole", "GetCallerIdentity"];
 /// The actions of SQS that only read. `ReceiveMessage` hides messages from others, so it is a write.
 pub const SQS_READS: &[&str] = &["GetQueueAttributes", "GetQueueUrl", "ListQueues"];
 
 /// An AWS API, and its actions that only read.
 ///
-/// Only clients construct one: elsewhere a lint refuses it (`clippy.toml`).
+/// Only clients may construct it; a lint refuses it elsewhere (`clippy.toml`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadActions {
     origin: String,

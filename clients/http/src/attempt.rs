@@ -151,7 +151,7 @@ fn is_tls_failure(error: &reqwest::Error) -> bool {
     chain.any(|error| error.downcast_ref().is_some_and(is_invalid_data))
 }
 
-/// Whether an error, or one wrapped in it, has the kind that the TLS library uses for handshake failures.
+/// Whether an error, or an error wrapped in it, has the kind that the TLS library uses for handshake failures.
 fn is_invalid_data(error: &io::Error) -> bool {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
     error.kind() == io::ErrorKind::InvalidData || inner.is_some_and(is_invalid_data)

@@ -69,7 +69,7 @@ fn tls_cause(error: &rustls::Error, host: &str) -> String {
     }
 }
 
-/// `openssl x509 -req` creates such a certificate unless it is given extensions.
+/// `openssl x509 -req` creates such a certificate unless extensions are specified.
 const OLD_VERSION: &str = "X.509 version 1 and 2 certificates are not supported: create a version 3 certificate, with extensions such as `extendedKeyUsage`";
 
 /// A server certificate with `CA:TRUE`, as created by `openssl req -x509`, is not accepted, even if it is
@@ -91,7 +91,7 @@ fn certificate_cause(error: &CertificateError, host: &str) -> String {
             format!("certificate not valid for `{host}`")
         }
         CertificateError::Revoked => "certificate revoked".to_owned(),
-        // The library has no variants for these.
+        // The library has no variants for these causes.
         CertificateError::Other(other) if format!("{other:?}").contains("UnsupportedCertVersion") => {
             OLD_VERSION.to_owned()
         }

@@ -13,7 +13,7 @@ use crate::call::Call;
 use crate::cause::cause;
 use crate::secret::Secret;
 
-/// Number of characters of a body that an error shows; more if a word is longer.
+/// Number of characters of a body that an error shows; the last word is shown completely.
 pub(crate) const MAX_EXCERPT_CHARS: usize = 200;
 /// Maximum number of bytes of a body that are scanned for an excerpt.
 const MAX_SCANNED_BYTES: usize = 64 << 10;
@@ -27,7 +27,7 @@ pub enum GuardRefusal {
     /// The Write half tried to send a request in a dry run.
     #[error("{0} is refused: this is a dry run")]
     DryRun(Call),
-    /// The target accepts writes by every method, so that only `POST` is sent.
+    /// The target accepts writes by every method, so only `POST` is sent to it.
     #[error("{0} is refused: this API may execute an action by any method, so only POST is allowed")]
     NotPost(Call),
     /// The Write half tried to send a request that the bounds of its permit do not cover.
@@ -307,7 +307,7 @@ mod tests {
         // A secret of the caller is redacted later, so it must not be truncated.
         let word = "x".repeat(50);
         check(&format!("{}{word} end", "a ".repeat(95)), &format!("{}{word} …", "a ".repeat(95)));
-        // The part that was not scanned may be the rest of a word.
+        // The part that was not scanned may begin with the rest of a word.
         check(&format!("{}{word}", " ".repeat(MAX_SCANNED_BYTES - 10)), "…");
         check(&format!("a {}b", " ".repeat(MAX_SCANNED_BYTES)), "a …");
     }

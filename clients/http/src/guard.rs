@@ -15,7 +15,7 @@ use crate::request::Request;
 
 /// An endpoint where `POST` only reads: GraphQL queries, logins.
 ///
-/// Only clients construct one: elsewhere a lint refuses it (`clippy.toml`).
+/// Only clients may construct it; a lint refuses it elsewhere (`clippy.toml`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SafePost {
     origin: String,
@@ -23,8 +23,8 @@ pub struct SafePost {
 }
 
 impl SafePost {
-    /// `POST`s to the origin (scheme, host, port) of `target` with this path, or below it if it ends in a
-    /// slash.
+    /// Allows `POST`s to the origin (scheme, host, port) of `target` with this path, or below it if it ends
+    /// in a slash.
     pub fn new(target: &Url, path: &str) -> Self {
         Self { origin: origin(target), path: path.to_owned() }
     }
@@ -97,7 +97,7 @@ impl RequestPolicy {
         }
     }
 
-    /// Checks whether a permit with these bounds covers a write. A request that only reads needs no bound.
+    /// Checks whether a permit with these bounds covers a write. A request that only reads needs no bounds.
     pub fn check_bounds(&self, request: &Request, bounds: &WriteBounds) -> Result<(), GuardRefusal> {
         let url = request.url();
         if self.is_read(request) || bounds.covers(request.method().as_str(), &origin(url), url.path()) {

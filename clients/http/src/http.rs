@@ -56,8 +56,8 @@ impl Http {
         };
         let (client, untrusting) = match builder(&settings).tls_certs_merge(roots.clone()).build() {
             Ok(client) => (Ok(client), None),
-            // Without trusted certificates on the machine, only the given ones are trusted, and plain HTTP
-            // still works.
+            // Without trusted certificates on the machine, only the given certificates are trusted, and plain
+            // HTTP still works.
             Err(error) => {
                 let untrusting = roots.is_empty().then(|| Arc::new(error));
                 (builder(&settings).tls_certs_only(roots).build(), untrusting)

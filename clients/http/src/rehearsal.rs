@@ -9,7 +9,7 @@ use crate::call::origin;
 
 /// A Kubernetes API server, where requests with `dryRun=All` change nothing.
 ///
-/// Only clients construct one: elsewhere a lint refuses it (`clippy.toml`).
+/// Only clients may construct it; a lint refuses it elsewhere (`clippy.toml`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SafeRehearsal {
     origin: String,

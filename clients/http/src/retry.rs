@@ -33,8 +33,8 @@ pub fn retry_delay(
     retry_after.map_or(pause, |retry_after| retry_after.max(pause))
 }
 
-/// The `Retry-After` of a response. A date is relative to the `Date` of the same response, so that only the
-/// clock of the target matters.
+/// The `Retry-After` of a response. A date is compared with the `Date` of the same response, so that only the
+/// clock of the target is used.
 pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name| headers.get(name)?.to_str().ok();
     let value = text(RETRY_AFTER)?.trim();

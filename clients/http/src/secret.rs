@@ -23,8 +23,8 @@ impl Secret {
         &self.0
     }
 
-    /// Whether both hold the same string. There is no `==`, so that types that contain secrets do not
-    /// compare them implicitly.
+    /// Whether both contain the same string. `==` is not implemented, so that types that contain secrets do
+    /// not compare them implicitly.
     pub fn is_same(&self, other: &Self) -> bool {
         self.0 == other.0
     }

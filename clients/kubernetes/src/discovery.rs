@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::error::KubernetesError;
 use crate::object::{ApiResource, Cluster, Kind};
 
-/// The groups that have a kind of one name, each with its API resource.
+/// The groups that have a kind with a given name, each with its API resource.
 pub(crate) type KindGroups = BTreeMap<String, ApiResource>;
 
 /// Chooses the group of a kind: the named group; else the only group that has the kind; else the core group;
@@ -47,7 +47,7 @@ fn unserved(cluster: &Cluster, kind: &Kind, groups: &KindGroups) -> KubernetesEr
     KubernetesError::Unserved { cluster: cluster.name.clone(), kind: format!("`{kind}`"), instead }
 }
 
-/// The API version of a draft: the one in its body, which the cluster must serve.
+/// The API version of a draft: the version in its body, which the cluster must serve.
 pub(crate) fn draft_version(
     cluster: &Cluster,
     kind: &Kind,

@@ -6,13 +6,24 @@ use qontract_diagnostics::error_chain;
 
 use crate::fields::without_keys;
 
-/// Another manager that owns fields that we want to set.
+/// Another manager that owns fields that the write would set.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ConflictingManager {
     /// The manager.
     pub manager: String,
     /// The fields, in backticks.
     pub fields: Vec<String>,
+    /// The declared fields that these fields exclude, if that is the conflict.
+    pub excludes: Option<ExcludedFields>,
+}
+
+/// Declared fields that fields of another manager exclude: the API server rejects an object with both.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ExcludedFields {
+    /// The names of the declared fields, in backticks.
+    pub declared: Vec<String>,
+    /// The command that removes the fields of the other manager; `None` if it must not be shown.
+    pub removal: Option<String>,
 }
 
 impl ConflictingManager {
@@ -22,13 +33,19 @@ impl ConflictingManager {
         let fields = self.fields.iter();
         self.fields = fields.map(|field| format!("`{}`", without_keys(field.trim_matches('`')))).collect();
         self.fields.dedup();
+        if let Some(excludes) = &mut self.excludes {
+            excludes.removal = None;
+        }
         self
     }
 }
 
 impl fmt::Display for ConflictingManager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` owns {}", self.manager, self.fields.join(", "))
+        write!(f, "`{}` owns {}", self.manager, self.fields.join(", "))?;
+        let Some(ExcludedFields { declared, .. }) = &self.excludes else { return Ok(()) };
+        let verb = if self.fields.len() == 1 { "excludes" } else { "exclude" };
+        write!(f, ", which {verb} the declared {}", declared.join(", "))
     }
 }
 
@@ -69,7 +86,7 @@ pub enum KubernetesError {
         /// The message of the server.
         why: String,
     },
-    /// The cluster does not serve this kind, or not in this version.
+    /// The cluster does not serve this kind, or does not serve it in this version.
     #[error("the cluster `{cluster}` does not serve {kind}{instead}")]
     Unserved {
         /// The cluster.
@@ -95,7 +112,7 @@ pub enum KubernetesError {
         /// The object.
         object: String,
     },
-    /// Other managers own fields that we want to set.
+    /// Other managers own fields that the write would set.
     #[error("{object} conflicts with other managers: {}", conflicts.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Conflict {
         /// The object.
@@ -103,7 +120,7 @@ pub enum KubernetesError {
         /// The managers.
         conflicts: Vec<ConflictingManager>,
     },
-    /// The namespace of the object does not exist, or is being removed.
+    /// The namespace of the object does not exist, or is being deleted.
     #[error("{object} cannot be written: {what} is not available")]
     NamespaceMissing {
         /// The object.

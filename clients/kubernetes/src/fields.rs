@@ -3,10 +3,12 @@
 mod apply;
 mod csa_migration;
 mod entry;
+mod exclusion;
 mod item_index;
 mod legacy;
 mod lists;
 mod ownership;
+mod projection;
 #[cfg(test)]
 mod reference;
 mod removal;
@@ -15,12 +17,14 @@ mod residue;
 use std::collections::BTreeSet;
 use std::ops::Bound::{Included, Unbounded};
 
+use qontract_kinds::is_free_form;
 use serde_json::{Map, Value, json};
 
 pub use apply::FieldConflicts;
 pub(crate) use apply::{apply, apply_without_residue};
 pub(crate) use csa_migration::{field_ownership, migrate, migrate_declared};
 pub(crate) use entry::ManagedFieldsEntry;
+pub use exclusion::ExcludingField;
 pub(crate) use legacy::is_overruled;
 pub(crate) use lists::ListTypes;
 pub use ownership::{ManagedFields, Preview};
@@ -40,9 +44,6 @@ const UNOWNED_METADATA: [&str; 9] = [
     "managedFields",
     "selfLink",
 ];
-
-/// Maps with free-form keys, which may be part of a secret.
-const FREE_KEYS: [&str; 6] = ["data", "stringData", "binaryData", "labels", "annotations", "matchLabels"];
 
 /// A field path: `f:spec`, `k:{"name":"web"}`.
 pub(crate) type FieldPath = Vec<String>;
@@ -192,7 +193,7 @@ pub(crate) fn without_keys(field: &str) -> &str {
     let mut start = 0;
     for part in field.split_inclusive(['.', '[']) {
         let name = part.trim_end_matches(['.', '[']);
-        if FREE_KEYS.contains(&name) {
+        if is_free_form(name) {
             return &field[..start + name.len()];
         }
         start += part.len();

@@ -152,7 +152,7 @@ impl<'a> KubeconfigEntry<'a> {
         KubeconfigError::Invalid { what: self.what, name: self.name.to_owned(), why }
     }
 
-    /// Fails if the entry has one of these settings.
+    /// Fails if the entry has any of these settings.
     fn reject(&self, settings: &[&'static str], instead: &'static str) -> Result<(), KubeconfigError> {
         let is_set = |setting: &&&'static str| {
             self.value.get(**setting).is_some_and(|value| !value.is_null() && value != "")
@@ -204,7 +204,7 @@ pub fn login(bytes: &[u8], context: Option<&str>) -> Result<ContextLogin, Kubeco
 mod tests {
     use super::*;
 
-    /// A kubeconfig with one context `c`, of which the cluster and the user have these settings.
+    /// A kubeconfig with one context `c`, whose cluster and user have these settings.
     fn file(cluster: &str, user: &str) -> String {
         format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{{name: k, cluster: {{{cluster}}}}}]\n\

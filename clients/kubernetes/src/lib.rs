@@ -13,8 +13,8 @@ mod sandbox;
 use futures_util::future::BoxFuture;
 use qontract_access::{ReadPermit, WritePermit};
 
-pub use error::{ConflictingManager, KubernetesError};
-pub use fields::{FieldConflicts, ManagedFields, Preview};
+pub use error::{ConflictingManager, ExcludedFields, KubernetesError};
+pub use fields::{ExcludingField, FieldConflicts, ManagedFields, Preview};
 pub use object::{
     ApiResource, Cluster, FieldOwnership, Kind, KindVersion, Object, ObjectAddress, ObjectVersion, TokenRef,
 };
@@ -27,7 +27,7 @@ pub use sandbox::{Sandbox, is_well_known};
 /// Our field manager.
 pub const MANAGER: &str = "qontract";
 
-/// Our field manager for restarts of workloads, which do not touch applied fields.
+/// Our field manager for restarts of workloads, which do not change applied fields.
 pub const RESTART_MANAGER: &str = "qontract-restart";
 
 /// The pod annotation with the cause of the last restart.
@@ -84,7 +84,8 @@ pub trait ObjectReader: Send + Sync {
     ) -> BoxFuture<'a, Result<Rehearsal, KubernetesError>>;
 }
 
-/// The Write half. Every write may be repeated, and has a precondition: `Stale` means that it does not hold.
+/// The Write half. Every write may be repeated, and has a precondition: `Stale` means that the precondition
+/// is not met.
 pub trait ObjectWriter: Send + Sync {
     /// Writes an object.
     fn put<'a>(
@@ -145,11 +146,11 @@ impl std::fmt::Debug for ObjectDraft {
 pub enum WritePrecondition {
     /// The object must not exist.
     Absent,
-    /// The object has this version: fields that we declared before and no longer declare are removed, fields
-    /// of others stay.
+    /// The object has this version: fields that we declared before and no longer declare are removed, and
+    /// fields of others stay.
     Version(ObjectVersion, FieldOwnership),
-    /// The object has this version, and the write also removes the defaults of fields that are no longer
-    /// declared ([`Preview::removes_residue`]), which takes several requests.
+    /// The object has this version, and the write also removes fields that server-side apply alone would leave
+    /// behind ([`Preview::needs_rewrite`]), which takes several requests.
     Rewrite(ObjectVersion, FieldOwnership),
     /// The object has this version, and is removed first, because immutable fields change.
     Replace(ObjectVersion),
@@ -169,9 +170,9 @@ pub struct WorkloadRestart {
 /// The result of a rehearsed write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rehearsal {
-    /// The cluster would accept it.
+    /// The cluster would accept the write.
     Accepted,
-    /// The cluster would reject it, with the reason.
+    /// The cluster would reject the write, with the reason.
     Rejected(String),
     /// The result cannot be determined yet, because a prerequisite does not exist.
     Undetermined(String),
@@ -188,7 +189,7 @@ impl Rehearsal {
             Err(KubernetesError::NamespaceMissing { what, .. }) => {
                 Ok(Self::Undetermined(format!("{what} does not exist yet")))
             }
-            // A kind may be created later; another version of an existing kind will not.
+            // A missing kind may be created later; a missing version of an existing kind will not.
             Err(KubernetesError::Unserved { kind, instead, .. }) if instead.is_empty() => {
                 Ok(Self::Undetermined(format!("{kind} does not exist yet")))
             }

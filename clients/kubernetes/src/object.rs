@@ -171,7 +171,7 @@ pub struct KindVersion<'a> {
 /// The version of an object that was read. It is opaque: only the cluster can interpret it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectVersion {
-    /// Distinguishes objects that had the same name. A sandbox does not distinguish them.
+    /// Distinguishes objects that had the same name at different times. A sandbox does not distinguish them.
     pub uid: Option<String>,
     /// The revision.
     pub resource_version: String,
@@ -199,8 +199,8 @@ pub enum FieldOwnership {
     Updated,
 }
 
-/// An object that was read. Its managed fields, which are as large as the rest, are stored unparsed next to
-/// the body.
+/// An object that was read. Its managed fields, which are as large as the rest of the object, are stored
+/// unparsed next to the body.
 #[derive(Clone, PartialEq)]
 pub struct Object {
     /// The address.
@@ -223,7 +223,7 @@ impl fmt::Debug for Object {
 }
 
 impl Object {
-    /// Whether it is being removed.
+    /// Whether it is being deleted.
     pub fn is_terminating(&self) -> bool {
         !self.body["metadata"]["deletionTimestamp"].is_null() || self.body["status"]["phase"] == "Terminating"
     }

@@ -34,7 +34,7 @@ pub use access::{AccessDecision, AccessRequest};
 pub struct ClusterToken {
     /// The token.
     pub secret: Secret,
-    /// The only server that it may be sent to, if known.
+    /// The only server to which it may be sent, if known.
     pub server: Option<String>,
 }
 
@@ -68,7 +68,7 @@ pub trait TokenSource: Send + Sync {
 pub struct ClientCertificate {
     /// The certificate and its private key, as PEM.
     pub pem: Secret,
-    /// The only server that it may be used for.
+    /// The only server for which it may be used.
     pub server: String,
 }
 
@@ -105,7 +105,7 @@ impl Default for ClusterSettings {
 /// The source of the settings of clusters.
 pub trait SettingsSource: Send + Sync {
     /// Reads the settings of a cluster; the error names the key of the configuration. Called by the first
-    /// request to the cluster, and by the next one if it failed.
+    /// request to the cluster, and again by the next request if it failed.
     fn settings(&self, cluster: &str) -> Result<ClusterSettings, String>;
 }
 

@@ -1,4 +1,4 @@
-//! The sandbox: a directory that stands in for all clusters; the README lists its features.
+//! The sandbox: a directory that replaces all clusters. The README lists its features.
 
 mod discovery;
 mod folder;
@@ -27,7 +27,7 @@ use discovery::find_kind;
 use folder::{ClusterDir, object_names};
 use read::read_object;
 
-/// A directory that stands in for all clusters.
+/// A directory that replaces all clusters.
 ///
 /// ```
 /// use qontract_client_kubernetes::{Cluster, Kind, KubernetesError, MANAGER, ObjectAddress, ObjectDraft};

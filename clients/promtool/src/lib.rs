@@ -1,6 +1,6 @@
 //! Runs promtool: checks Prometheus rules and runs their unit tests.
 //!
-//! **Invariant:** rules that were not checked never pass: a run of promtool without a verdict is an error.
+//! **Invariant:** unchecked rules never pass: a run of promtool without a verdict is an error.
 
 mod program;
 mod run;
@@ -127,8 +127,8 @@ impl Promtool {
         self.run_promtool(["check", "rules", RULES_FILE], vec![InputFile::new(RULES_FILE, rules)]).await
     }
 
-    /// Runs a unit test on rules. `rule_files` of the test is replaced by these rules: promtool treats a
-    /// missing file as no rules, and passes.
+    /// Runs a unit test on rules. `rule_files` of the test is replaced by these rules, because promtool
+    /// ignores a missing file and passes.
     pub async fn test_rules(
         &self,
         _: &ReadPermit,

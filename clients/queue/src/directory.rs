@@ -1,4 +1,4 @@
-//! A directory that stands in for a queue, for the sandbox. Each message is a file; its name is its position.
+//! A directory that replaces a queue, for the sandbox. Each message is a file; its name is its position.
 //!
 //! **Invariant:** a message is written completely or not at all, and removed only when it is deleted; positions are
 //! never used again, so that an old receipt handle never deletes another message. A file lock serializes the
@@ -40,7 +40,7 @@ const LOCK: &str = ".lock";
 /// The file with the facts about deleted messages.
 const HISTORY: &str = ".history.json";
 
-/// A directory that stands in for a queue. Clones use the same directory.
+/// A directory that replaces a queue. Clones use the same directory.
 #[derive(Clone, Debug)]
 pub struct QueueDirectory {
     files: Arc<QueueFiles>,
@@ -108,7 +108,7 @@ impl QueueFiles {
             match self.message(position)? {
                 Some(message) if message.is_visible(now) => counts.visible += 1,
                 Some(_) => counts.hidden += 1,
-                // Deleted since the listing.
+                // The message was deleted since the listing.
                 None => {}
             }
         }
@@ -177,7 +177,8 @@ impl QueueFiles {
         if !message.has_receipt(position, receipt) {
             return Err(stale());
         }
-        // The history is written first: a crash in between deletes nothing, and forgets nothing.
+        // The history is written first: after a crash in between, no message is deleted and no position is
+        // forgotten.
         let history = self.history()?.with_deleted(position, &message, now);
         self.replace(&self.root.join(HISTORY), &history)?;
         let file = self.file(position);

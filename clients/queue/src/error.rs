@@ -22,7 +22,7 @@ pub enum QueueError {
     /// The queue does not exist.
     #[error("queue `{0}` not found")]
     NoQueue(String),
-    /// The receipt handle is not valid anymore: the message was deleted, or received again.
+    /// The receipt handle is no longer valid: the message was deleted, or received again.
     #[error("the message of queue `{0}` was deleted, or received by another consumer")]
     StaleReceipt(String),
     /// The queue has too many messages.

@@ -1,11 +1,11 @@
-//! Message queue client: a Read half and a Write half, without policy. Works with SQS, or with a directory that
-//! stands in for a queue.
+//! Message queue client: a Read half and a Write half, without policy. Works with SQS, or with a directory
+//! that replaces a queue.
 //!
 //! Delivery is at least once: a message that was received stays hidden for a while, and is delivered again
 //! unless it is deleted. Receiving a message hides it from others, so it is a write.
 //!
-//! **Invariant:** a failed call is never taken for an empty queue, and a message is lost by no crash: it is removed
-//! only by [`QueueWriter::delete`].
+//! **Invariant:** a failed call is never treated as an empty queue, and no message is lost in a crash: a
+//! message is removed only by [`QueueWriter::delete`].
 //!
 //! ```
 //! use std::time::{Duration, SystemTime};
@@ -53,8 +53,8 @@ pub trait QueueReader: Send + Sync {
     ) -> BoxFuture<'a, Result<MessageCounts, QueueError>>;
 }
 
-/// The Write half. `now` is the current time: of a signature, which is valid for a few minutes, and in a directory
-/// of the visibility of messages.
+/// The Write half. `now` is the current time. SQS requests are signed with it, and a signature is valid for a
+/// few minutes; a directory compares it with the visibility of messages.
 pub trait QueueWriter: Send + Sync {
     /// Appends a message. In a FIFO queue, a message that was sent with the same deduplication ID within five
     /// minutes is not sent again.
@@ -65,7 +65,8 @@ pub trait QueueWriter: Send + Sync {
         now: SystemTime,
     ) -> BoxFuture<'a, Result<MessageId, QueueError>>;
 
-    /// Receives messages, and hides them from other consumers. SQS may return fewer messages than there are.
+    /// Receives messages, and hides them from other consumers. SQS may return fewer messages than the queue
+    /// contains.
     fn receive<'a>(
         &'a self,
         permit: &'a WritePermit,

@@ -25,7 +25,7 @@ const FIFO_SUFFIX: &str = ".fifo";
 pub struct QueueName(String);
 
 impl QueueName {
-    /// A name of 1 to 80 letters, digits, `-` and `_`, with `.fifo` at the end of the names of FIFO queues.
+    /// A name of 1 to 80 letters, digits, `-` and `_`; the name of a FIFO queue ends in `.fifo`.
     pub fn new(text: impl Into<String>) -> Result<Self, QueueError> {
         let text = text.into();
         let stem = text.strip_suffix(FIFO_SUFFIX).unwrap_or(&text);
@@ -132,7 +132,7 @@ impl fmt::Debug for NewMessage {
     }
 }
 
-/// Whether a body may contain this character: those of XML 1.0.
+/// Whether a body may contain this character: only characters of XML 1.0.
 fn is_allowed(one: char) -> bool {
     matches!(one, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..)
 }
@@ -169,7 +169,7 @@ pub struct ReceivedMessage {
     pub receipt: ReceiptHandle,
     /// The body.
     pub body: String,
-    /// How often the message was received, including this time.
+    /// The number of times that the message was received, including this time.
     pub receive_count: u32,
     /// The group, in a FIFO queue.
     pub group: Option<String>,
@@ -186,7 +186,7 @@ impl fmt::Debug for ReceivedMessage {
     }
 }
 
-/// How many messages to receive, and for how long they are hidden from others.
+/// The number of messages to receive, and the time for which they are hidden from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiveOptions {
     max: u8,
@@ -208,7 +208,7 @@ impl ReceiveOptions {
         usize::from(self.max)
     }
 
-    /// How long the messages are hidden.
+    /// The time for which the messages are hidden.
     pub fn hidden_for(self) -> Duration {
         self.hidden_for
     }
@@ -227,7 +227,7 @@ pub(crate) fn check_hidden(hidden_for: Duration) -> Result<(), QueueError> {
 pub struct MessageCounts {
     /// Messages that can be received.
     pub visible: u64,
-    /// Messages that were received, and are hidden.
+    /// Messages that were received and are hidden.
     pub hidden: u64,
 }
 

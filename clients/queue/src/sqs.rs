@@ -61,7 +61,7 @@ pub struct Sqs {
 struct SharedQueue {
     location: SqsLocation,
     credentials: CachedCredentials,
-    /// The URL of the queue, which identifies it in requests. Cached once it was read.
+    /// The URL of the queue, which identifies it in requests. Cached after it was read once.
     url: OnceLock<String>,
 }
 
@@ -103,7 +103,7 @@ impl Sqs {
         Self { http: self.http.for_run(permit), shared: Arc::clone(&self.shared) }
     }
 
-    /// Refuses a write with a bounded permit: bounds are paths, and every action has the same path.
+    /// Refuses a write with a bounded permit, because bounds are paths and all actions have the same path.
     fn refuse_bounded(&self, permit: &WritePermit) -> Result<(), QueueError> {
         let Some(bounds) = permit.bounds() else { return Ok(()) };
         let queue = self.shared.location.name();
@@ -112,7 +112,7 @@ impl Sqs {
         )))
     }
 
-    /// The URL of the queue. A read, also on behalf of a write.
+    /// The URL of the queue. This is a read, even for a write.
     async fn url(&self, permit: AccessPermit<'_>, now: SystemTime) -> Result<&str, QueueError> {
         if let Some(url) = self.shared.url.get() {
             return Ok(url);
@@ -188,7 +188,7 @@ impl Sqs {
         what: impl Fn() -> String,
     ) -> Result<T, QueueError> {
         if response.status.is_success() {
-            // Some actions respond with nothing.
+            // Some actions have an empty response.
             let body = if response.body.is_empty() { b"{}" } else { response.body.as_slice() };
             return wire::parse(body).ok_or_else(|| QueueError::Malformed {
                 what: format!("the response to {}", what()),

@@ -10,7 +10,7 @@ use qontract_client_http::{HttpError, StatusCode, Url};
 
 use crate::location::SecretLocation;
 
-/// An error of a read or write. It is cloned for callers that waited for the same request.
+/// An error of a read or write. Errors are cloned for callers that waited for the same request.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SecretsError {
     /// The path is not valid.
@@ -24,7 +24,7 @@ pub enum SecretsError {
     /// The secret or its version does not exist, or was deleted.
     #[error("secret {0} not found")]
     NotFound(SecretLocation),
-    /// The secret exists, but not the field.
+    /// The secret exists, but the field does not.
     #[error("secret {place} has no field `{field}`")]
     NoField {
         /// The secret.
@@ -131,7 +131,7 @@ impl SecretsError {
         }
     }
 
-    /// The error of a call that sent no secret but the token.
+    /// The error of a call that sent no secret except the token.
     pub(crate) fn of_read(error: HttpError, what: impl Into<String>, server: &Url) -> Self {
         match sealed(&error, server) {
             Some(sealed) => sealed,

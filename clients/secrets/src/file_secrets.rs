@@ -25,7 +25,7 @@ use crate::{SecretFields, SecretReader, SecretWriter, WriteOutcome};
 
 /// Secrets in nested tables of a TOML file, as in [`ConfigSecrets`]. They have no versions.
 ///
-/// The file is read for each call, so that changes by other processes and by editors are seen.
+/// The file is read for each call, so that changes by other processes and by editors take effect.
 #[derive(Clone)]
 pub struct FileSecrets {
     shared: Arc<SecretsFile>,
@@ -34,7 +34,7 @@ pub struct FileSecrets {
 /// The blocking implementation.
 struct SecretsFile {
     path: PathBuf,
-    /// The secrets while the file does not exist. The first write copies them into it.
+    /// The secrets that are used while the file does not exist. The first write copies them into it.
     seed: Table,
     mode: Mode,
 }
@@ -61,7 +61,7 @@ impl fmt::Debug for FileSecrets {
 
 impl SecretsFile {
     fn load(&self) -> Result<Table, SecretsError> {
-        // Anything but a regular file is not opened: a pipe would block.
+        // Only a regular file is opened, because a pipe would block.
         if !self.path.is_file() {
             return Ok(self.seed.clone());
         }
@@ -131,7 +131,7 @@ impl SecretsFile {
     }
 }
 
-/// Whether both have the same fields and values.
+/// Whether both secrets have the same fields and values.
 fn is_same(one: &SecretFields, other: &SecretFields) -> bool {
     one.len() == other.len()
         && one.iter().all(|(field, value)| other.get(field).is_some_and(|other| other.is_same(value)))

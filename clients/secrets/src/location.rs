@@ -11,7 +11,7 @@ pub struct SecretLocation {
     pub path: String,
     /// The requested version, if not the latest.
     pub version: Option<u64>,
-    /// The mount, where it is known.
+    /// The mount, if it is known.
     pub mount: Option<String>,
 }
 

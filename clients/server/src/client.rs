@@ -242,7 +242,7 @@ impl ServerClient {
         let lease: ServerLease = serde_json::from_slice(&response.body).map_err(|error| {
             ServerError::Malformed { what: "it has no valid lease name", source: Some(error) }
         })?;
-        // It becomes a part of a path.
+        // The name becomes a part of a path.
         let is_name = lease.lease.bytes().all(|letter| letter.is_ascii_alphanumeric());
         if !is_name || lease.lease.is_empty() {
             return Err(ServerError::Malformed { what: "it has no valid lease name", source: None });

@@ -79,7 +79,8 @@ impl ServerError {
         }
     }
 
-    /// The error of a call: `Denied` if the token, `sent` or not, is the reason, else the result of `what`.
+    /// The error of a call: `Denied` if a wrong or missing token is the reason (`sent` is whether one was
+    /// sent), else the result of `what`.
     pub(crate) fn from_call(source: HttpError, sent: bool, what: impl FnOnce(HttpError) -> Self) -> Self {
         match source.status() {
             Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => Self::Denied { sent, source },

@@ -36,7 +36,7 @@ pub struct WriteBound {
 pub enum BoundError {
     /// The origin is not a scheme and a host.
     Origin(String),
-    /// There is no method, or one is not in capital letters.
+    /// There are no methods, or a method is not in capital letters.
     Methods,
     /// The path is not absolute, or servers may resolve it to another path.
     Path(String),
@@ -93,12 +93,13 @@ impl fmt::Display for WriteBound {
 }
 
 impl WriteBounds {
-    /// These bounds. Without any, nothing may be written.
+    /// Creates bounds. Without any bound, nothing may be written.
     pub fn new(bounds: impl IntoIterator<Item = WriteBound>) -> Self {
         Self(bounds.into_iter().collect())
     }
 
-    /// Whether a request is within the bounds. A path that a server could resolve to another path never is.
+    /// Whether a request is within the bounds. A path that a server could resolve to another path is never
+    /// within them.
     pub fn covers(&self, method: &str, origin: &str, path: &str) -> bool {
         is_plain(path) && self.0.iter().any(|bound| bound.covers(method, origin, path))
     }
@@ -217,7 +218,8 @@ mod tests {
         WriteBound::new(FORGE, &["PUT"], "/").unwrap();
     }
 
-    /// Random paths from the pieces that parsers disagree about: what is covered has the prefix as whole segments.
+    /// Random paths of segments that parsers interpret differently: a covered path has the prefix as whole
+    /// segments.
     #[test]
     fn a_covered_path_is_below_its_prefix_segment_by_segment() {
         const PIECES: [&str; 12] =

@@ -1,12 +1,12 @@
 //! Permits to read from and write to target systems.
 //!
-//! A dry run is the absence of a permit, not a flag. The Read half of every client requires a [`ReadPermit`],
-//! the Write half a [`WritePermit`]. A dry run has no write permit: code that writes cannot be called. A
-//! permit cannot be used to create another one. Code that creates clients before a run uses
+//! A dry run is the absence of a permit, not a flag. The read half of every client requires a [`ReadPermit`],
+//! the write half requires a [`WritePermit`]. A dry run has no write permit, so code that writes cannot be
+//! called. A permit cannot be used to create another one. Code that creates clients before a run uses
 //! [`ReadPermit::for_targets`]; [`ReadPermit::for_data`] is for reading the data only.
 //!
-//! **Invariant:** only the runner mints permits, once per run, and `qontract journal init`, which writes the
-//! journal and no target. A lint refuses [`mint`] everywhere else (`clippy.toml`).
+//! **Invariant:** only two callers mint permits: the runner, once per run, and `qontract journal init`, which
+//! writes to the journal and to no target. A lint refuses [`mint`] everywhere else (`clippy.toml`).
 
 mod bounds;
 
@@ -84,8 +84,9 @@ pub struct WritePermit {
 }
 
 impl WritePermit {
-    /// The only requests that the permit allows; without bounds, it allows all. Clients pass it to the layers
-    /// below, which refuse other requests; a client whose requests cannot be judged refuses every write.
+    /// The only requests that the permit allows; without bounds, it allows all requests. Clients pass it to
+    /// the layers below, which refuse other requests; a client whose requests cannot be judged refuses every
+    /// write.
     pub fn bounds(&self) -> Option<&WriteBounds> {
         self.bounds.as_deref()
     }

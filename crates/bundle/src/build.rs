@@ -1,12 +1,14 @@
 //! Data repo → bundle.
 //!
 //! Schemas and GraphQL types are read first. Then each datafile is processed independently and in parallel:
-//! read, hash, parse, walk (which resources it names, how its list items are identified), convert. Facts that
-//! span files (identifiers of files named in lists, back-references of resources) are added at the end.
+//! it is read, hashed, parsed, walked (to collect the resources it names and the identifiers of its list
+//! items) and converted. Facts that span files (identifiers of files named in lists, back-references of
+//! resources) are added at the end.
 //!
 //! **Caching.** With a build cache, the result of the last build is reused at three levels:
 //!
-//! - *Incremental build* (`incremental`): if the caller knows which files changed, only those files are read.
+//! - *Incremental build* (`incremental`): if the caller provides the set of changed files, only these files
+//!   are read.
 //! - *Per-file cache* (`cache`): a file with an unchanged file stamp is not read; a file with unchanged
 //!   bytes is not parsed.
 //! - *Bundle*: if no file changed, the last bundle is returned without encoding it.
@@ -50,7 +52,7 @@ pub use cache::{BuildCache, MIN_CACHED_FILES};
 pub struct BuildOutcome {
     /// The bundle, if there was no error.
     pub built: Option<Bundle>,
-    /// With errors: everything that could be read in spite of them. Use it only to find more mistakes.
+    /// If there were errors: everything that could be read. Use it only to find more mistakes.
     pub partial: Option<Bundle>,
     /// All findings, in no particular order.
     pub findings: Vec<Diagnostic>,
@@ -79,8 +81,8 @@ pub fn build(repo: &Repo, stamp: CommitStamp, pool: &Pool) -> Result<BuildOutcom
 pub struct BuildOptions<'a> {
     /// The build cache: read by this build, and replaced by its results.
     pub cache: Option<&'a mut BuildCache>,
-    /// The only paths that may have changed since the cached build, if the caller knows them. Paths outside
-    /// of the data repo are allowed.
+    /// The only paths that may have changed since the cached build, if the caller can provide them. Paths
+    /// outside of the data repo are allowed.
     pub changed_paths: Option<&'a BTreeSet<PathBuf>>,
     /// A file to which the bundle is written while it is encoded.
     pub output: Option<&'a mut BundleFile>,

@@ -66,7 +66,7 @@ impl Encoder {
             self.count(other.len());
             self.pieces_before.push(std::mem::replace(&mut self.bytes, other.bytes));
             let last = self.pieces_before.len();
-            // The pieces of the other encoder follow the bytes of this one.
+            // The pieces of the other encoder follow the bytes of this encoder.
             self.pieces_before.splice(last..last, other.pieces_before);
         }
     }

@@ -77,7 +77,7 @@ pub struct ResourceChange {
     pub change: Change<Arc<Resource>>,
 }
 
-/// The differences between two bundles: first changed and removed files by path, then added files.
+/// The differences between two bundles: first changed and removed files, then added files, each sorted by path.
 #[derive(Clone, Debug, Default)]
 pub struct Diff {
     /// Datafiles.

@@ -1,7 +1,7 @@
 //! Interning: one allocation per distinct value in the process.
 //!
-//! A table of shards, each with its own lock, finds the value by hash. In front of it, each thread has a
-//! small direct-mapped cache, so that most lookups take no lock.
+//! Values are looked up by hash in a table of shards, each with its own lock. Each thread also has a small
+//! direct-mapped cache, so that most lookups take no lock.
 //!
 //! **Invariant:** values that are no longer used are removed before a shard has doubled in size. The thread
 //! caches and a minimum per shard can keep some thousand values alive indefinitely, so only small values may

@@ -1,7 +1,7 @@
 //! The JSON parser, and writers for the two dialects of the contracts.
 //!
-//! Bundles are written like Python's `json` module does (ASCII, floats as Python prints them), responses and
-//! diffs like JavaScript's `JSON.stringify` does (numbers and key order of JavaScript).
+//! Bundles are written as Python's `json` module writes them (ASCII, floats as Python prints them); responses
+//! and diffs as JavaScript's `JSON.stringify` does (numbers and key order of JavaScript).
 
 mod javascript;
 mod python;

@@ -1,8 +1,8 @@
 //! Lazy value: parsed on first access.
 //!
-//! A run uses a few documents of a large cached bundle, and only the text of all others. **Invariant:** the
-//! text of a lazy value is exactly the output of [`write_python`] for it, so an unparsed value can be written
-//! and hashed without parsing.
+//! A run parses only a few documents of a large cached bundle, and uses the others as text. **Invariant:**
+//! the text of a lazy value is exactly the output of [`write_python`] for it, so an unparsed value can be
+//! written and hashed without parsing.
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -12,7 +12,7 @@ use crate::json::{JsonParser, ShapeTree, write_python};
 use crate::value::Value;
 use parking_lot::Mutex;
 
-/// A value, or the JSON text it is parsed from on first access.
+/// A value, or the JSON text from which it is parsed on first access.
 pub struct LazyValue {
     value: OnceLock<Value>,
     /// The text, until it is parsed. The lock is held while the text is read or taken, never while it is
@@ -33,7 +33,7 @@ impl TextSlice {
 }
 
 thread_local! {
-    /// The map shapes seen by this thread, reused between parses.
+    /// The map shapes of the values that this thread has parsed, reused between parses.
     static SHAPES: std::cell::RefCell<ShapeTree> = std::cell::RefCell::default();
 }
 

@@ -57,7 +57,7 @@ pub fn load(bytes: &[u8], pool: &Pool) -> Result<Bundle, LoadError> {
     load_from(&mut &*bytes, pool)
 }
 
-/// Loads a bundle from a reader, in batches: the whole text is never in memory at once.
+/// Loads a bundle from a reader, in batches, so that the whole text is never in memory.
 pub fn load_from(source: &mut dyn Read, pool: &Pool) -> Result<Bundle, LoadError> {
     load_in_batches(source, BATCH_BYTES, pool)
 }
@@ -229,7 +229,7 @@ impl PartialBundle {
     }
 }
 
-/// Sorts by path. Of equal paths, the last one is used, as in every JSON parser.
+/// Sorts by path. If a path occurs more than once, the last one is used, as in every JSON parser.
 fn sorted<T>(mut all: Vec<T>, path: impl Fn(&T) -> &str) -> Vec<T> {
     if !all.is_sorted_by(|a, b| path(a) < path(b)) {
         all.reverse();

@@ -99,8 +99,7 @@ pub struct Bundle {
     pub(crate) resources: Vec<Arc<Resource>>,
     pub(crate) schemas: Vec<Datafile>,
     pub(crate) path_index: PathIndex,
-    /// The digest of the schemas and GraphQL types that it was built with; `None` if it was loaded from a
-    /// bundle file.
+    /// The digest of the schemas and GraphQL types of the build; `None` if the bundle was loaded from a file.
     pub(crate) context_digest: Option<Sha256>,
 }
 
@@ -257,7 +256,7 @@ impl Pool {
         self.documents.lock().len() + self.resources.lock().len()
     }
 
-    /// Whether nothing is alive.
+    /// Whether the pool has no live documents and resources.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -38,7 +38,7 @@ pub const MAX_DEPTH: usize = 64;
 pub struct Repo {
     tree: RepoTree,
     layout: Layout,
-    /// The directory that file names in findings are relative to.
+    /// The directory to which file names in findings are relative.
     display_base: Option<DisplayBase>,
 }
 
@@ -116,8 +116,7 @@ pub struct Listing {
     pub files: Vec<RepoFile>,
     /// Broken links, names that are not UTF-8, and similar problems.
     pub findings: Vec<Diagnostic>,
-    /// Whether one of the files is a symbolic link. A link changes when its target does, which its own stamp
-    /// does not show.
+    /// Whether one of the files is a symbolic link. The stamp of a link does not show changes of its target.
     pub has_links: bool,
     /// Directories to cache for the next listing; empty without a [`PreviousListing`].
     pub dirs: DirCache,
@@ -217,7 +216,7 @@ impl Repo {
         Ok(listing)
     }
 
-    /// Whether `name` is a symbolic link, or below one.
+    /// Whether `name` is a symbolic link or is below one.
     pub(crate) fn is_behind_link(&self, name: &str) -> bool {
         let Some(root) = self.folder() else { return false };
         let real = |path: &Path| path.canonicalize().ok();

@@ -24,7 +24,7 @@ pub fn write_private(bundle: &Bundle, path: &Path) -> io::Result<()> {
 pub struct BundleFile {
     path: PathBuf,
     file: AtomicFile,
-    /// Whether a complete bundle was written to it.
+    /// Whether a complete bundle was written.
     is_complete: bool,
 }
 
@@ -41,7 +41,7 @@ impl BundleFile {
         file.is_atomic().then_some(BundleStream { file, is_complete })
     }
 
-    /// Moves the bundle to its path. Writes it first, unless it was written while it was encoded.
+    /// Moves the bundle to its path. First writes it, unless it was already written while it was encoded.
     pub fn finish(mut self, bundle: &Bundle) -> io::Result<()> {
         if !self.is_complete {
             // A partial write is discarded.

@@ -112,7 +112,7 @@ impl Value {
 }
 
 impl Map {
-    /// Creates a map of `entries` in any order. Of equal keys, the last one is used.
+    /// Creates a map of `entries` in any order. If a key occurs more than once, the last one is used.
     pub fn new<K: AsRef<str>>(mut entries: Vec<(K, Value)>) -> Self {
         Self::drain(&mut entries, 0)
     }

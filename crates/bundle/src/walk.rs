@@ -15,7 +15,7 @@ use crate::value::Value;
 
 pub use schema_index::{SchemaIndex, SchemaPosition};
 
-/// The `$ref` by which a schema marks a field that names a resource.
+/// The `$ref` with which a schema marks a field that names a resource.
 pub const RESOURCE_REF: &str = "/common-1.json#/definitions/resourceref";
 
 /// The kind of a node, in the detail that the walk needs.

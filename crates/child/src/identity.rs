@@ -1,4 +1,4 @@
-//! Identifies processes of this machine across process ids that are used again, reboots and namespaces.
+//! Identifies processes of this machine despite reused process ids, reboots and namespaces.
 
 use std::fs;
 use std::path::Path;
@@ -31,19 +31,20 @@ impl ProcessIdentity {
         Self { pid, started: own.map_or(0, |own| own.started), machine }
     }
 
-    /// Whether it is a process of this machine and of the namespaces of this process.
+    /// Whether the process runs on this machine, in the namespaces of this process.
     pub fn is_local(&self) -> bool {
         let own = Self::own();
         own.machine.is_some() && own.machine == self.machine
     }
 
-    /// Whether the process certainly has ended. Unknown for processes that are not local: `false`.
+    /// Whether the process has certainly ended. `false` for processes that are not local, because their state
+    /// is unknown.
     pub fn is_gone(&self) -> bool {
         if !self.is_local() {
             return false;
         }
         let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else { return false };
-        // `/proc` may hide the processes of other users, but not from a signal.
+        // `/proc` may hide the processes of other users, but a signal reaches them.
         if test_kill_process(pid) == Err(Errno::SRCH) {
             return true;
         }
@@ -60,7 +61,7 @@ fn machine() -> Option<String> {
         let link = fs::read_link(Path::new("/proc/self/ns").join(name)).ok()?;
         link.to_str().map(str::to_owned)
     };
-    // Kernels without time namespaces have one time for all processes.
+    // Kernels without time namespaces have a single boot time for all processes.
     Some(format!("{} {} {}", boot.trim(), namespace("pid")?, namespace("time").unwrap_or_default()))
 }
 

@@ -34,7 +34,7 @@ pub use watchdog::{WATCHDOG_ARGUMENT, watch};
 use orphans::SweepScope;
 use registry::{CHILDREN, EndSignal};
 
-/// Interval between two checks whether a child has ended.
+/// Interval at which a child is checked for having ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A child process and its process group, which is killed when the child ends or this is dropped.
@@ -152,7 +152,7 @@ impl ProcessGroup {
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if self.status.is_none() {
-            // There is no caller left to report an error to.
+            // An error is ignored, because it can no longer be reported to a caller.
             let _ = self.kill_and_reap();
         }
     }
@@ -166,7 +166,7 @@ mod tests {
     use std::thread;
     use std::time::{Duration, Instant};
 
-    /// A shell that runs a script, and the stdout that it shares with everything it starts.
+    /// A shell that runs a script, and the stdout that it shares with its child processes.
     fn shell(script: &str) -> (ProcessGroup, ChildStdout) {
         // In a background job of a shell, `SIGINT` is ignored, and a shell does not trap it.
         let mut command = Command::new("env");
@@ -232,7 +232,7 @@ mod tests {
         assert!(!status.success(), "{status}");
     }
 
-    /// What a script prints after its first byte, until its group has ended.
+    /// The output of a script after its first byte, until its group has ended.
     fn printed_at_its_end(script: &str, end: impl FnOnce(ProcessGroup) -> std::io::Result<()>) -> String {
         let (group, mut stdout) = shell(script);
         stdout.read_exact(&mut [0]).unwrap();

@@ -82,7 +82,7 @@ pub struct SweepFilter<'a> {
 }
 
 impl Adoption {
-    /// Becomes the parent of orphans; `None` where that is not possible.
+    /// Becomes the parent of orphans; `None` if the system does not support it.
     pub fn begin() -> Option<Self> {
         let proc = PathBuf::from("/proc");
         let own = ProcessInfo::read(&proc.join("self/stat"))?;
@@ -100,8 +100,8 @@ impl Adoption {
     /// Kills and reaps the current orphans. The caller prevents new children during the call.
     pub fn sweep(&self, spared: SweepFilter<'_>) -> SweepResult {
         let mut swept = SweepResult::default();
-        // The per-thread lists may lack a child while others end. The next sweep finds it; the last sweep
-        // lists all processes, because no sweep follows it.
+        // The per-thread lists may miss a child while other children end. The next sweep finds it; the last
+        // sweep lists all processes, because no sweep follows it.
         let listing =
             if spared.scope == SweepScope::All { ChildListing::AllProcesses } else { ChildListing::Threads };
         for process in children(&self.proc, self.own.pid, listing) {
@@ -129,7 +129,7 @@ impl Adoption {
     fn action(&self, process: &ProcessInfo, spared: SweepFilter<'_>) -> SweepAction {
         let ProcessInfo { pid, is_zombie, group, session, started, .. } = *process;
         let SweepFilter { groups, watchdog, scope } = spared;
-        // Processes 0 and 1 are never children; our own group may have children of libraries.
+        // Processes 0 and 1 are never children; our own group may contain children that libraries have started.
         let is_own = pid <= 1 || group == self.own.group || watchdog == Some(pid);
         if is_own || self.inherited.contains(process) || groups.iter().any(|running| running.id == pid) {
             return SweepAction::Keep;
@@ -142,7 +142,7 @@ impl Adoption {
         if is_registered || (scope == SweepScope::Unowned && may_be_owned) {
             return SweepAction::Keep;
         }
-        // It may have joined a group of our session that it does not lead, for example that of a shell.
+        // The process may have joined another group of our session, for example that of a shell.
         if group > 1 && (group == pid || session != self.own.session) {
             return SweepAction::KillGroup;
         }
@@ -213,7 +213,7 @@ mod tests {
         // The member of a session whose leader has ended.
         check(process(41, 40, 40), SweepAction::KillGroup);
         check(process(41, 41, 10), SweepAction::KillGroup);
-        // It joined a group of our session, which may have other members.
+        // The process joined a group of our session, which may have other members.
         check(process(41, 7, 10), SweepAction::Kill);
         check(process(41, 30, 10), SweepAction::Kill);
         check(process(41, 1, 40), SweepAction::Kill);

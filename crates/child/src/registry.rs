@@ -19,7 +19,7 @@ use crate::POLL_INTERVAL;
 use crate::orphans::{Adoption, RunningGroup, SweepFilter, SweepResult, SweepScope};
 use crate::watchdog::Watchdog;
 
-/// Time that a group has to end after `SIGINT`, unless it was started with another one.
+/// Default time that a group has to end after `SIGINT`.
 pub const GRACE_PERIOD: Duration = Duration::from_secs(2);
 
 /// Time that a sweep waits for killed orphans to end.
@@ -30,8 +30,8 @@ const SWEEP_TIMEOUT: Duration = Duration::from_secs(1);
 pub enum Purpose {
     /// The child only reads: a shutdown ends it at once.
     Read,
-    /// The child may change something, and exits cleanly when it gets `SIGINT`: a shutdown sends it at
-    /// once, and the child has its grace period to end.
+    /// The child may change something, and exits cleanly when it gets `SIGINT`: a shutdown sends the signal
+    /// at once, and the child has its grace period to exit.
     InterruptibleWrite,
     /// The child changes something: a shutdown lets it finish, unless the shutdown is forced.
     Write,
@@ -40,7 +40,7 @@ pub enum Purpose {
 /// How a group ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupSettings {
-    /// Decides when a shutdown ends it.
+    /// The purpose, which decides when a shutdown ends the group.
     pub purpose: Purpose,
     /// Time between `SIGINT` and `SIGKILL`.
     pub grace: Duration,
@@ -103,7 +103,7 @@ struct ChildRegistry {
     watchdog: Watchdog,
     /// Whether orphans are adopted from the first child on.
     adopts_orphans: bool,
-    /// Set with the first child.
+    /// Set when the first child is started.
     adoption: Option<Adoption>,
     /// Orphans that were killed and did not end within a sweep. Later sweeps do not wait for them.
     lingering: BTreeSet<i32>,
@@ -181,8 +181,8 @@ impl Children {
     /// Starts a command as the first process of a group, unless a shutdown ends such groups
     /// ([`io::ErrorKind::Interrupted`]).
     ///
-    /// The lock is held from the check to the registration: a shutdown ends this group or prevents it, and a
-    /// sweep never takes it for an orphan.
+    /// The lock is held from the check to the registration: a shutdown ends this group or prevents its start,
+    /// and a sweep never treats it as an orphan.
     pub(crate) fn start(&self, command: &mut Command, settings: GroupSettings) -> io::Result<Child> {
         let mut registry = self.lock();
         if is_stopped(registry.stopping, settings.purpose) {
@@ -212,7 +212,8 @@ impl Children {
             return Ok(None);
         }
         registry.groups.remove(&group.as_raw_nonzero().get());
-        // Before the child is reaped: the watchdog never signals an id that may belong to another process.
+        // This is done before the child is reaped, so that the watchdog never signals an id that may belong
+        // to another process.
         registry.watchdog.remove(group);
         child.try_wait()
     }
@@ -229,7 +230,7 @@ impl Children {
             registry.stopping = registry.stopping.max(Some(purpose));
             registry.send_due(purpose, Duration::ZERO, max_grace);
         }
-        // From here on there are no new groups of this purpose.
+        // From here on, no groups of this purpose are started.
         while self.lock().send_due(purpose, began.elapsed(), max_grace) {
             thread::sleep(POLL_INTERVAL);
         }
@@ -250,7 +251,7 @@ impl Children {
         self.sweep(SweepScope::All);
     }
 
-    /// Kills and reaps orphans until there are none, or [`SWEEP_TIMEOUT`] has passed.
+    /// Kills and reaps orphans until none are left or [`SWEEP_TIMEOUT`] has passed.
     pub(crate) fn sweep(&self, scope: SweepScope) {
         let deadline = Instant::now() + SWEEP_TIMEOUT;
         loop {
@@ -289,9 +290,9 @@ pub fn retire_watchdog() {
 /// Makes this process the parent of every descendant whose own parent has ended, and ends those that have
 /// left their process group: when the groups that may have started them have ended, and in [`shut_down`].
 ///
-/// It takes effect with the first child. Processes that are already children of this process, such as those
-/// of a shell that executed it, are left alone, and so are children in our own process group. Without
-/// `/proc`, and on systems other than Linux, nothing is adopted.
+/// Adoption takes effect when the first child is started. Processes that are already children of this
+/// process, such as those of a shell that executed it, are left alone, and so are children in our own process
+/// group. Without `/proc`, and on systems other than Linux, nothing is adopted.
 pub fn adopt_orphans() {
     CHILDREN.lock().adopts_orphans = true;
 }
@@ -301,8 +302,8 @@ pub fn is_stopping(purpose: Purpose) -> bool {
     CHILDREN.is_stopping(purpose)
 }
 
-/// Ends all groups whose purpose is at most `purpose`, and prevents new ones: sends `SIGINT`, after half of
-/// the group's grace period `SIGTERM`, and at its end `SIGKILL`.
+/// Ends all groups whose purpose is at most `purpose`, and prevents new ones: sends `SIGINT`, then `SIGTERM`
+/// after half of the group's grace period, and `SIGKILL` at its end.
 ///
 /// Stopping [`Purpose::Write`] stops the others as well. Blocks until all have ended or are killed; their
 /// owners reap them.
@@ -366,8 +367,8 @@ mod tests {
         reap_status(children, child).signal()
     }
 
-    /// Whether a child was asked to end: by `SIGINT`, or if it ignores that, as a background job of a shell
-    /// does, by `SIGTERM`.
+    /// Whether a child got a signal to end: `SIGINT`, or `SIGTERM` if it ignores `SIGINT` as a background job
+    /// of a shell does.
     fn was_asked(signal: Option<i32>) -> bool {
         matches!(signal, Some(2 | 15))
     }

@@ -1,8 +1,9 @@
-//! Watchdog: a helper process that outlives this one and ends its process groups if it is killed.
+//! Watchdog: a helper process that outlives this process, and ends its process groups if it is killed.
 //!
-//! This process holds the write end of a pipe to the watchdog, which the kernel closes however this process
-//! ends. Until then it writes a line for each group that it starts (`+ID GRACE`, the grace
-//! period in milliseconds) and for each that has ended (`-ID`). See `docs/adr/0030-graceful-shutdown-and-child-processes.md`.
+//! This process holds the write end of a pipe to the watchdog, which the kernel closes when this process ends
+//! in any way. Until then, this process writes a line for each group that it starts (`+ID GRACE`, with the
+//! grace period in milliseconds) and for each group that has ended (`-ID`). See
+//! `docs/adr/0030-graceful-shutdown-and-child-processes.md`.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
@@ -47,7 +48,7 @@ impl Watchdog {
     /// Ends the watchdog process; the next child starts another one.
     pub fn retire(&mut self) {
         if let Some(mut process) = self.process.take() {
-            // Waiting closes its stdin first, which ends it.
+            // `wait` first closes its stdin, which ends the process.
             let _ = process.wait();
         }
     }
@@ -99,7 +100,7 @@ fn start() -> io::Result<Child> {
     let own = PathBuf::from("/proc/self/exe");
     let own = if own.exists() { own } else { std::env::current_exe()? };
     let mut command = Command::new(own);
-    // Its own group, so that Ctrl-C does not reach it; it holds none of our files open.
+    // It has its own group, so that Ctrl-C does not reach it, and it holds none of our files open.
     command.arg(WATCHDOG_ARGUMENT).env_clear().current_dir("/").process_group(0);
     let process = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     if let Some(stdin) = &process.stdin {
@@ -136,7 +137,7 @@ fn end_groups(mut groups: BTreeMap<i32, Duration>) {
 fn running_groups(input: impl Read) -> BTreeMap<i32, Duration> {
     let mut groups = BTreeMap::new();
     for line in BufReader::new(input).lines().map_while(Result::ok) {
-        // 0 and 1 would be our own group and every process.
+        // The ids 0 and 1 would signal our own group or every process.
         let id = |text: &str| text.parse::<i32>().ok().filter(|id| *id > 1);
         if let Some(started) = line.strip_prefix('+')
             && let Some((group, grace)) = started.split_once(' ')

@@ -1,4 +1,5 @@
-//! The command line that runs an integration, `qontract` or the peer's, and the configuration it reads.
+//! The command line that runs an integration, of `qontract` or of the peer, and the configuration that it
+//! reads.
 
 use std::path::Path;
 
@@ -16,8 +17,8 @@ pub enum CliFlavor {
 }
 
 impl CliFlavor {
-    /// Reads the configuration of a command line; `file` is the one that `--config` names. The peer's command
-    /// line does not search the default locations.
+    /// Reads the configuration of a command line; `file` is the file that `--config` names. The peer's
+    /// command line does not search the default locations.
     pub fn read_config(self, file: Option<&Path>) -> LocatedConfig {
         LocatedConfig::read(match self {
             Self::Qontract => ConfigLocation::find(file),

@@ -17,7 +17,10 @@ pub const PEER: &str = "peer";
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Start here", &["up"]),
     ("Data", &["validate", "bundle", "diff", "get", "query", "serve", "schema"]),
-    ("Reconciliation", &["plan", "affected", "reconcile", "approve", "runs", "explain", "journal", "state"]),
+    (
+        "Reconciliation",
+        &["plan", "affected", "reconcile", "approve", "runs", "explain", "journal", "loop", "state"],
+    ),
     ("Inspection", &["integrations", "shards", "inventory"]),
     ("Setup and other", &["config", "peer", "completions", "man", "version", "help"]),
 ];

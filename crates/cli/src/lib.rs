@@ -5,6 +5,7 @@
 mod flavor;
 mod global;
 mod groups;
+mod loops;
 mod plan;
 pub mod plan_output;
 mod pretty;
@@ -32,6 +33,7 @@ pub use qontract_config::variable;
 pub use flavor::CliFlavor;
 pub use global::{ColorWhen, GlobalOptions};
 pub use groups::{command, ungrouped_command};
+pub use loops::{LoopAction, LoopArgs, OrderTarget, PauseArgs};
 pub use plan::{AffectedArgs, DiffArgs, DiffFormat, PlanArgs, PlanFormat, ReportFormat};
 pub use reconcile_line::ReconcileLine;
 pub use records::{ApproveArgs, RecordFormat, RunsAction, RunsArgs, RunsListArgs, RunsReplayArgs};
@@ -153,6 +155,13 @@ pub enum Command {
     Config(ConfigArgs),
     /// Work with the journal: state that all processes share, such as recent removals
     Journal(JournalArgs),
+    /// Pause, resume and start loops
+    #[command(after_long_help = examples(&[
+        ("qontract loop pause openshift-resources --reason INC-1234 --for 2h", "write nothing for two hours"),
+        ("qontract loop drain --all --reason 'cluster upgrade'", "pause everything, and wait until no run is in progress"),
+        ("qontract loop run openshift-resources", "do not wait for the interval"),
+    ]))]
+    Loop(LoopArgs),
     /// Read and change the state that integrations keep in the state store
     #[command(after_long_help = examples(&[
         ("qontract state ls openshift-saas-deploy", "list the keys of an integration"),
@@ -566,9 +575,9 @@ pub struct ConfigCheckArgs {
     pub layout: LayoutOptions,
 }
 
-/// Arguments of `journal`.
+/// The location of a journal.
 #[derive(Args, Debug)]
-pub struct JournalArgs {
+pub struct JournalOptions {
     /// Directory of the run records, which holds the journal of real targets; by default the bucket of
     /// `[targets.journal]`, else `$QONTRACT_RUNS`, else below the user's state directory
     #[arg(long, value_name = "DIR", global = true)]
@@ -579,6 +588,14 @@ pub struct JournalArgs {
     /// The configuration file.
     #[arg(long, value_name = "FILE", global = true, help = records::JOURNAL_CONFIG_HELP)]
     pub config: Option<PathBuf>,
+}
+
+/// Arguments of `journal`.
+#[derive(Args, Debug)]
+pub struct JournalArgs {
+    /// The journal.
+    #[command(flatten)]
+    pub journal: JournalOptions,
     /// The action.
     #[command(subcommand)]
     pub action: JournalAction,
@@ -593,7 +610,7 @@ pub enum JournalAction {
     /// for a new installation. After a loss, check what was removed in the last 24 hours before you run it
     /// again. An intact journal is not changed.
     Init,
-    /// Read every part of the journal, and report what is lost or damaged
+    /// Read the index and all ledgers, and report what is lost or damaged
     Check,
     /// Copy the journal into a new directory, as a backup
     Export {

@@ -1,4 +1,4 @@
-//! Reads which integration and which configuration a command line names, before it is parsed.
+//! Finds the integration and the configuration that a command line names, before it is parsed.
 //!
 //! The integrations are subcommands, and the configuration may define some of them: it must be read before
 //! the parser exists.
@@ -12,7 +12,7 @@ use clap::{Arg, ArgAction, Command, CommandFactory as _, value_parser};
 use crate::groups::{PEER, RECONCILE};
 use crate::{Cli, CliFlavor};
 
-/// The id of the argument that collects the integration and the words behind it.
+/// The id of the argument that collects the integration and the words after it.
 const WORDS: &str = "words";
 
 /// A command line that runs an integration, or prints the help of such a command.
@@ -57,8 +57,8 @@ impl ReconcileLine {
     }
 }
 
-/// The position of the argument that a parser does not know, in `arguments`; `None` for another error. The
-/// last one is taken, because arguments behind `--` are never options.
+/// The position in `arguments` of the argument that the parser does not recognise; `None` for another error.
+/// The last match is used, because arguments after `--` are never options.
 fn position_of_unknown(error: &clap::Error, arguments: &[OsString]) -> Option<usize> {
     let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else { return None };
     if error.kind() != ErrorKind::UnknownArgument {
@@ -70,7 +70,7 @@ fn position_of_unknown(error: &clap::Error, arguments: &[OsString]) -> Option<us
     let unknown = unknown.as_str();
     let is_same = |word: &str| word == unknown;
     let has_value = |word: &str| word.strip_prefix(unknown).is_some_and(|rest| rest.starts_with('='));
-    // Several letters behind one dash are several options, of which the first ones may be known.
+    // Several letters after one dash are several options, and the parser may recognise only the first ones.
     let letter = unknown.strip_prefix('-').filter(|letter| letter.chars().count() == 1);
     let is_in_group = |word: &str| {
         let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
@@ -79,8 +79,8 @@ fn position_of_unknown(error: &clap::Error, arguments: &[OsString]) -> Option<us
     position(&is_same).or_else(|| position(&has_value)).or_else(|| position(&is_in_group))
 }
 
-/// A command line with the options of `reconcile` and without any rules. Other commands have no options: all
-/// that follows them is skipped.
+/// A command line with the options of `reconcile`, but without validation rules. Other commands have no
+/// options: everything after them is skipped.
 fn lenient_command() -> Command {
     let cli = Cli::command();
     let options = |command: &Command| command.get_arguments().filter_map(lenient_option).collect::<Vec<_>>();
@@ -98,7 +98,7 @@ fn lenient_command() -> Command {
         .subcommand(other_tools.subcommand(reconcile))
 }
 
-/// An option without its rules; `None` for an argument that is not an option.
+/// An option without its validation rules; `None` for an argument that is not an option.
 fn lenient_option(option: &Arg) -> Option<Arg> {
     let lenient = Arg::new(option.get_id().clone())
         .long(option.get_long()?.to_owned())
@@ -107,7 +107,7 @@ fn lenient_option(option: &Arg) -> Option<Arg> {
     if !option.get_action().takes_values() {
         return Some(lenient.action(ArgAction::Count));
     }
-    // A missing value is an error of the parser.
+    // The parser reports missing values.
     let lenient = lenient.action(ArgAction::Append).num_args(0..=1).value_parser(value_parser!(OsString));
     Some(lenient.require_equals(option.is_require_equals_set()))
 }

@@ -361,17 +361,17 @@ pub struct SelectedIntegration {
     pub name: String,
     /// The flags.
     pub options: Options,
-    /// What the run is for.
+    /// The purpose of the run.
     pub purpose: RunPurpose,
 }
 
-/// What a run is for.
+/// The purpose of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RunPurpose {
-    /// To make the targets match the data, or to show what that would change.
+    /// Makes the targets match the data, or shows the changes that this requires.
     #[default]
     Reconcile,
-    /// To print the desired state.
+    /// Prints the desired state.
     Print,
 }
 
@@ -390,7 +390,7 @@ impl FromArgMatches for SelectedIntegration {
                 continue;
             }
             let Some(flag) = id.as_str().strip_prefix(FLAG_PREFIX) else { continue };
-            // A switch has a value of another type.
+            // The value of a switch has another type.
             let Ok(values) = given.try_get_many::<String>(id.as_str()) else {
                 if given.get_flag(id.as_str()) {
                     options.add(flag, "true");
@@ -429,10 +429,10 @@ impl Subcommand for SelectedIntegration {
     }
 }
 
-/// Begins the ids of integrations' flags, which have names like the runner's arguments.
+/// Prefix of the ids of integrations' flags, whose names may equal those of the runner's arguments.
 const FLAG_PREFIX: &str = "flag ";
 
-/// Begins the ids of switches that print.
+/// Prefix of the ids of print switches.
 const PRINT_PREFIX: &str = "print ";
 
 /// Checks that a string is a number from 1 to 65535, and returns it unchanged.
@@ -448,8 +448,8 @@ pub fn subcommand(meta: &IntegrationMeta) -> Command {
     Command::new(meta.name.clone()).about(meta.description.clone()).args(meta.flags.iter().map(argument))
 }
 
-/// A flag or an argument of an integration. A required argument with a variable is not required here: whether it is
-/// missing depends on the environment, which help texts must not depend on.
+/// A flag or an argument of an integration. A required argument with a variable is not required here: whether
+/// it is missing depends on the environment, and help texts must not depend on the environment.
 fn argument(flag: &Flag) -> Arg {
     let id = |flag: &str| format!("{FLAG_PREFIX}{flag}");
     let help = match flag.variable {

@@ -19,7 +19,7 @@ pub struct Screen {
     has_colours: bool,
     /// The table that is on the terminal now.
     drawn: Mutex<DrawnTable>,
-    /// Notified when the reader of the output has closed it.
+    /// Notified when the reader of the output has closed the pipe.
     closed: Notify,
 }
 
@@ -31,17 +31,17 @@ struct DrawnTable {
 }
 
 impl Screen {
-    /// A screen; `is_live` if stdout is a terminal.
+    /// Creates a screen; `is_live` if stdout is a terminal.
     pub fn new(is_live: bool, has_colours: bool) -> Self {
         Self { is_live, has_colours, drawn: Mutex::default(), closed: Notify::new() }
     }
 
-    /// A writer for log lines, which go above the table.
+    /// A writer for log lines, which are printed above the table.
     pub fn sink(self: &Arc<Self>) -> ScreenWriter {
         ScreenWriter(Arc::clone(self))
     }
 
-    /// Waits until the reader of the output has closed it.
+    /// Waits until the reader of the output has closed the pipe.
     pub async fn wait_until_closed(&self) {
         self.closed.notified().await;
     }

@@ -1,9 +1,9 @@
 //! The terminal of the process: its size, and its modes while a live table is shown.
 //!
-//! Keys pressed in this time are neither echoed into the table nor passed to the shell afterwards. The modes
-//! are restored when the guard is dropped, and as soon as a shutdown begins, so that a later forced exit
-//! leaves them restored. After a signal that kills the process outright (`SIGKILL`, `SIGQUIT`), the shell
-//! has to restore them.
+//! Keys pressed while the table is shown are neither echoed into it nor passed to the shell afterwards. The
+//! modes are restored when the guard is dropped and as soon as a shutdown begins, so that they are also
+//! restored if the exit is forced. After a signal that kills the process outright (`SIGKILL`, `SIGQUIT`), the
+//! shell has to restore them.
 
 use std::io;
 
@@ -75,7 +75,7 @@ pub fn restore() {
     }
 }
 
-/// Whether this process may change the terminal: the kernel stops a background job that tries.
+/// Whether this process may change the terminal: the kernel stops a background job that tries to do so.
 fn is_foreground() -> bool {
     tcgetpgrp(io::stdin()).is_ok_and(|group| group == rustix::process::getpgrp())
 }

@@ -1,4 +1,4 @@
-//! Cancellation of work on another thread when its caller goes away.
+//! Cancels work on another thread when its caller is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +29,7 @@ impl Cancellation {
 pub struct CancelOnDrop(Cancellation);
 
 impl CancelOnDrop {
-    /// The cancellation for the work.
+    /// The cancellation state to pass to the work.
     pub fn cancellation(&self) -> Cancellation {
         self.0.clone()
     }

@@ -1,8 +1,8 @@
 //! Concurrency primitives: a limiter, a map that deduplicates concurrent computations, and cancellation.
 //!
-//! [`Limiter`] bounds the number of concurrent tasks and of tasks that wait; [`OnceMap`] computes a value
-//! once per key while other callers of the same key wait for it (single-flight). [`CancelOnDrop`] cancels work
-//! on another thread when its caller goes away.
+//! [`Limiter`] bounds the number of concurrent tasks and of waiting tasks; [`OnceMap`] computes a value once
+//! per key while other callers of the same key wait for it (single-flight). [`CancelOnDrop`] cancels work on
+//! another thread when its caller is dropped.
 
 mod cancellation;
 mod limiter;

@@ -12,9 +12,9 @@ type Cells<K, V> = BTreeMap<K, Arc<OnceCell<V>>>;
 
 /// Values by key, each computed by its first caller. Clones share the map.
 ///
-/// A computation belongs to its caller: if that caller is cancelled, the next waiting one computes the value
-/// itself. An entry without a value is removed when its last caller stops waiting. The lock on the map is
-/// held only for lookups, never during a computation.
+/// A computation runs in its first caller: if that caller is cancelled, the next waiting caller computes the
+/// value. An entry without a value is removed when its last caller stops waiting. The lock on the map is held
+/// only for lookups, never during a computation.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
@@ -130,8 +130,8 @@ impl<K: Ord, V> OnceEntry<K, V> {
 impl<K: Ord, V> Drop for OnceEntry<K, V> {
     fn drop(&mut self) {
         if !self.cell.initialized() {
-            // The map holds one reference, and this entry holds one. Others are created only under the map's
-            // lock.
+            // The map and this entry hold one reference each. Other references are created only under the
+            // map's lock.
             self.remove_if(|cell| Arc::strong_count(cell) == 2);
         }
     }

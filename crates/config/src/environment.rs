@@ -15,7 +15,7 @@ pub fn variable(name: &str) -> Option<String> {
 /// The variable that sets the time after which a run without progress is cancelled.
 pub const STALL_VARIABLE: &str = "QONTRACT_STALL_SECONDS";
 
-/// Minimum value of [`STALL_VARIABLE`]: a heartbeat comes every second.
+/// Minimum value of [`STALL_VARIABLE`], because heartbeats are one second apart.
 const MIN_STALL_SECONDS: u64 = 2;
 
 /// The time after which a run without progress is cancelled, if [`STALL_VARIABLE`] is set.

@@ -14,7 +14,7 @@ use serde::Deserialize;
 pub struct ForeignTable {
     /// The executable and its arguments.
     pub command: Vec<String>,
-    /// The configuration file of the command. It gets a copy with the address of the data.
+    /// The configuration file of the command, which gets a copy with the address of the data.
     pub config: Option<PathBuf>,
     /// Arguments that `run-integration` passes on to the integration.
     #[serde(default)]
@@ -62,8 +62,8 @@ impl ForeignTable {
         }
     }
 
-    /// Resolves the path of the configuration, and the files of the command, at the directory of the configuration
-    /// file.
+    /// Resolves the path of the configuration and the files of the command relative to the directory of the
+    /// configuration file.
     pub(crate) fn resolve(&mut self, folder: &Path) {
         super::resolve_command(&mut self.command, folder);
         if let Some(config) = &mut self.config {

@@ -64,7 +64,12 @@ pub const KEYS: &[Key] = &[
     key("vault.token", KeyType::Secret, "none", "log in with this token"),
     key("vault.role_id", KeyType::Text, "none", "log in with AppRole, together with `secret_id`"),
     key("vault.secret_id", KeyType::Secret, "none", "see `role_id`"),
-    key("vault.kube_auth_role", KeyType::Text, "none", "log in as a pod, with this role"),
+    key(
+        "vault.kube_auth_role",
+        KeyType::Text,
+        "none",
+        "log in by Vault's Kubernetes auth method, with this role",
+    ),
     key(
         "vault.kube_auth_mount",
         KeyType::Text,
@@ -239,7 +244,7 @@ pub const KEYS: &[Key] = &[
         "integrations.*.command",
         KeyType::Texts,
         "",
-        "program of a process integration and its arguments; relative paths of files start at the directory of the configuration file if the file exists there, else at the working directory",
+        "program of a process integration and its arguments; relative paths of files start at the directory of the configuration file if the file exists there, else at the working directory; a program without a path is searched for on `PATH` first",
     ),
     key(
         "integrations.*.environment",
@@ -275,7 +280,7 @@ pub const KEYS: &[Key] = &[
         "foreign.*.command",
         KeyType::Texts,
         "",
-        "existing command that is run as an integration, such as the `run-integration` of qontract-reconcile, and its arguments",
+        "existing command that is run as an integration, such as the `run-integration` of qontract-reconcile, and its arguments; paths as in `integrations.*.command`",
     ),
     key(
         "foreign.*.config",
@@ -405,7 +410,7 @@ pub fn find(path: &[&str]) -> Option<&'static Key> {
     })
 }
 
-/// The names that may follow a path: `*` if any may.
+/// The names that may follow a path; `*` if any name may.
 pub fn children(path: &[&str]) -> Vec<&'static str> {
     let path = canonical(path);
     let mut names: Vec<&str> = match path {

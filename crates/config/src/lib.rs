@@ -332,11 +332,11 @@ pub struct GuardsTable {
     /// The limits beyond which a change counts as a removal.
     #[serde(default)]
     keys: GuardKeysTable,
-    /// The only writes of real runs; without the key, all are allowed.
+    /// The only writes that real runs may make; without the key, all writes are allowed.
     writes: Option<Vec<WriteBoundTable>>,
 }
 
-/// Requests at one origin by which real runs may write.
+/// Requests to one origin with which real runs may write.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WriteBoundTable {
@@ -361,7 +361,7 @@ struct GuardKeysTable {
 }
 
 impl GuardsTable {
-    /// The only requests by which real runs may write; `None` if all are allowed.
+    /// The only requests with which real runs may write; `None` if all are allowed.
     pub fn write_bounds(&self) -> Result<Option<WriteBounds>, BoundError> {
         let Some(tables) = &self.writes else { return Ok(None) };
         let mut bounds = Vec::new();
@@ -408,7 +408,7 @@ impl std::fmt::Debug for SecretTables {
 }
 
 impl Config {
-    /// The data server: the server at the URL `word`, or the configured server if there is no word. The token
+    /// The data server: the server at the URL `word`, or the configured server if `word` is `None`. The token
     /// is the configured one if it is for that server, else `$QONTRACT_SERVER_TOKEN`.
     pub fn server(&self, word: Option<&str>) -> Option<GraphqlTable> {
         let Some(word) = word else { return self.graphql.clone() };
@@ -451,7 +451,7 @@ impl Config {
         Ok(Self::load(&ConfigLocation::find(file))?)
     }
 
-    /// Like [`Self::find`], and notes an ignored file.
+    /// Like [`Self::find`], but also prints a note about an ignored file.
     pub fn find_and_note(file: Option<&Path>, messages: &dyn MessageSink) -> anyhow::Result<Self> {
         let location = ConfigLocation::find(file);
         location.note().iter().for_each(|note| messages.note(note));
@@ -464,8 +464,8 @@ impl Config {
         read::read(file)
     }
 
-    /// Moves the tables below `[targets]` that may also be at the top level. Only one of the two places is
-    /// used.
+    /// Moves the tables below `[targets]` that may also be at the top level. Only one of the two positions
+    /// may be used.
     fn unify_targets(&mut self) {
         if let Some(table) = self.targets.kubernetes.take() {
             self.kubernetes = Some(KubernetesTable { is_below_targets: true, ..table });
@@ -493,19 +493,25 @@ impl Config {
     }
 }
 
-/// Resolves the words of a command that are relative paths of files in the directory of the configuration file.
-/// Other words stay as they are: a relative path then starts at the working directory, and a program without a
-/// path is searched for on `PATH`.
+/// Resolves the words of a command that are relative paths of files in the directory of the configuration
+/// file. Other words are not changed: a relative path then starts at the working directory. A program without
+/// a path is searched for on `PATH` first.
 fn resolve_command(command: &mut [String], folder: &Path) {
     for (index, word) in command.iter_mut().enumerate() {
-        let is_on_path = index == 0 && !word.contains('/');
+        let is_on_path = || index == 0 && !word.contains('/') && is_on_path(word);
         let file = folder.join(&*word);
-        if !is_on_path
-            && Path::new(word).is_relative()
+        if Path::new(word).is_relative()
             && file.is_file()
+            && !is_on_path()
             && let Some(text) = file.to_str()
         {
             text.clone_into(word);
         }
     }
+}
+
+fn is_on_path(program: &str) -> bool {
+    let folders = std::env::var_os("PATH");
+    let mut folders = folders.iter().flat_map(std::env::split_paths);
+    folders.any(|folder| folder.join(program).is_file())
 }

@@ -1,11 +1,11 @@
-//! A configuration together with its location, so that a command line locates and reads it once.
+//! A configuration together with its location, so that a command locates and reads the file once.
 
 use crate::{Config, ConfigError, ConfigLocation};
 
 /// The configuration of a command line.
 #[derive(Debug)]
 pub struct LocatedConfig {
-    /// Where it was found.
+    /// The location.
     pub location: ConfigLocation,
     /// The content, or the reason why it cannot be read.
     pub content: Result<Config, ConfigError>,

@@ -123,7 +123,7 @@ fn user_file() -> Option<PathBuf> {
 }
 
 /// The reason not to read a file of the working directory; `None` if it is trusted. A working directory whose
-/// path is unknown counts as a repo.
+/// path is unknown is treated as a repo.
 fn ignore_reason(file: &Path) -> Option<IgnoreReason> {
     let ceilings = std::env::var_os("GIT_CEILING_DIRECTORIES").unwrap_or_default();
     let ceilings: Vec<PathBuf> = std::env::split_paths(&ceilings).collect();

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-/// Whether a file belongs to the user or to the owner of the working directory: a checkout in a container has
-/// one owner, which may not be the user. The owner of a symbolic link counts as well, since it decides which
-/// file is read.
+/// Whether a file belongs to the user or to the owner of the working directory: all files of a checkout in a
+/// container have one owner, which may not be the user. The owner of a symbolic link counts as well, since it
+/// decides which file is read.
 #[cfg(unix)]
 pub fn is_trusted(file: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;

@@ -96,7 +96,7 @@ fn parse(text: &str) -> Result<Config, TextErrors> {
         let mut path = Vec::new();
         descend(root.get_ref(), at(&error), &mut path);
         let name = path.join(".");
-        // Only these messages contain just names; others may contain the value.
+        // Only these messages contain nothing but names; others may contain the value.
         let has_names_only =
             ["missing field ", "duplicate field "].iter().any(|start| wrong.text.starts_with(start));
         wrong.text = match find(&path) {
@@ -140,7 +140,7 @@ fn descend<'t>(table: &'t DeTable<'_>, at: usize, path: &mut Vec<&'t str>) {
     }
 }
 
-/// Whether a byte is in a value of this table. The parts of a table may be spread over the file.
+/// Whether a byte is in a value of this table. The parts of a table can be anywhere in the file.
 fn contains(table: &DeTable<'_>, at: usize) -> bool {
     table.values().any(|value| {
         value.span().contains(&at) || value.get_ref().as_table().is_some_and(|inner| contains(inner, at))

@@ -1,4 +1,4 @@
-//! The table `[targets]`: target systems besides those that have a table of their own at the top level.
+//! The table `[targets]`: target systems besides those with their own table at the top level.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +18,9 @@ pub struct TargetsTable {
     pub state: Option<BucketTable>,
     /// The bucket of the journal. Without it, the journal is a directory next to the run records.
     pub journal: Option<BucketTable>,
-    /// Another place for `[kubernetes]`.
+    /// An alternative position of `[kubernetes]`.
     pub(super) kubernetes: Option<KubernetesTable>,
-    /// Another place for `[vault]`.
+    /// An alternative position of `[vault]`.
     pub(super) vault: Option<VaultTable>,
 }
 

@@ -1,7 +1,7 @@
-//! Log line of a real run, with the data and the targets.
+//! The log line about a real run, with its data and its targets.
 //!
-//! The clusters of the line are those of the shards that the runner selected, so the line of a run on clusters is
-//! printed once they are known.
+//! The clusters in the line are those of the shards that the runner selected, so the line of a run on
+//! clusters is printed after the selection.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -35,12 +35,12 @@ pub struct Announcement<'a> {
 pub enum AnnouncementLine {
     /// The whole line.
     Complete(String),
-    /// The line up to the clusters, which are those of the shards that the runner selects.
+    /// The part of the line before the clusters, which are those of the shards that the runner selects.
     UpToClusters(String),
 }
 
 impl AnnouncementLine {
-    /// Prints the line: at once if it is complete, otherwise when the returned observer is called first.
+    /// Prints the line: at once if it is complete, otherwise when the returned observer is first called.
     pub fn print(self, print: impl Fn(&str) + Send + Sync + 'static) -> Option<SelectionObserver> {
         let start = match self {
             Self::Complete(line) => {

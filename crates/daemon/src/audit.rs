@@ -62,7 +62,7 @@ pub struct AuditLog {
     pub runs: Arc<RunStore>,
     /// Observes the writes.
     pub observer: Arc<dyn WriteObserver>,
-    /// Set when the failure to write the audit log was reported, which happens once.
+    /// Whether a failure to write the audit log was reported; it is reported once.
     pub failure_reported: Once,
     /// Cache that maps source locations to lines.
     pub lines: LineCache,
@@ -104,7 +104,7 @@ impl AuditLog {
 }
 
 impl AuditLog {
-    /// Reports once that something cannot be written.
+    /// Reports a failed write once.
     fn report_failure(&self, what: &str, result: anyhow::Result<()>) {
         if let Err(error) = result {
             self.failure_reported
@@ -159,7 +159,7 @@ mod tests {
     use crate::lease_host::this_process;
     use crate::test_data::data_with;
 
-    /// Records what it observes.
+    /// Records the observed events.
     #[derive(Default)]
     struct Observed {
         lines: Mutex<Vec<(Level, String)>>,
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn a_failure_to_write_the_audit_log_is_reported_once_and_the_writes_are_still_observed() {
         let (scratch, observer) = (Scratch::new(), Arc::<Observed>::default());
-        // A file where the directory of the audit log would be.
+        // A file at the path of the directory of the audit log.
         scratch.write("runs", "");
         let store = RunStore::new(Some(scratch.path().join("runs"))).expect("a directory");
         let log = audit_log(store, &observer);

@@ -94,7 +94,7 @@ struct CheckContext<'a> {
     activities: &'a Activities,
 }
 
-/// Request limits. A person is waiting, so there is only one retry.
+/// Request limits. There is only one retry, because a person waits for the result.
 fn request_limits() -> Settings {
     Settings {
         deadline: Duration::from_secs(15),
@@ -172,7 +172,7 @@ fn tools(config: &Config, report: &mut CheckReport) {
 
 /// The integrations that the data defines, if there is data.
 fn defined_integrations(data: Option<&PinnedData>) -> Option<Vec<String>> {
-    // Data whose integrations cannot be listed is reported by the command that runs one.
+    // If the integrations of the data cannot be listed, the command that runs one reports the error.
     let defined = definition::all(&*data?.source).ok()?;
     Some(defined.into_iter().map(|(name, _)| name).collect())
 }
@@ -277,8 +277,8 @@ impl CheckContext<'_> {
             }
         }
         let resolver = InputResolver::new(&options.repo, options.layout.clone(), messages);
-        // Only the clusters and integrations of the data are needed: its validity is not part of the
-        // configuration, and `qontract validate` reports it.
+        // Only the clusters and integrations of the data are needed. Validity of the data is not a matter of
+        // the configuration; `qontract validate` checks it.
         match PinnedData::open(&resolver, word.unwrap_or("."), InputCheck::Nothing, None) {
             Ok(side) => {
                 report.ok("data", format!("{}, bundle {}", word.unwrap_or("."), short(side.source.sha())));

@@ -1,8 +1,8 @@
 //! Serves the data of one run to a foreign command: base and head on one loopback port, with a token.
 //!
 //! The command gets a copy of its configuration with the address and the token of this endpoint. The copy is
-//! a file in memory, so that it is gone however this process ends. If the data is on a server, the command
-//! uses that server; the run holds leases on the bundles there.
+//! an in-memory file, so that it disappears with this process, even if the process is killed. If the data is
+//! on a server, the command uses that server; the run holds leases on the bundles there.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -87,12 +87,12 @@ impl LoopbackEndpoint {
         let wrong = |why: String| Fault::operator(format!("`{}`: {why}", file.display()));
         let text =
             std::fs::read_to_string(file).map_err(|error| wrong(format!("cannot be read: {error}")))?;
-        // An error of the parser quotes the file, which contains secrets.
+        // The error of the parser is not used, because it quotes the file, which contains secrets.
         text.parse().map_err(|_: toml::de::Error| wrong("is not a TOML file".to_owned()))
     }
 }
 
-/// A server, which ends when this is dropped.
+/// A server that stops when this value is dropped.
 struct Service(JoinHandle<()>);
 
 impl Drop for Service {
@@ -108,7 +108,7 @@ async fn serve(head: &Arc<Engine>, base: Option<&Arc<Engine>>) -> Result<(Graphq
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     let mut registry = BundleRegistry::new(TTL, 0);
-    // Neither expires, so both are available as long as the endpoint.
+    // The bundles do not expire, so both are available as long as the endpoint.
     for engine in base.into_iter().chain([head]) {
         registry.put_latest(Arc::clone(engine), 0);
     }

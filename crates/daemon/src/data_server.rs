@@ -78,8 +78,8 @@ pub fn read_token(file: Option<PathBuf>) -> anyhow::Result<Option<Token>> {
 /// Runs a server on its own threads.
 pub fn start(serving: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
     let mut threads = tokio::runtime::Builder::new_multi_thread();
-    // Memory that another thread freed stays with the thread that allocated it until that thread works again
-    // or ends.
+    // Memory that another thread freed is returned only when the thread that allocated it works again or
+    // ends.
     threads.thread_keep_alive(BLOCKING_KEEP_ALIVE);
     let runtime = threads.enable_all().build().context("cannot start threads")?;
     let exit = runtime.block_on(serving);
@@ -177,8 +177,8 @@ fn access_log(log: Arc<Log>) -> AccessLog {
     })
 }
 
-/// Logs bundle events. A failure before the server has started is not logged here: it ends the server with an
-/// error.
+/// Logs bundle events. A failure before the server has started is not logged here, because it ends the server
+/// with an error.
 fn event_logger(log: Arc<Log>, metrics: Arc<ServerMetrics>, is_started: Arc<AtomicBool>) -> BundleObserver {
     Arc::new(move |event| {
         let (level, text) = match event {
@@ -204,7 +204,8 @@ fn event_logger(log: Arc<Log>, metrics: Arc<ServerMetrics>, is_started: Arc<Atom
     })
 }
 
-/// Describes invalid data of a watched repo to health checks, without naming its files: they need no token.
+/// Describes invalid data of a watched repo to health checks. Files are not named, because health checks need
+/// no token.
 fn degradation_probe(folder: Arc<WatchedRepo>) -> DegradationProbe {
     Arc::new(move || {
         let invalid = folder.invalid()?;

@@ -1,4 +1,4 @@
-//! Tracks invalid data: the time since when it is invalid, its errors, and the next log line about it.
+//! Tracks invalid data: when it became invalid, its errors, and when it is logged next.
 //!
 //! Loops and servers continue with the last valid bundle, so targets no longer follow the data.
 //! **Invariant:** invalid data is logged at least once an hour, and shown by the `up` table, by metrics, by the
@@ -87,8 +87,8 @@ impl InvalidData {
         format!("data invalid since {since} ({errors})")
     }
 
-    /// The title and the bundle that is used, without file names: what `/healthz` of a data server shows to
-    /// clients without a token.
+    /// The title and the bundle that is used, without file names, because `/healthz` of a data server shows
+    /// this text to clients without a token.
     pub fn public_summary(&self, now: Timestamp, activity: DataUse) -> String {
         format!("{}; {}", self.title(now), activity.describe(self.bundle.as_deref()))
     }
@@ -112,7 +112,7 @@ fn clock_time(at: Timestamp, now: Timestamp) -> String {
 pub enum ValidityChange {
     /// The data became invalid, or its errors changed.
     Invalid,
-    /// The data is still invalid, and due to be logged again.
+    /// The data is still invalid, and must be logged again.
     StillInvalid,
     /// The data is valid again; the value is how long it was invalid.
     ValidAgain(Duration),
@@ -146,7 +146,7 @@ impl DataValidity {
         self.invalid.take().map(|invalid| ValidityChange::ValidAgain(elapsed(invalid.since, now)))
     }
 
-    /// Whether the invalid data is due to be logged again.
+    /// Whether the invalid data must be logged again.
     pub fn due_report(&mut self, now: Timestamp) -> Option<ValidityChange> {
         let logged = self.logged?;
         // A clock that was set back must not suppress the log line.
@@ -245,7 +245,7 @@ impl DataStatus {
         self.valid
     }
 
-    /// The status of data; `bundle` is the one in use.
+    /// The status of data; `bundle` is the bundle in use.
     pub fn new(invalid: Option<&InvalidData>, bundle: Option<String>) -> Self {
         Self {
             valid: invalid.is_none(),

@@ -21,7 +21,7 @@ pub const DEFAULT_BASE: &str = "origin/HEAD";
 /// that name.
 pub const DEFAULT_REVISIONS: [&str; 2] = [DEFAULT_BASE, "HEAD"];
 
-/// How a command takes the directory of a data repo, for error messages.
+/// The form in which a command accepts the directory of a data repo, for error messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PassedAs {
     /// `--data DIR`.
@@ -73,13 +73,13 @@ pub fn repo_of<'p>(word: &'p str, repo: &'p Path) -> Option<&'p Path> {
     }
 }
 
-/// The directory in which Git revisions are looked up: like [`root`], but if the working tree has no data
-/// repo, it is `given` itself, because the revision may have one.
+/// The directory in which Git revisions are looked up: like [`root`], but `given` itself if the working tree
+/// has no data repo, because the revision may contain one.
 pub fn revision_root(given: &Path, layout: &Layout) -> PathBuf {
     root(given, layout, PassedAs::Option).unwrap_or_else(|_| given.to_owned())
 }
 
-/// The default data repo of `up`: the one that contains the working directory, else the example.
+/// The default data repo of `up`: the data repo that contains the working directory, else the example.
 pub fn root_or_example(layout: &Layout) -> Result<PathBuf, UsageError> {
     root(Path::new("."), layout, PassedAs::Argument).or_else(|error| {
         let example = PathBuf::from(EXAMPLE_REPO);
@@ -105,8 +105,8 @@ pub fn is_above(root: &Path) -> bool {
     parts.peek().is_some() && parts.all(|part| is_up(&part))
 }
 
-/// Whether file names in text output are relative to the working directory. They are, unless the root is an
-/// absolute path elsewhere: then they are relative to the data repo.
+/// Whether file names in text output are relative to the working directory. If the root is an absolute path
+/// elsewhere, they are relative to the data repo instead.
 pub fn has_relative_names(root: &Path) -> bool {
     let is_below = || {
         let here = std::env::current_dir().and_then(|here| here.canonicalize()).ok();

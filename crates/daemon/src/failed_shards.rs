@@ -7,10 +7,10 @@ use qontract_runtime::{RunEnd, RunRecord, ShardKey, StepResult};
 
 use crate::exit::UsageError;
 
-/// The shards that failed in a run, or whose changes were not all made.
+/// The shards that failed in a run, or that have changes which were not made.
 ///
-/// Fails if these are not all that a full run would do again: the run was interrupted before all shards were planned,
-/// or failed as a whole.
+/// Fails if these shards may not include everything that a full run would repeat: the run was interrupted
+/// before all shards were planned, or failed as a whole.
 pub fn failed_shards(record: &RunRecord) -> Result<BTreeSet<ShardKey>, UsageError> {
     let wrong = |why: &str| UsageError(format!("the run `{}` {why}", record.run));
     match record.ended {

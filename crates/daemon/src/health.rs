@@ -19,7 +19,8 @@ use crate::source::DataSource;
 
 /// Time without a heartbeat of the watchdog after which a loop counts as not alive.
 ///
-/// A step that takes long is alive: the watchdog ends it if it makes no progress within its own limits.
+/// A slow step does not make a loop unhealthy: the watchdog cancels a step that makes no progress within its
+/// limits.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Maximum number of held changes of a loop that the status lists.
@@ -61,6 +62,7 @@ struct ProcessStatus {
 /// The current activity of a loop, in one word.
 fn activity(status: &LoopStatus) -> &'static str {
     match (status.next, status.last) {
+        _ if status.paused.is_some() => "paused",
         (Some(_), _) => "waiting",
         (None, None) if status.phase == LoopPhase::Starting => "starting",
         (None, _) => "running",
@@ -85,6 +87,9 @@ struct LoopStatusEntry {
     /// The command that approves the held changes; `None` if no approval would release them.
     approve: Option<String>,
     next_in_seconds: Option<u64>,
+    /// Why the loop is paused, if it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused: Option<String>,
 }
 
 /// A held change.
@@ -111,20 +116,22 @@ impl LoopStatusEntry {
             run: status.run.as_ref().and_then(|run| run.id.clone()),
             changes: status.changes.planned,
             held: status.changes.held,
+            paused: status.paused.clone(),
             next_in_seconds: status.next.map(|next| next.saturating_duration_since(Instant::now()).as_secs()),
         }
     }
 }
 
 impl Health {
-    /// `Ok` if the watchdog of every loop has given a sign of life recently, or the loop sleeps until a known
+    /// `Ok` if the watchdog of every loop has sent a heartbeat recently, or the loop sleeps until a known
     /// time; the error names the first loop for which neither is true.
     fn is_alive(&self) -> Result<(), String> {
         for reporter in (self.reporters)() {
             let status = reporter.status();
             let idle = status.last_heartbeat.elapsed();
             let is_late = status.next.is_some_and(|next| next.elapsed() > HEARTBEAT_TIMEOUT);
-            if is_late || status.next.is_none() && idle > HEARTBEAT_TIMEOUT {
+            let is_silent = status.next.is_none() && status.paused.is_none() && idle > HEARTBEAT_TIMEOUT;
+            if is_late || is_silent {
                 let waits = status.doing.last().map_or_else(String::new, |activity| format!(": {activity}"));
                 return Err(format!(
                     "{}: no heartbeat for {} s{waits}\n",
@@ -143,7 +150,8 @@ impl Health {
         if self.invalid().is_some_and(|invalid| invalid.bundle.is_none()) {
             why.push_str("the data is invalid; no valid bundle yet\n");
         }
-        for reporter in reporters.iter().filter(|reporter| reporter.status().last.is_none()) {
+        let has_not_run = |status: LoopStatus| status.last.is_none() && status.paused.is_none();
+        for reporter in reporters.iter().filter(|reporter| has_not_run(reporter.status())) {
             why.extend([reporter.integration(), ": has not run yet\n"]);
         }
         match why.is_empty() {
@@ -195,7 +203,7 @@ impl Health {
     }
 }
 
-/// The page that lists the others.
+/// The page that lists the other pages.
 const INDEX_PAGE: &str = concat!(
     "qontract ",
     env!("CARGO_PKG_VERSION"),
@@ -211,7 +219,7 @@ impl Pages for Health {
         Some(match path {
             "/" => Page::text(200, INDEX_PAGE),
             "/healthz" => match self.is_alive() {
-                // A restart would not help: an integration that cannot be started is only named.
+                // An integration that cannot be started is only named, because a restart would not help.
                 Ok(()) => text(200, &format!("ok\n{}{}", self.missing(), self.degraded())),
                 Err(why) => text(503, &why),
             },
@@ -337,7 +345,8 @@ mod tests {
             }},
         }))
         .expect("a record");
-        reporter.ran("a", Ok(EndedRun { record: &record, storage: RecordStorage::Stored }));
+        reporter
+            .ran("a", Ok(EndedRun { record: &record, storage: RecordStorage::Stored, commit_time: None }));
         let status = health.status();
         let one = &status.loops[0];
         assert_eq!(one.error.as_deref(), Some("cannot reach cluster `c1`"));
@@ -347,7 +356,8 @@ mod tests {
         // The next run succeeds.
         record.faults.clear();
         record.shards.clear();
-        reporter.ran("a", Ok(EndedRun { record: &record, storage: RecordStorage::Stored }));
+        reporter
+            .ran("a", Ok(EndedRun { record: &record, storage: RecordStorage::Stored, commit_time: None }));
         let status = health.status();
         let one = &status.loops[0];
         assert_eq!((&one.error, one.held_changes.len(), &one.approve), (&None, 0, &None));
@@ -373,7 +383,7 @@ mod tests {
     async fn a_run_is_alive_while_the_watchdog_beats_and_not_once_it_is_silent() {
         let (health, reporter) = health();
         reporter.observe(LoopEvent::Started);
-        // A step of fifteen minutes without any other sign of life.
+        // A step that takes fifteen minutes without a heartbeat.
         for seconds in 1..=900 {
             advance(Duration::from_secs(1)).await;
             reporter.observe(waits("apply", seconds));

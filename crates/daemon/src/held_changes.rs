@@ -76,7 +76,7 @@ pub struct HeldReport {
 }
 
 impl HeldReporter {
-    /// The changes to report after a run. A run that is not complete may not have seen all held changes.
+    /// The changes to report after a run. An incomplete run may not have found all held changes.
     pub fn update(&mut self, held: &[HeldChange], is_complete: bool, now: Instant) -> HeldReport {
         let mut report = HeldReport::default();
         if is_complete {
@@ -99,8 +99,8 @@ impl HeldReporter {
     }
 }
 
-/// Whether a reason equals the reported one. Later runs repeat the first reason after the time since when the
-/// change is held.
+/// Whether a reason equals the reported one. Later runs print the time since when the change is held,
+/// followed by the first reason.
 fn is_same_reason(reported: &str, now: &str) -> bool {
     now.ends_with(reported)
 }

@@ -50,7 +50,7 @@ impl Sources for Input {
     }
 }
 
-/// The error text if the engine of the data `spec` cannot be built.
+/// The text of the error that the engine for the data `spec` cannot be built.
 pub fn invalid_types_message(spec: &str) -> String {
     format!("the GraphQL types of `{spec}` are invalid")
 }
@@ -102,9 +102,9 @@ impl<'a> InputResolver<'a> {
     }
 
     /// The base and head of a comparison, with defaults: the default branch of the remote, and the folder of
-    /// the data repo. Without such a branch, the base is the commit that is checked out, which is noted. If
-    /// the head lacks commits of that branch, the base is their merge base: newer commits of the branch are
-    /// not part of the change.
+    /// the data repo. Without such a branch, the base is the commit that is checked out, and a note says so.
+    /// If the head lacks commits of that branch, the base is their merge base: newer commits of the branch
+    /// are not part of the change.
     pub fn base_and_head(
         &self,
         base: Option<String>,
@@ -151,8 +151,8 @@ impl<'a> InputResolver<'a> {
         }
     }
 
-    /// Fails if `spec` is a path as well as a revision: a change that adds such a file must not decide what
-    /// it is compared with. A path that begins with a dot or a slash is not a revision.
+    /// Fails if `spec` is a path as well as a revision: a change that adds such a file must not determine the
+    /// base of its comparison. A path that begins with a dot or a slash is not a revision.
     fn check_unambiguous(&self, spec: &str) -> Result<(), UsageError> {
         let is_plain = matches!(Path::new(spec).components().next(), Some(Component::Normal(_)));
         if is_plain

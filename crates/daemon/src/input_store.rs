@@ -81,7 +81,7 @@ pub struct RunInputs {
 
 /// The recording of a run.
 enum RecordingState {
-    /// Nothing is planned yet.
+    /// Nothing has been planned yet.
     Unplanned,
     /// It is stored with the record of the run.
     Held(Box<HeldRecording>),
@@ -172,7 +172,8 @@ impl InputStore {
         let lock = lock.with_context(storing)?;
         lock.lock().with_context(storing)?;
         let key_file = self.folder.join("key");
-        // Another process may have stored its key: then this recording names a key that is not there.
+        // If another process has stored its key in the meantime, this recording would name a key that does
+        // not exist.
         if !key_file.exists() {
             atomic::write_private(&key_file, key, Durability::Directory).with_context(storing)?;
         }
@@ -279,7 +280,7 @@ impl InputStore {
     }
 }
 
-/// A reader of compressed content, of which a limited number of bytes is read.
+/// A reader of compressed content that limits the number of decompressed bytes.
 fn decoder<'r>(content: impl io::Read + 'r) -> io::Result<impl io::Read + 'r> {
     Ok(zstd::Decoder::new(content)?.take(MAX_DECOMPRESSED_BYTES))
 }

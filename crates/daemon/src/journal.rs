@@ -1,25 +1,33 @@
 //! Opens the journal of this process, and its leases: in the sandbox, if there is one, else in the bucket of the
 //! configuration, else next to the run records.
 
-mod unbounded;
+mod measured_leases;
+mod store;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use qontract_access::{Mode, Permits, ReadPermit};
-use qontract_client_blobs::{Blobs, Directory, PrefixedBlobs};
+use qontract_client_blobs::{Blobs, Directory};
 use qontract_config::{Config, UsageError};
-use qontract_journal::{Journal, JournalLocation, LeaseTiming, MissingJournal, RunRecords, TransferEnd};
+use qontract_journal::{
+    Journal, JournalLocation, LeaseTable, LeaseTiming, MissingJournal, RunRecords, TransferEnd,
+};
 use qontract_runtime::lease::Leases;
+use qontract_telemetry::journal_metrics::JournalMetrics;
 
 use crate::lease_host::{LocalHost, this_process};
 use crate::run_store::RunStore;
 use crate::targets::{self, BlobStores};
-use unbounded::UnboundedBlobs;
+use measured_leases::MeasuredLeases;
+use store::JournalBlobs;
 
-/// The directory of a journal, in a sandbox or next to the run records; in a bucket, the prefix of its keys.
+/// The directory of a journal, in a sandbox or next to the run records.
 const FOLDER: &str = "journal";
+
+/// The prefix of the keys of a journal in a bucket.
+const PREFIX: &str = "journal/";
 
 /// The directory that exists in a sandbox once anything was written to it.
 const SANDBOX_CONTENT: &str = "clusters";
@@ -32,6 +40,7 @@ pub struct OpenJournal {
     pub folder: Option<PathBuf>,
     /// The run records.
     pub runs: Arc<RunStore>,
+    metrics: JournalMetrics,
 }
 
 impl OpenJournal {
@@ -43,22 +52,36 @@ impl OpenJournal {
         runs: Option<PathBuf>,
         mode: Mode,
     ) -> anyhow::Result<Self> {
+        Self::with_metrics(config, sandbox, runs, mode, JournalMetrics::default())
+    }
+
+    /// The journal of runs in this mode, whose requests and leases these metrics count.
+    pub fn with_metrics(
+        config: &Config,
+        sandbox: Option<&Path>,
+        runs: Option<PathBuf>,
+        mode: Mode,
+        metrics: JournalMetrics,
+    ) -> anyhow::Result<Self> {
         if let Some(sandbox) = sandbox {
             let runs = Arc::new(RunStore::new(runs)?);
-            return Ok(Self {
-                journal: Arc::new(of_sandbox(sandbox)),
-                folder: Some(folder_in(sandbox)),
-                runs,
-            });
+            let journal = Arc::new(journal_of_sandbox(sandbox, &metrics));
+            return Ok(Self { journal, folder: Some(folder_in(sandbox)), runs, metrics });
         }
-        if let Some(bucket) = JournalBucket::of_config(config, mode)? {
+        if let Some(bucket) = JournalBucket::with_metrics(config, mode, &metrics)? {
             let records = RunRecords::new(Arc::clone(&bucket.blobs), bucket.place());
             let runs = Arc::new(RunStore::in_bucket(records, runs));
-            return Ok(Self { journal: Arc::new(bucket.journal()), folder: None, runs });
+            return Ok(Self { journal: Arc::new(bucket.journal()), folder: None, runs, metrics });
         }
-        let runs = RunStore::new(runs)?;
+        let runs = Arc::new(RunStore::new(runs)?);
         let folder = runs.folder().map(folder_in);
-        Ok(Self { journal: Arc::new(of_runs(&runs)), folder, runs: Arc::new(runs) })
+        Ok(Self { journal: Arc::new(journal_of_runs(&runs, &metrics)), folder, runs, metrics })
+    }
+
+    /// The leases in the journal, for all runs of this process.
+    pub fn leases(&self) -> Result<Arc<dyn Leases>, UsageError> {
+        let leases = Arc::new(lease_table(&self.journal)?);
+        Ok(Arc::new(MeasuredLeases { leases, metrics: self.metrics.clone() }))
     }
 }
 
@@ -71,17 +94,20 @@ pub struct JournalBucket {
 impl JournalBucket {
     /// The bucket of `[targets.journal]`, if the configuration has this table.
     pub fn of_config(config: &Config, mode: Mode) -> anyhow::Result<Option<Self>> {
+        Self::with_metrics(config, mode, &JournalMetrics::default())
+    }
+
+    fn with_metrics(config: &Config, mode: Mode, metrics: &JournalMetrics) -> anyhow::Result<Option<Self>> {
         let Some(table) = &config.targets.journal else { return Ok(None) };
         let secrets = targets::journal_secrets(config);
         let stores = BlobStores::in_buckets(&ReadPermit::for_targets(mode), config.targets.clone(), secrets);
-        let bucket = PrefixedBlobs::new(stores.journal()?, format!("{FOLDER}/"));
-        let blobs = Arc::new(UnboundedBlobs { blobs: Arc::new(bucket), permits: permits() });
+        let blobs = Arc::new(JournalBlobs::new(stores.journal()?, PREFIX, permits(), metrics.clone()));
         Ok(Some(Self { blobs, name: table.bucket.clone() }))
     }
 
     /// The location, for messages.
     fn place(&self) -> String {
-        format!("s3://{}/{FOLDER}", self.name)
+        format!("s3://{}/{}", self.name, PREFIX.trim_end_matches('/'))
     }
 
     /// The journal in the bucket.
@@ -93,15 +119,23 @@ impl JournalBucket {
 
 /// The journal of a sandbox. In an empty sandbox, a missing journal is new and not lost.
 pub fn of_sandbox(sandbox: &Path) -> Journal {
+    journal_of_sandbox(sandbox, &JournalMetrics::default())
+}
+
+fn journal_of_sandbox(sandbox: &Path, metrics: &JournalMetrics) -> Journal {
     // Checked before the journal is opened, which creates it.
     let absence =
         if sandbox.join(SANDBOX_CONTENT).exists() { MissingJournal::Lost } else { MissingJournal::New };
-    in_folder(sandbox, "--sandbox", absence)
+    in_folder(sandbox, "--sandbox", absence, metrics)
 }
 
 /// The journal next to the run records, for real targets.
 pub fn of_runs(runs: &RunStore) -> Journal {
-    in_folder(runs.folder().unwrap_or(Path::new(".")), "--runs", MissingJournal::Lost)
+    journal_of_runs(runs, &JournalMetrics::default())
+}
+
+fn journal_of_runs(runs: &RunStore, metrics: &JournalMetrics) -> Journal {
+    in_folder(runs.folder().unwrap_or(Path::new(".")), "--runs", MissingJournal::Lost, metrics)
 }
 
 /// The directory of the journal in a sandbox, or next to run records.
@@ -116,10 +150,10 @@ pub fn permits() -> Permits {
     qontract_access::mint(Mode::Real)
 }
 
-/// The leases in a journal, for all runs of this process.
-pub fn leases(journal: &Journal) -> Result<Arc<dyn Leases>, UsageError> {
+/// The leases in a journal, as this process sees them.
+pub fn lease_table(journal: &Journal) -> Result<LeaseTable, UsageError> {
     let timing = LeaseTiming::new(qontract_config::environment::lease_duration()?);
-    Ok(Arc::new(journal.leases(Arc::new(LocalHost), this_process(), timing)))
+    Ok(journal.leases(Arc::new(LocalHost), this_process(), timing))
 }
 
 /// Copies a journal into an empty directory. Returns the number of copied files.
@@ -144,12 +178,14 @@ async fn transfer(source: TransferEnd<'_>, target: TransferEnd<'_>) -> anyhow::R
     Ok(qontract_journal::copy(source, target, &permits.read, write).await?)
 }
 
-fn in_folder(folder: &Path, option: &str, absence: MissingJournal) -> Journal {
+fn in_folder(folder: &Path, option: &str, absence: MissingJournal, metrics: &JournalMetrics) -> Journal {
     let location = JournalLocation {
         place: folder_in(folder).display().to_string(),
         init: format!("qontract journal init {option} {}", folder.display()),
     };
-    let blobs = Directory::new(folder_in(folder));
-    let leases = Arc::new(blobs.volatile());
-    Journal::new(Arc::new(blobs), location, absence).with_leases_in(leases)
+    let directory = Directory::new(folder_in(folder));
+    let measured =
+        |blobs: Directory| Arc::new(JournalBlobs::new(Arc::new(blobs), "", permits(), metrics.clone()));
+    let leases = measured(directory.volatile());
+    Journal::new(measured(directory), location, absence).with_leases_in(leases)
 }

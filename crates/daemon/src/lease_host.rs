@@ -8,7 +8,7 @@ use qontract_child::ProcessIdentity;
 use qontract_journal::{LeaseHost, LeaseProcess};
 use rustix::time::{ClockId, clock_gettime};
 
-/// The monotonic clock that goes on while the machine is suspended.
+/// The monotonic clock that continues while the machine is suspended.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const CLOCK: ClockId = ClockId::Boottime;
 /// The monotonic clock. It may stop while the machine is suspended.

@@ -23,6 +23,7 @@ pub mod input_store;
 pub mod journal;
 mod lease_host;
 pub mod line_cache;
+pub mod loop_orders;
 pub mod opened_repo;
 pub mod pinned_data;
 pub mod plan_report;

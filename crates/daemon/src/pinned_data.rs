@@ -43,7 +43,7 @@ pub struct PinnedData {
 
 impl PinnedData {
     /// Opens a data specifier. Fails before an engine is built if the data does not pass the check. Tables
-    /// are shared with `beside`, the data that it will be compared with.
+    /// are shared with `beside`, the data with which it will be compared.
     pub fn open(
         resolver: &InputResolver<'_>,
         spec: &str,
@@ -156,7 +156,7 @@ impl PinnedData {
         Some(format!("{}{mark}", commit.get(..12).unwrap_or(commit)))
     }
 
-    /// Whether it has the file of a place; assumed for a bundle on a server.
+    /// Whether it has the file of a place; always true for a bundle on a server.
     pub fn has_file(&self, place: &SourceLocation) -> bool {
         let Some(input) = &self.input else { return true };
         if place.resource {
@@ -205,7 +205,7 @@ impl PinnedData {
         }
     }
 
-    /// The first line of a resource that differs from `base`, if both have it and it does differ.
+    /// The first line of a resource that differs from `base`, if both have the resource and it differs.
     fn first_changed_line(&self, base: &Self, place: &SourceLocation) -> Option<usize> {
         let content = |side: &Self| {
             let bundle = &side.input.as_ref()?.bundle;
@@ -346,7 +346,8 @@ impl<'a> ComparedData<'a> {
         self.head.file(place)
     }
 
-    /// `file:line` of a place, whether or not it changed; in the base if only the base has it.
+    /// `file:line` of a place, whether or not it changed; the location in the base if only the base has the
+    /// place.
     pub fn own_line(&self, place: &SourceLocation) -> String {
         let Self { base, head, base_lines, head_lines, .. } = self;
         if let Some(line) = self.remote_others.lock().get(place) {
@@ -355,8 +356,8 @@ impl<'a> ComparedData<'a> {
         if head.has_file(place) { head.line(head_lines, place) } else { base.line(base_lines, place) }
     }
 
-    /// `file:line` of the difference at a place; in the base if only the base has it. `causes` are all
-    /// changes that affect the integration.
+    /// `file:line` of the difference at a place; the location in the base if only the base has the place.
+    /// `causes` are all changes that affect the integration.
     pub fn line(&self, place: &SourceLocation, causes: &[SourceLocation]) -> String {
         let Self { base, head, base_lines, head_lines, .. } = self;
         if let Some(line) = self.remote_changes.lock().get(place) {
@@ -372,7 +373,7 @@ impl<'a> ComparedData<'a> {
         let has = |side: &PinnedData| {
             side.document(&place).is_some_and(|one| one.value.pointer(&place.pointer).is_some())
         };
-        // A removed field has its line in base.
+        // For a removed field, the line is that in base.
         if !has(head) && has(base) { base.line(base_lines, &place) } else { head.line(head_lines, &place) }
     }
 }

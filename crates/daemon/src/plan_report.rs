@@ -86,7 +86,7 @@ pub fn integration(record: &RunRecord) -> IntegrationReport {
         }));
         match (&shard.why, shard.reason) {
             (Some(why), Some(SkipKind::Disabled)) => add_disabled(&mut disabled, key, why),
-            // It is listed as not planned.
+            // The integration is listed as not planned.
             (Some(_), Some(SkipKind::UntrustedTarget)) if !shard.unplanned.is_empty() => {}
             (Some(why), _) => notes.push(format!("`{key}` is skipped: {why}")),
             (None, _) => {}
@@ -244,7 +244,7 @@ fn status(record: &RunRecord, totals: &Totals) -> ReportStatus {
 pub fn exit(report: &PlanReport) -> Exit {
     match report.status {
         ReportStatus::Changes | ReportStatus::NotKnown => Exit::Changes,
-        // The status of another integration hides that there are changes.
+        // The status of another integration could hide that there are changes.
         ReportStatus::Degraded | ReportStatus::Waiting if report.totals.has_news() => Exit::Changes,
         ReportStatus::Unchanged | ReportStatus::Degraded | ReportStatus::Waiting => Exit::Ok,
         ReportStatus::Held | ReportStatus::Failed | ReportStatus::Invalid => Exit::Failure,

@@ -198,14 +198,14 @@ pub fn integrations_to_plan(
 pub struct PlannedIntegrations {
     /// The integrations to run.
     pub integrations: Vec<Integration>,
-    /// Those of them that lack a requirement on this machine, with the reasons. They run only to find out
-    /// whether the change affects them.
+    /// The integrations among them that lack a requirement on this machine, with the reasons. They run only
+    /// to determine whether the change affects them.
     unready: BTreeMap<String, Fault>,
 }
 
 impl PlannedIntegrations {
-    /// Creates the integrations. Those that cannot be created are added to the report. An integration that
-    /// the command line names has to run: if it cannot, that is an error.
+    /// Creates the integrations. Those that cannot be created are added to the report. If an integration that
+    /// the command line names cannot run, that is an error.
     pub fn create(
         names: Vec<String>,
         create: impl Fn(&str) -> anyhow::Result<Integration>,
@@ -223,7 +223,7 @@ impl PlannedIntegrations {
                     }
                     planned.integrations.push(integration);
                 }
-                // Without targets nothing can be planned, which is reported once.
+                // Nothing can be planned without targets; this is reported once.
                 Err(error) if error.is::<UsageError>() => return Err(error),
                 Err(error) if error.is::<SandboxUnsupported>() => {
                     let reason = error.to_string();
@@ -250,8 +250,8 @@ pub fn revision(side: &PinnedData) -> RevisionInfo {
     }
 }
 
-/// The ledger that the removal budgets of a plan are checked against. A machine that only plans, such as a CI
-/// runner, has no ledger: the plan then assumes that nothing was removed before, and a warning is printed.
+/// The ledger against which the removal budgets of a plan are checked. A machine that only plans, such as a
+/// CI runner, has no ledger: the plan then assumes that nothing was removed before, and a warning is printed.
 pub async fn ledger_of(journal: Arc<Journal>, messages: &dyn MessageSink) -> Arc<dyn Ledger> {
     match journal.check(&ReadPermit::for_data()).await {
         Err(LedgerError::NotInitialised { place, .. }) => {

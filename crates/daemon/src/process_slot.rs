@@ -1,4 +1,4 @@
-//! The shard slot of a process, as its user names it.
+//! The shard slot of a process, as specified on its command line.
 
 use qontract_runtime::slot::{InvalidSlot, Slot};
 

@@ -1,71 +1,77 @@
-//! The data that the targets were last fully reconciled with, kept across restarts.
+//! The data that the targets were last fully reconciled with, kept in the [journal](qontract_journal::ReconciledBundles)
+//! across restarts.
 //!
 //! If the data changes, the next run compares with it: a shard that is no longer declared is cleaned up,
-//! subject to the guards. It is kept until a run on newer data succeeds with nothing held, failed or skipped.
+//! subject to the guards. It is kept until a run on newer data succeeds with nothing held, failed or skipped. A loop
+//! is an integration with a slot and flags; all processes that run the same loop share its data.
 //!
-//! On disk, in the directory of the journal, there is a pointer per loop (integration, slot and flags) and a
-//! copy of each bundle that a pointer names:
-//!
-//! ```text
-//! reconciled/INTEGRATION.DIGEST.json       {"version": 1, "data": "/srv/data", "sha": "…"}
-//! reconciled/bundles/SHA.json
-//! ```
-//!
-//! **Invariant:** a pointer of other data is never used: shards of another data repo are not "no longer
-//! declared" (`data_of_another_directory_is_not_used`).
+//! **Invariants:**
+//! - The data of another source is never used: shards of another data repo are not "no longer declared"
+//!   (`data_of_another_directory_is_not_used`).
+//! - A pointer is replaced only by a process that has read it (`a_pointer_that_could_not_be_read_is_not_replaced`).
 
-use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io;
-use std::path::{Path, PathBuf};
+mod legacy;
+
+use std::io::{self, Read as _};
+use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use parking_lot::Mutex;
-use qontract_bundle::{Layout, Pool, Sha256, store};
-use qontract_files::atomic::{self, Durability};
-use qontract_files::private_files;
+use jiff::Timestamp;
+use qontract_access::Permits;
+use qontract_bundle::{Bundle, Layout, Pool, Sha256};
+use qontract_journal::{Journal, ReconciledBundles, ReconciledError, ReconciledPointer};
 use qontract_runtime::RunEnd;
 use qontract_runtime::slot::Slot;
-use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
 
 use crate::input::Input;
+use crate::journal;
 use crate::pinned_data::PinnedData;
 use crate::run_settings::RunSettings;
+use crate::source::DataSource;
+use legacy::LegacyPointers;
 
-/// The version of the pointers.
-const VERSION: u32 = 1;
+/// The compression level of bundles.
+const LEVEL: i32 = 1;
 
-/// The directory of the bundles that pointers name.
-const BUNDLES: &str = "bundles";
+/// Maximum size of a bundle when it is decompressed, in bytes.
+const MAX_BUNDLE_BYTES: u64 = 2 << 30;
+
+/// Maximum number of slots whose older data is looked up when the number of slots changed.
+const MAX_LOOKED_UP_SLOTS: u32 = 64;
+
+/// Interval at which a process removes old bundles from a bucket.
+const PRUNE_INTERVAL: Duration = Duration::from_hours(24);
 
 /// The data that the targets were last fully reconciled with, by the runs of one loop.
 #[derive(Clone, Default)]
 pub struct ReconciledData {
     latest: Arc<Mutex<LatestData>>,
-    store: Option<Arc<PointerFile>>,
+    store: Option<Arc<LoopStore>>,
 }
 
 /// The last reconciled data of a loop.
 #[derive(Default)]
 struct LatestData {
     data: Option<Arc<PinnedData>>,
-    /// Whether the data of an earlier process was looked up.
-    is_restored: bool,
+    /// The sha of the pointer that this process last read or stored.
+    pointer: Option<String>,
+    /// The sha of the bundle for which the pointer was last read. Until the data changes, the pointer of this loop
+    /// is not read again: an idle loop sends no requests.
+    looked_up: Option<String>,
 }
 
-/// Maximum number of slots whose older data is looked up when the number of slots changed.
-const MAX_LOOKED_UP_SLOTS: u32 = 64;
-
-/// The name of the pointer of one loop.
-struct PointerName {
+/// The name of one loop.
+struct LoopName {
     integration: String,
     slot: Slot,
     /// The flags of the loop.
     flags: String,
 }
 
-impl PointerName {
+impl LoopName {
     fn new(integration: &str, settings: &RunSettings) -> Self {
         let flags = settings.options.iter().flat_map(|(flag, values)| {
             std::iter::once(flag).chain(values.iter().map(String::as_str)).chain(["\0"])
@@ -74,13 +80,13 @@ impl PointerName {
         Self { integration: integration.to_owned(), slot: settings.slot, flags }
     }
 
-    /// The file name for the loop in this slot.
+    /// The name of the loop in this slot.
     fn of_slot(&self, slot: Slot) -> String {
         let digest = Sha256::of(format!("{slot:?}\0{}", self.flags).as_bytes()).to_string();
-        format!("{}.{}.json", self.integration, &digest[..12])
+        format!("{}.{}", self.integration, &digest[..12])
     }
 
-    /// The file names for the slots of all other numbers of slots.
+    /// The names of the loop in the slots of all other numbers of slots.
     fn of_other_counts(&self) -> impl Iterator<Item = (Slot, String)> {
         let counts = (1..=MAX_LOOKED_UP_SLOTS).filter(|count| *count != self.slot.count());
         let slots = counts.flat_map(|count| (0..count).filter_map(move |index| Slot::new(index, count).ok()));
@@ -88,282 +94,237 @@ impl PointerName {
     }
 }
 
-/// The location of the pointer of one loop.
-struct PointerFile {
-    folder: PathBuf,
-    name: PointerName,
+/// The pointer of one loop in the journal.
+struct LoopStore {
+    bundles: ReconciledBundles,
+    /// Pointers of earlier versions, if the journal is a directory.
+    legacy: Option<LegacyPointers>,
+    name: LoopName,
     /// The data source of the loop.
     data: String,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Pointer {
-    version: u32,
-    data: String,
-    sha: String,
+    place: String,
+    permits: Permits,
+    /// Identifies this process.
+    process: String,
+    /// When this process last removed old bundles.
+    pruned: parking_lot::Mutex<Option<Instant>>,
 }
 
 impl ReconciledData {
-    /// The data of a loop whose pointer is in `journal`, the directory of the journal. `data` identifies the
-    /// data source.
-    pub fn stored(journal: &Path, data: String, integration: &str, settings: &RunSettings) -> Self {
-        let name = PointerName::new(integration, settings);
-        let folder = journal.join("reconciled");
-        Self { latest: Arc::default(), store: Some(Arc::new(PointerFile { folder, name, data })) }
+    /// The data of a loop whose pointer is in the journal; `folder` is its directory, if it is not in a bucket.
+    /// `data` identifies the data source.
+    pub fn stored(
+        journal: &Journal,
+        folder: Option<&Path>,
+        data: String,
+        integration: &str,
+        settings: &RunSettings,
+    ) -> Self {
+        let store = LoopStore {
+            bundles: journal.reconciled(),
+            legacy: folder.map(LegacyPointers::new),
+            name: LoopName::new(integration, settings),
+            data,
+            place: journal.location().place.clone(),
+            permits: journal::permits(),
+            process: format!("{:016x}", fastrand::u64(..)),
+            pruned: parking_lot::Mutex::default(),
+        };
+        Self { latest: Arc::default(), store: Some(Arc::new(store)) }
     }
 
-    /// The data to compare `head` with; none if it is the same bundle. Fails if the data of an earlier process
-    /// cannot be read; the next call then returns the data of this process.
-    pub fn base_of(&self, head: &PinnedData) -> anyhow::Result<Option<Arc<PinnedData>>> {
-        let mut latest = self.latest.lock();
-        if !latest.is_restored {
-            latest.is_restored = true;
-            if let Some(pointer) = &self.store {
-                latest.data = pointer.restore(head)?;
-            }
+    /// The data to compare `head` with; none if it is the same bundle.
+    ///
+    /// If the data of an earlier process is lost or damaged, the error is returned once, and the next call returns
+    /// the data of this process. If the journal is not available, each call returns an error until it is.
+    pub async fn base_of(
+        &self,
+        head: &Arc<PinnedData>,
+        source: &dyn DataSource,
+    ) -> anyhow::Result<Option<Arc<PinnedData>>> {
+        let mut latest = self.latest.lock().await;
+        if let Some(store) = &self.store {
+            store.look_up(&mut latest, head, source).await?;
         }
         Ok(latest.data.clone().filter(|base| base.source.sha() != head.source.sha()))
     }
 
     /// Notes the end of a run on `head`, and stores the data if it is now the last reconciled one.
-    pub fn ran(&self, head: &Arc<PinnedData>, ended: RunEnd) -> anyhow::Result<()> {
-        let mut latest = self.latest.lock();
+    pub async fn ran(&self, head: &Arc<PinnedData>, ended: RunEnd) -> anyhow::Result<()> {
+        let mut latest = self.latest.lock().await;
+        let sha = head.source.sha();
+        let is_unread = self.store.is_some() && latest.looked_up.as_deref() != Some(sha);
         let is_reconciled = matches!(ended, RunEnd::Ok | RunEnd::Degraded) || latest.data.is_none();
-        let is_new = latest.data.as_ref().is_none_or(|data| data.source.sha() != head.source.sha());
-        if !is_reconciled {
+        if is_unread || !is_reconciled {
             return Ok(());
         }
         latest.data = Some(Arc::clone(head));
-        match &self.store {
-            Some(pointer) if is_new => pointer.store(head),
-            _ => Ok(()),
+        if let Some(store) = self.store.as_ref().filter(|_| latest.pointer.as_deref() != Some(sha)) {
+            store.store(head).await?;
+            latest.pointer = Some(sha.to_owned());
         }
+        Ok(())
     }
 }
 
-impl PointerFile {
-    fn bundles(&self) -> PathBuf {
-        self.folder.join(BUNDLES)
+impl LoopStore {
+    /// Reads the pointer once for each bundle, and opens the data that it names, unless this process has it.
+    async fn look_up(
+        &self,
+        latest: &mut LatestData,
+        head: &Arc<PinnedData>,
+        source: &dyn DataSource,
+    ) -> anyhow::Result<()> {
+        let sha = head.source.sha();
+        if latest.looked_up.as_deref() == Some(sha) {
+            return Ok(());
+        }
+        let name = self.name.of_slot(self.name.slot);
+        let pointer = match self.bundles.pointer(&name).await {
+            Ok(pointer) => self.newest(&name, pointer),
+            Err(error @ ReconciledError::Pointer(_)) => Err(error.into()),
+            // It is read again before the next run.
+            Err(error) => return Err(anyhow::Error::new(error).context(self.unreadable())),
+        };
+        latest.looked_up = Some(sha.to_owned());
+        let pointer = pointer.with_context(|| self.unreadable())?;
+        match pointer.filter(|pointer| pointer.data == self.data) {
+            Some(pointer) if latest.pointer.as_ref() != Some(&pointer.sha) => {
+                latest.pointer = Some(pointer.sha.clone());
+                // Another process reconciled this bundle, with everything that it removes.
+                if pointer.sha == sha {
+                    latest.data = Some(Arc::clone(head));
+                    return Ok(());
+                }
+                let opened = self.open(&pointer, head, source).await;
+                match opened {
+                    Ok(data) => latest.data = Some(Arc::new(data)),
+                    Err(OpenError::Unavailable(error)) => {
+                        (latest.looked_up, latest.pointer) = (None, None);
+                        return Err(error.context(self.unreadable()));
+                    }
+                    Err(OpenError::Lost(error)) => return Err(error.context(self.unreadable())),
+                }
+                Ok(())
+            }
+            None if latest.data.is_none() => self.check_other_slots(sha).await,
+            Some(_) | None => Ok(()),
+        }
     }
 
-    /// The data that the pointer names; none if it names `head`, which is not compared with itself.
-    fn restore(&self, head: &PinnedData) -> anyhow::Result<Option<Arc<PinnedData>>> {
-        let file = self.folder.join(self.name.of_slot(self.name.slot));
-        let unreadable = || {
-            format!(
-                "cannot read `{}`, the data of the last run: shards that were removed from the data since then are \
-                 not cleaned up; run once with `--base REV`",
-                file.display()
-            )
-        };
-        let text = match fs::read(&file) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return self.check_other_slots(head).map(|()| None);
-            }
-            text => text.with_context(unreadable)?,
-        };
-        let pointer: Pointer = serde_json::from_slice(&text).with_context(unreadable)?;
-        let is_supported = pointer.version == VERSION && Sha256::parse(&pointer.sha).is_some();
-        anyhow::ensure!(is_supported, "{}: unsupported content", unreadable());
-        if pointer.data != self.data || pointer.sha == head.source.sha() {
-            return Ok(None);
+    fn unreadable(&self) -> String {
+        format!(
+            "cannot read the data of the last run in `{}`: shards that were removed from the data since then are \
+             not cleaned up; run once with `--base REV`",
+            self.place
+        )
+    }
+
+    /// The pointer, or that of an earlier version if it is newer: both versions may run during an upgrade.
+    fn newest(
+        &self,
+        name: &str,
+        pointer: Option<ReconciledPointer>,
+    ) -> anyhow::Result<Option<ReconciledPointer>> {
+        let Some(legacy) = &self.legacy else { return Ok(pointer) };
+        let after = pointer.as_ref().map(|pointer| pointer.at);
+        Ok(legacy.pointer(name, after)?.or(pointer))
+    }
+
+    /// The data that a pointer names.
+    async fn open(
+        &self,
+        pointer: &ReconciledPointer,
+        head: &PinnedData,
+        source: &dyn DataSource,
+    ) -> Result<PinnedData, OpenError> {
+        if let Some(reopened) = source.reopen(&pointer.sha) {
+            return reopened;
         }
-        let path = self.bundles().join(format!("{}.json", pointer.sha));
-        let mut bytes = io::BufReader::new(File::open(&path).with_context(unreadable)?);
-        let bundle = qontract_bundle::load_from(&mut bytes, &Pool::default()).with_context(unreadable)?;
-        anyhow::ensure!(bundle.sha().to_string() == pointer.sha, "{}: the bundle is damaged", unreadable());
+        let stored = self.bundles.bundle(&pointer.sha).await;
+        let stored = stored.map_err(|error| OpenError::Unavailable(error.into()))?;
+        let bundle = match (stored, &self.legacy) {
+            (Some(bytes), _) => decode(&bytes),
+            (None, Some(legacy)) => legacy.bundle(&pointer.sha),
+            (None, None) => Err(anyhow::anyhow!("the bundle {} is missing", pointer.sha)),
+        };
+        let bundle = bundle.map_err(OpenError::Lost)?;
+        if bundle.sha().to_string() != pointer.sha {
+            return Err(OpenError::Lost(anyhow::anyhow!("the bundle is damaged")));
+        }
         let input = Input { bundle, repo: None };
-        let engine = input.engine(head.source.engine().map(|engine| &**engine)).with_context(unreadable)?;
-        Ok(Some(Arc::new(PinnedData::with_engine(input, Arc::new(engine), &Layout::default()))))
+        let engine = input.engine(head.source.engine().map(|engine| &**engine));
+        let engine = engine.map_err(|error| OpenError::Lost(error.into()))?;
+        Ok(PinnedData::with_engine(input, Arc::new(engine), &Layout::default()))
     }
 
     /// Fails if there is older data of another number of slots: shards that were removed from the data since then
     /// belong to no process. Slots of the same number belong to other processes.
-    fn check_other_slots(&self, head: &PinnedData) -> anyhow::Result<()> {
-        for (slot, name) in self.name.of_other_counts() {
-            let Ok(text) = fs::read(self.folder.join(name)) else { continue };
-            let Ok(Pointer { version: VERSION, data, sha }) = serde_json::from_slice(&text) else { continue };
-            let bundle = self.bundles().join(format!("{sha}.json"));
-            if data == self.data && sha != head.source.sha() && bundle.exists() {
+    async fn check_other_slots(&self, head: &str) -> anyhow::Result<()> {
+        let mut loops = self.bundles.loops(&format!("{}.", self.name.integration)).await.unwrap_or_default();
+        loops.extend(self.legacy.iter().flat_map(LegacyPointers::loops));
+        for (slot, name) in self.name.of_other_counts().filter(|(_, name)| loops.contains(name)) {
+            let pointer = self.bundles.pointer(&name).await.ok().flatten();
+            let Ok(Some(ReconciledPointer { data, sha, .. })) = self.newest(&name, pointer) else { continue };
+            if data == self.data && sha != head {
                 anyhow::bail!(
                     "the number of slots changed, and the older data of slot {slot} is not compared: shards that were \
-                     removed from the data since then are not cleaned up; run once without slots, with `--base {}`",
-                    bundle.display()
+                     removed from the data since then are not cleaned up; run once without slots, with `--base REV` \
+                     (its bundle is {sha})"
                 );
             }
         }
         Ok(())
     }
 
-    /// Stores a copy of the data, and then the pointer to it. A bundle on a server is not copied: its shards
-    /// are remembered only by this process.
-    fn store(&self, data: &PinnedData) -> anyhow::Result<()> {
-        let Some(bundle) = data.bundle() else { return Ok(()) };
-        let (bundles, pointer) = (self.bundles(), self.folder.join(self.name.of_slot(self.name.slot)));
-        let storing = || format!("cannot store `{}`", pointer.display());
-        private_files::create_folder(&self.folder, &bundles).with_context(storing)?;
-        // Another process must not remove the bundle before the pointer names it.
-        let lock = private_files::options().write(true).truncate(false).open(self.folder.join(".lock"));
-        let lock = lock.with_context(storing)?;
-        lock.lock().with_context(storing)?;
-        let sha = bundle.sha().to_string();
-        let path = bundles.join(format!("{sha}.json"));
-        if !path.exists() {
-            store::write_private(bundle, &path).with_context(storing)?;
-        }
-        let mut text = serde_json::to_string(&Pointer { version: VERSION, data: self.data.clone(), sha })?;
-        text.push('\n');
-        atomic::write_private(&pointer, text.as_bytes(), Durability::Content).with_context(storing)?;
-        self.prune().with_context(storing)
-    }
-
-    /// Removes the bundles that no pointer names.
-    fn prune(&self) -> io::Result<()> {
-        let mut used = BTreeSet::new();
-        for entry in fs::read_dir(&self.folder)? {
-            let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "json") {
-                // A pointer that cannot be read may name any bundle.
-                let Ok(pointer) = serde_json::from_slice::<Pointer>(&fs::read(&path)?) else { return Ok(()) };
-                used.insert(format!("{}.json", pointer.sha));
-            }
-        }
-        for entry in fs::read_dir(self.bundles())? {
-            let entry = entry?;
-            if !entry.file_name().to_str().is_some_and(|name| used.contains(name)) {
-                fs::remove_file(entry.path())?;
-            }
+    /// Stores the pointer to this data, after a copy of the bundle. A bundle on a server is not copied: it is
+    /// requested again.
+    async fn store(&self, data: &PinnedData) -> anyhow::Result<()> {
+        let write = self.permits.write.as_ref().context("the journal is written in every run")?;
+        let storing = || format!("cannot store the reconciled data in `{}`", self.place);
+        let sha = data.source.sha().to_owned();
+        let pointer = ReconciledPointer::new(self.data.clone(), sha, Timestamp::now());
+        let bytes = data.bundle().map(|bundle| || encode(bundle));
+        let name = self.name.of_slot(self.name.slot);
+        self.bundles.store(write, &name, &pointer, bytes).await.with_context(storing)?;
+        if self.is_prune_due() {
+            self.bundles.prune(write, &self.process, Timestamp::now()).await.with_context(storing)?;
         }
         Ok(())
     }
+
+    /// Whether old bundles are removed now: in a directory always, in a bucket once a day.
+    fn is_prune_due(&self) -> bool {
+        let mut pruned = self.pruned.lock();
+        let is_due = self.legacy.is_some() || pruned.is_none_or(|at| at.elapsed() >= PRUNE_INTERVAL);
+        if is_due {
+            *pruned = Some(Instant::now());
+        }
+        is_due
+    }
+}
+
+/// The reason why earlier data cannot be opened.
+#[derive(Debug)]
+pub enum OpenError {
+    /// It may be available later.
+    Unavailable(anyhow::Error),
+    /// It is lost or damaged.
+    Lost(anyhow::Error),
+}
+
+/// The compressed JSON of a bundle.
+fn encode(bundle: &Bundle) -> io::Result<Vec<u8>> {
+    let mut encoder = zstd::Encoder::new(Vec::new(), LEVEL)?;
+    bundle.write_to(&mut encoder)?;
+    encoder.finish()
+}
+
+/// The bundle of compressed JSON.
+fn decode(bytes: &[u8]) -> anyhow::Result<Bundle> {
+    let decoder = zstd::Decoder::new(bytes)?.take(MAX_BUNDLE_BYTES);
+    Ok(qontract_bundle::load_from(&mut io::BufReader::new(decoder), &Pool::default())?)
 }
 
 #[cfg(test)]
-mod tests {
-    use qontract_access::Mode;
-    use qontract_runtime::guard::{Budgets, MemoryLedger};
-    use qontract_testkit::Scratch;
-
-    use super::*;
-
-    /// Data with one team of this name.
-    fn data(name: &str) -> Arc<PinnedData> {
-        let json = format!(
-            r#"{{"git_commit": "", "git_commit_timestamp": "", "schemas": {{}}, "resources": {{}},
-            "graphql": [
-                {{"name": "Query", "fields": [
-                    {{"name": "teams", "type": "Team", "isList": true, "datafileSchema": "/team.yml"}}]}},
-                {{"name": "Team", "fields": [{{"name": "name", "type": "string"}}]}}],
-            "data": {{"/core.yml": {{"$schema": "/team.yml", "name": "{name}"}}}}}}"#
-        );
-        let mut bytes = Vec::new();
-        let load = |bytes: &[u8]| qontract_bundle::load(bytes, &Pool::default()).unwrap();
-        load(json.as_bytes()).write_to(&mut bytes).unwrap();
-        let bundle = load(&bytes);
-        let input = Input { bundle, repo: None };
-        let engine = input.engine(None).unwrap();
-        Arc::new(PinnedData::with_engine(input, Arc::new(engine), &Layout::default()))
-    }
-
-    /// The reconciled data of a loop with this flag, after a start of its process.
-    fn restarted(scratch: &Scratch, source: &str, flag: Option<&str>) -> ReconciledData {
-        let mut settings =
-            RunSettings::new(Mode::Real, Budgets::default(), Arc::new(MemoryLedger::default()));
-        if let Some(value) = flag {
-            settings.options.add("cluster-name", value);
-        }
-        ReconciledData::stored(scratch.path(), source.to_owned(), "x", &settings)
-    }
-
-    /// The sha of the data that `head` is compared with.
-    fn base(reconciled: &ReconciledData, head: &Arc<PinnedData>) -> Option<String> {
-        reconciled.base_of(head).unwrap().map(|base| base.source.sha().to_owned())
-    }
-
-    fn bundles(scratch: &Scratch) -> usize {
-        fs::read_dir(scratch.path().join("reconciled/bundles")).unwrap().count()
-    }
-
-    #[test]
-    fn the_last_reconciled_data_survives_a_restart() {
-        let scratch = Scratch::new();
-        let [one, two, three] = ["one", "two", "three"].map(data);
-        let first = restarted(&scratch, "repo", None);
-        assert_eq!(base(&first, &one), None);
-        first.ran(&one, RunEnd::Ok).unwrap();
-        assert_eq!(base(&first, &two).as_deref(), Some(one.source.sha()));
-        // A run that failed or held something leaves work for the next one.
-        first.ran(&two, RunEnd::Failed).unwrap();
-        first.ran(&two, RunEnd::Held).unwrap();
-        let second = restarted(&scratch, "repo", None);
-        assert_eq!(base(&second, &two).as_deref(), Some(one.source.sha()));
-        second.ran(&two, RunEnd::Degraded).unwrap();
-        assert_eq!(base(&second, &two), None);
-        let third = restarted(&scratch, "repo", None);
-        assert_eq!(base(&third, &three).as_deref(), Some(two.source.sha()));
-        assert_eq!(bundles(&scratch), 1, "the older bundle is removed");
-    }
-
-    #[test]
-    fn a_run_compares_with_the_data_of_the_last_run_that_left_nothing_to_do() {
-        let [first, second, third] = ["one", "two", "three"].map(data);
-        let reconciled = ReconciledData::default();
-        let sha = |data: &PinnedData| Some(data.source.sha().to_owned());
-        assert_eq!(base(&reconciled, &first), None);
-        // The first data is the base even if its run failed: there is no earlier one.
-        reconciled.ran(&first, RunEnd::Failed).unwrap();
-        assert_eq!((base(&reconciled, &first), base(&reconciled, &second)), (None, sha(&first)));
-        for ended in [RunEnd::Failed, RunEnd::Held, RunEnd::Transient, RunEnd::Interrupted] {
-            reconciled.ran(&second, ended).unwrap();
-            assert_eq!(base(&reconciled, &third), sha(&first), "{ended:?}");
-        }
-        for ended in [RunEnd::Ok, RunEnd::Degraded] {
-            reconciled.ran(&second, ended).unwrap();
-            assert_eq!(
-                (base(&reconciled, &second), base(&reconciled, &third)),
-                (None, sha(&second)),
-                "{ended:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn data_of_another_directory_is_not_used() {
-        let scratch = Scratch::new();
-        let [one, two] = ["one", "two"].map(data);
-        restarted(&scratch, "repo", None).ran(&one, RunEnd::Ok).unwrap();
-        assert_eq!(base(&restarted(&scratch, "other", None), &two), None);
-        // Loops with other flags reconcile other shards.
-        assert_eq!(base(&restarted(&scratch, "repo", Some("a")), &two), None);
-        assert_eq!(base(&restarted(&scratch, "repo", None), &two).as_deref(), Some(one.source.sha()));
-    }
-
-    #[test]
-    fn lost_or_damaged_data_is_an_error_once() {
-        let scratch = Scratch::new();
-        let [one, two] = ["one", "two"].map(data);
-        restarted(&scratch, "repo", None).ran(&one, RunEnd::Ok).unwrap();
-        let bundle = scratch.path().join(format!("reconciled/bundles/{}.json", one.source.sha()));
-        for content in [None, Some("{"), Some("{}")] {
-            match content {
-                None => fs::remove_file(&bundle).unwrap(),
-                Some(text) => fs::write(&bundle, text).unwrap(),
-            }
-            let reconciled = restarted(&scratch, "repo", None);
-            let error = format!("{:#}", reconciled.base_of(&two).err().expect("it is reported"));
-            assert!(error.contains("are not cleaned up; run once with `--base REV`"), "{error}");
-            assert_eq!(base(&reconciled, &two), None);
-        }
-    }
-
-    #[test]
-    fn bundles_that_an_unreadable_pointer_may_name_are_kept() {
-        let scratch = Scratch::new();
-        let [one, two] = ["one", "two"].map(data);
-        let reconciled = restarted(&scratch, "repo", None);
-        reconciled.ran(&one, RunEnd::Ok).unwrap();
-        scratch.write("reconciled/other.json", "{");
-        reconciled.ran(&two, RunEnd::Ok).unwrap();
-        assert_eq!(bundles(&scratch), 2);
-    }
-}
+mod tests;

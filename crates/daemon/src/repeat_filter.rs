@@ -18,7 +18,7 @@ pub struct RepeatFilter {
 }
 
 impl RepeatFilter {
-    /// Starts a run. A message that is missing from one run counts as new when it comes back.
+    /// Starts a run. A message that is missing from one run counts as new when it occurs again.
     pub fn start_run(&mut self) {
         self.before = std::mem::take(&mut self.logged);
     }

@@ -28,7 +28,7 @@ pub struct Replay<'a> {
     pub integrations: Registry,
     /// Opens `data`.
     pub resolver: InputResolver<'a>,
-    /// Data to use in place of a stored bundle: the sha has to be the same.
+    /// Data to use in place of a stored bundle; it must have the same sha.
     pub data: Option<&'a str>,
     /// A secret store, to compare the recorded secrets with.
     pub secrets: Option<&'a dyn SecretReader>,
@@ -41,7 +41,7 @@ pub enum ReplayResult {
     Same {
         /// The digest of the plans of all shards.
         digest: PlanDigest,
-        /// What was not compared.
+        /// Inputs that were not compared.
         notes: Vec<String>,
     },
     /// An input differs, or is missing; the text names it.
@@ -49,7 +49,7 @@ pub enum ReplayResult {
 }
 
 impl Replay<'_> {
-    /// Replays the run that a word names. The error is a usage error, or that the record cannot be read.
+    /// Replays the run that a word names. Fails with a usage error, or if the record cannot be read.
     pub async fn replay(&self, word: &str) -> anyhow::Result<ReplayResult> {
         let folder = self.runs.folder().context("no directory of recorded inputs on this machine")?;
         let inputs = InputStore::new(folder);
@@ -129,7 +129,7 @@ impl Replay<'_> {
                 Arc::clone(targets.kubernetes()?),
                 Arc::clone(targets.lookups()),
             );
-            // A program that declares objects has the inputs of objects.
+            // The inputs of an object program are those of its objects.
             replay(&Integration::staged(objects), recording, None)
                 .or_else(|_| replay(&program, recording, None))?
         };

@@ -26,7 +26,7 @@ const MAX_DRAFT_AGE: Duration = Duration::from_hours(1);
 pub struct RepoCache {
     /// Parsed documents by file.
     pub files: BuildCache,
-    /// Files that are known to be valid.
+    /// Files whose validity is cached.
     pub validation: LazyValidationCache,
 }
 
@@ -143,7 +143,7 @@ impl LazyValidationCache {
         Self { loaded, results: Some(results), is_save_due: false, folder }
     }
 
-    /// The files that are known to be valid, loaded on first use.
+    /// The files whose validity is cached, loaded on first use.
     pub fn results(&mut self) -> &mut ValidationCache {
         let Self { results, loaded, folder, .. } = self;
         results.get_or_insert_with(|| {
@@ -153,8 +153,8 @@ impl LazyValidationCache {
         })
     }
 
-    /// Saves the validation results if enough of them changed. If they were never loaded, the saved ones stay
-    /// as they are.
+    /// Saves the validation results if enough of them changed. If they were never loaded, the saved results
+    /// are not changed.
     pub fn save(&mut self) {
         let (Some(results), Some(cache)) = (&self.results, &self.folder) else { return };
         let LoadedState { entries, dependencies } = self.loaded;

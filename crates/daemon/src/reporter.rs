@@ -11,10 +11,10 @@ use qontract_access::Mode;
 use qontract_diagnostics::{human, pluralize};
 use qontract_report::Location;
 use qontract_runtime::reconcile_loop::{LoopEvent, LoopObserver, Stall};
-use qontract_runtime::{ChangeKind, RunEnd, RunRecord, RunState, StepResult, record};
+use qontract_runtime::{ChangeKind, Responsible, RunEnd, RunRecord, RunState, StepResult, record};
 use qontract_telemetry::activity::Activity;
 use qontract_telemetry::log::{Level, LineFormat, Log, LogLine};
-use qontract_telemetry::metrics::{Metrics, ProcessLabels};
+use qontract_telemetry::metrics::{Metrics, ProcessLabels, SuccessfulRun};
 use tokio::time::Instant;
 
 use crate::audit::WriteObserver;
@@ -39,8 +39,10 @@ pub enum LoopPhase {
     Running,
     /// The loop waits for the next run.
     Sleeping,
-    /// The loop's run made no progress and was stopped.
+    /// The run of the loop made no progress and was cancelled.
     Stalled,
+    /// An operator paused the loop.
+    Paused,
 }
 
 impl LoopPhase {
@@ -51,6 +53,7 @@ impl LoopPhase {
             Self::Running => "running",
             Self::Sleeping => "sleeping",
             Self::Stalled => "stalled",
+            Self::Paused => "paused",
         }
     }
 }
@@ -121,13 +124,15 @@ pub struct LoopStatus {
     pub run: Option<LastRun>,
     /// The time of the next run.
     pub next: Option<Instant>,
-    /// The activities of the run, the oldest first. The run waits for the last one.
+    /// Why the loop is paused, if it is.
+    pub paused: Option<String>,
+    /// The activities of the run, oldest first. The run waits for the last activity.
     pub doing: Vec<Activity>,
     /// The time of the last progress.
     pub last_progress: Instant,
     /// The time of the last event, including heartbeats: the watchdog is alive.
     pub last_heartbeat: Instant,
-    /// The duration at which the current wait is logged next.
+    /// The duration of the current wait at which it is logged next.
     pub log_threshold: Duration,
 }
 
@@ -174,6 +179,7 @@ impl Default for LoopStatus {
             errors: 0,
             run: None,
             next: None,
+            paused: None,
             doing: Vec::new(),
             last_progress: Instant::now(),
             last_heartbeat: Instant::now(),
@@ -223,7 +229,8 @@ impl LoopReporter {
         Self { run_level, ..self }
     }
 
-    /// Logs the clusters of the next run, whose data is on a server: no line before the run names them.
+    /// Logs the clusters of the next run. This is for data on a server, because the line before the run does
+    /// not name clusters.
     pub fn name_clusters(&self) {
         self.is_naming_clusters.store(true, Ordering::Relaxed);
     }
@@ -370,7 +377,24 @@ impl LoopReporter {
         }
     }
 
-    fn measure(&self, record: &RunRecord) {
+    fn measure(&self, record: &RunRecord, commit_time: Option<i64>) {
+        if record.ended.is_success() && record.mode == Mode::Real {
+            self.metrics.set_success(
+                &self.process,
+                &SuccessfulRun {
+                    ended: Timestamp::now().as_second(),
+                    commit: record.head.commit.as_deref(),
+                    commit_time,
+                    bundle: &record.head.sha,
+                },
+            );
+        }
+        let faults = record.faults.iter().chain(record.shards.values().flat_map(|shard| &shard.faults));
+        let responsible: Vec<Responsible> = faults.filter_map(|fault| fault.whose).collect();
+        for one in Responsible::ALL {
+            let count = responsible.iter().filter(|other| **other == one).count();
+            self.metrics.set_faults(&self.process, one.as_str(), count);
+        }
         let count = |of: fn(&record::ShardRecord) -> usize| record.shards.values().map(of).sum();
         self.metrics.set_waits(&self.process, count(|shard| shard.waits.len()));
         self.metrics.set_degraded(&self.process, count(|shard| shard.degraded.len()));
@@ -428,6 +452,19 @@ impl LoopObserver for LoopReporter {
                 });
             }
             LoopEvent::Woken => self.log(Level::Debug, "new data: the next run starts now"),
+            LoopEvent::RunOrdered => self.log(Level::Info, "an operator ordered a run: it starts now"),
+            LoopEvent::Paused(reason) => {
+                self.metrics.set_paused(&self.process, true);
+                self.log(Level::Warning, format!("{reason}; no run starts until then"));
+                self.update(|status| {
+                    (status.phase, status.next, status.paused) = (LoopPhase::Paused, None, Some(reason));
+                });
+            }
+            LoopEvent::Resumed => {
+                self.metrics.set_paused(&self.process, false);
+                self.log(Level::Info, "the pause ended");
+                self.update(|status| status.paused = None);
+            }
         }
     }
 }
@@ -460,7 +497,7 @@ impl WriteObserver for LoopReporter {
 
 impl RunObserver for LoopReporter {
     fn ran(&self, _: &str, run: Result<EndedRun<'_>, &anyhow::Error>) {
-        let EndedRun { record, storage } = match run {
+        let EndedRun { record, storage, commit_time } = match run {
             Ok(run) => run,
             Err(error) => {
                 let text = format!("cannot start the run: {error:#}");
@@ -484,7 +521,7 @@ impl RunObserver for LoopReporter {
             let id = (storage == RecordStorage::Stored).then(|| record.run.clone());
             status.run = Some(LastRun { id, state: record.state(), mode: record.mode });
         });
-        self.measure(record);
+        self.measure(record, commit_time);
         // Writes were logged as they happened; the changes of a dry run are logged here.
         let planned =
             record.shards.values().filter(|_| record.mode != Mode::Real).flat_map(|shard| &shard.changes);

@@ -11,7 +11,7 @@ use qontract_bundle::Layout;
 use qontract_config::Config;
 use qontract_diagnostics::MessageSink;
 use qontract_runtime::reconcile_loop::{
-    Isolation, Limiter, LoopContext, LoopExit, LoopSettings, Schedule, ShutdownSignal,
+    Isolation, Limiter, LoopContext, LoopExit, LoopOrders, LoopSettings, Schedule, ShutdownSignal,
 };
 use qontract_runtime::{Bodies, Integration, Options, SelectionObserver};
 use qontract_telemetry::log::{Level, Log, LogLine};
@@ -24,7 +24,8 @@ use crate::discovery::{self, PassedAs};
 use crate::exit::{Exit, UsageError};
 use crate::health::Health;
 use crate::input::{InputCheck, InputResolver};
-use crate::journal::{self, OpenJournal};
+use crate::journal::OpenJournal;
+use crate::loop_orders::{JournalKind, OrderFeed};
 use crate::pinned_data::{PinnedData, ServerConnection};
 use crate::process_slot::ProcessSlot;
 use crate::pushgateway::{MetricsPusher, NotifyOnEnd, PushgatewayConfig};
@@ -39,6 +40,9 @@ use crate::targets::{SandboxLocation, Targets};
 
 /// Interval at which a server is polled for a new bundle.
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Maximum delay of a run that a new bundle on a server starts: many processes see it at the same time.
+const MAX_WAKE_DELAY: Duration = Duration::from_secs(10);
 
 /// Options of a loop.
 pub struct LoopOptions {
@@ -133,7 +137,9 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     let (reporter, pusher) = reporting(input, options, &metrics)?;
     let slot = input.slot.validate().map_err(|error| UsageError(error.to_string()))?;
     let sandbox = config.sandbox_folder(input.sandbox.folder);
-    let OpenJournal { journal, folder, runs } = OpenJournal::new(config, sandbox, input.runs.clone(), mode)?;
+    let opened = OpenJournal::with_metrics(config, sandbox, input.runs.clone(), mode, metrics.journal())?;
+    let leases = opened.leases()?;
+    let OpenJournal { journal, folder, runs, .. } = opened;
     let health_feed = Arc::new(OnceLock::new());
     if let Some(address) = options.listen {
         let health = health_of_loop(&reporter, &metrics, &health_feed);
@@ -153,21 +159,32 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     let warning = timeout.warning(integration.meta());
     let settings = RunSettings {
         options: flags,
-        leases: journal::leases(&journal)?,
+        leases,
         slot,
         validate_schemas: input.validate_schemas,
         bodies: input.bodies,
         selection,
-        ..RunSettings::configured(mode, config, TargetLocation::of(sandbox), journal)?
+        ..RunSettings::configured(mode, config, TargetLocation::of(sandbox), Arc::clone(&journal) as _)?
     };
-    let reconciled = match (feed.identity(), folder) {
-        (Some(data), Some(folder)) => ReconciledData::stored(&folder, data, name, &settings),
-        _ => ReconciledData::default(),
+    let reconciled = match feed.identity() {
+        Some(data) => ReconciledData::stored(&journal, folder.as_deref(), data, name, &settings),
+        None => ReconciledData::default(),
+    };
+    let orders = match mode {
+        Mode::Real => {
+            let kind = JournalKind::of(folder.as_deref());
+            let orders = OrderFeed::start(&journal, kind, Arc::clone(&options.log));
+            Some(runtime.block_on(orders))
+        }
+        Mode::DryRun => None,
     };
     let (source, observer) = (Arc::clone(&feed), Arc::clone(&reporter) as _);
     let runner = Runner { integration, source, settings, runs, observer, reconciled };
     let (isolation, limiter) = (Isolation::Thread, Limiter::default());
-    let settings = LoopSettings { schedule: options.pace, limits, isolation, limiter, once: options.once };
+    let wake_jitter =
+        if config.server(input.data.spec.as_deref()).is_some() { MAX_WAKE_DELAY } else { Duration::ZERO };
+    let schedule = Schedule { wake_jitter, ..options.pace };
+    let settings = LoopSettings { schedule, limits, isolation, limiter, once: options.once };
     let (stopper, stop) = ShutdownSignal::pair();
     let finish = runtime.block_on(async {
         let listed = Arc::clone(&reporter);
@@ -175,7 +192,8 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
         if let Some(warning) = warning {
             options.log.write(&LogLine::new(Level::Warning, warning));
         }
-        anyhow::Ok(ReportedLoop { settings, runner, reporter, pusher }.run(stop).await)
+        let orders = orders.as_ref().map_or_else(LoopOrders::none, |orders| orders.subscribe(name));
+        anyhow::Ok(ReportedLoop { settings, runner, reporter, pusher, orders }.run(stop).await)
     })?;
     // The process ends now: threads that still query a server would panic without the runtime.
     std::mem::forget(runtime);
@@ -233,19 +251,21 @@ struct ReportedLoop {
     runner: Runner,
     reporter: Arc<LoopReporter>,
     pusher: Option<Arc<MetricsPusher>>,
+    orders: LoopOrders,
 }
 
 impl ReportedLoop {
     /// Runs the loop until it ends; pushes the metrics after each run and at the end.
     async fn run(self, stop: ShutdownSignal) -> LoopExit {
-        let Self { settings, runner, reporter, pusher } = self;
+        let Self { settings, runner, reporter, pusher, orders } = self;
         let ended = Arc::new(Notify::new());
         if let Some(pusher) = pusher.clone() {
             tokio::spawn(push_after_runs(pusher, Arc::clone(&ended)));
         }
         let observer = NotifyOnEnd { reporter: Arc::clone(&reporter), ended };
         let data = runner.source.subscribe();
-        let context = LoopContext { data, shutdown: stop, random: fastrand::f64, observer: &observer };
+        let context =
+            LoopContext { data, shutdown: stop, orders, random: fastrand::f64, observer: &observer };
         let finish = settings.run(Arc::new(runner), context).await;
         if matches!(finish, LoopExit::Once(_)) {
             reporter.log_run(None);

@@ -1,5 +1,5 @@
-//! The rounds of one run in the journal: their steps are stored before the first of them is applied, and their results
-//! when they are known.
+//! The rounds of one run in the journal: their steps are stored before the first of them is applied, and
+//! their results when they are known.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -54,7 +54,8 @@ impl RunRounds {
 
 impl Drop for RunRounds {
     fn drop(&mut self) {
-        // The task of a stalled run is dropped with its steps in progress: the next run of this process reports it.
+        // The task of a stalled run is dropped while its steps are in progress; the next run of this process
+        // reports the stalled run.
         if !self.open.get_mut().is_empty() {
             self.runs.abandon(&self.owner.run);
         }

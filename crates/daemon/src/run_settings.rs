@@ -15,7 +15,7 @@ use qontract_runtime::{Bodies, Integration, Options, RunRequest, SelectionObserv
 /// The shards that a run with a base processes; without a base, all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShardScope {
-    /// Those that the change affects.
+    /// The shards that the change affects.
     #[default]
     Affected,
     /// All shards of an integration that the change affects.
@@ -24,7 +24,7 @@ pub enum ShardScope {
     All,
 }
 
-/// Where the targets of runs are.
+/// The location of the targets of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetLocation {
     /// In a sandbox.
@@ -67,7 +67,7 @@ pub struct RunSettings {
     pub ledger: Arc<dyn Ledger>,
     /// The leases of the shards. Dry runs do not use them.
     pub leases: Arc<dyn Leases>,
-    /// The only requests by which a real run may write; `None` for all of them.
+    /// The only requests with which a real run may write; `None` for all requests.
     pub write_bounds: Option<Arc<WriteBounds>>,
     /// The maximum time that a run waits for rollouts; `None` if it only reports them.
     pub await_rollouts: Option<Duration>,
@@ -108,8 +108,8 @@ impl RunSettings {
         Ok(Self { write_bounds, ..Self::new(mode, config.guards.budgets(), ledger) })
     }
 
-    /// The only requests by which a real run may write. The bounds of the configuration do not apply to a sandbox,
-    /// which no write leaves.
+    /// The only requests with which a real run may write. The bounds of the configuration do not apply to a
+    /// sandbox, because writes to it stay on this machine.
     pub fn write_bounds(
         config: &Config,
         location: TargetLocation,
@@ -131,7 +131,7 @@ impl RunSettings {
 
     /// Applies the settings to a run of an integration.
     pub fn apply(&self, integration: &Integration, request: &mut RunRequest) {
-        // A field that is forgotten here would have no effect.
+        // Destructured completely, because a forgotten field would have no effect.
         let Self {
             mode,
             options,

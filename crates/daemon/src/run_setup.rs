@@ -26,7 +26,7 @@ use crate::run_store::RunStore;
 use crate::simulation;
 use crate::unfinished_runs;
 
-/// A clock before the year 2020 was never set.
+/// A clock that shows a time before 2020 was never set.
 const MIN_CLOCK: Duration = Duration::from_hours((50 * 365 + 12) * 24);
 
 /// The inputs of a run.
@@ -170,7 +170,7 @@ mod tests {
             let error = checked_clock(wrong).expect_err("a wrong clock").to_string();
             assert!(error.starts_with("the system clock is wrong"), "{error}");
         }
-        // Past the end of the calendar.
+        // The time is past the end of the calendar.
         assert!(checked_clock(UNIX_EPOCH + day * 366 * 9_000).is_err());
     }
 }

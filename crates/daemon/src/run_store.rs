@@ -9,7 +9,7 @@ mod idle;
 mod legacy;
 mod unfinished;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,10 @@ const MAX_RECORDS: usize = 500;
 const MAX_AGE: SignedDuration = SignedDuration::from_hours(90 * 24);
 
 /// What is kept in a bucket, which all processes share.
-pub const SHARED_RETENTION: Retention = Retention { max_records: 10_000, max_age: MAX_AGE };
+const SHARED_RETENTION: Retention = Retention { max_records: 10_000, max_age: MAX_AGE };
+
+/// Maximum number of records that a process keeps until they can be stored.
+const MAX_UNSTORED: usize = 100;
 
 /// Interval at which a process removes old records from a bucket.
 const PRUNE_INTERVAL: Duration = Duration::from_hours(24);
@@ -146,6 +149,8 @@ pub struct RunStore {
     /// The rounds of real runs.
     rounds: Option<Rounds>,
     lookups: Mutex<Lookups>,
+    /// Records of loop runs that could not be stored, the oldest first.
+    unstored: Mutex<VecDeque<RunRecord>>,
 }
 
 /// A stored record.
@@ -227,6 +232,7 @@ impl RunStore {
             pruned: Mutex::default(),
             rounds,
             lookups: Mutex::default(),
+            unstored: Mutex::default(),
         }
     }
 
@@ -235,15 +241,20 @@ impl RunStore {
         self.folder.as_deref()
     }
 
+    /// What is kept of the records of real runs.
+    pub fn retention(&self) -> Retention {
+        let local = Retention { max_records: self.max_records, max_age: SignedDuration::MAX };
+        if self.shared.is_some() { SHARED_RETENTION } else { local }
+    }
+
     /// Removes records of real runs that are not kept; a dry run only finds them. Returns their runs.
     pub async fn prune(&self, retention: Retention, mode: Mode) -> anyhow::Result<Vec<RunId>> {
-        let records = self.shared.as_ref().or(self.local.as_ref()).context("there are no run records")?;
         let write = self.permits.write.as_ref().filter(|_| mode == Mode::Real);
-        let removed = records.prune(write, retention, Timestamp::now()).await?.removed;
-        if let Some(write) = write {
-            self.remove_rounds(write, &removed).await?;
+        match (&self.shared, &self.local) {
+            (Some(shared), _) => self.prune_shared(shared, write, retention).await,
+            (None, Some(local)) => self.prune_local(local, write, retention).await,
+            (None, None) => anyhow::bail!("there are no run records"),
         }
-        Ok(removed)
     }
 
     /// The location of the records of real runs.
@@ -258,7 +269,10 @@ impl RunStore {
         match (&self.shared, &self.local) {
             (Some(shared), _) if record.mode == Mode::Real => {
                 shared.store(write, record, summary).await?;
-                self.prune_shared(shared).await;
+                if self.is_prune_due() {
+                    // If this fails, another process does it.
+                    drop(self.prune_shared(shared, Some(write), SHARED_RETENTION).await);
+                }
             }
             (_, Some(local)) => {
                 local.store(write, record, summary).await?;
@@ -267,7 +281,8 @@ impl RunStore {
                     let run: Vec<RunId> = RunId::parse(&record.run).into_iter().collect();
                     self.remove_rounds(write, &run).await?;
                 }
-                self.prune_local(local, record).await?;
+                let retention = Retention { max_records: self.max_records, max_age: SignedDuration::MAX };
+                self.prune_local(local, Some(write), retention).await?;
             }
             // A dry run of a machine without a directory.
             (_, None) => {}
@@ -275,48 +290,64 @@ impl RunStore {
         Ok(())
     }
 
-    async fn prune_local(&self, local: &RunRecords, record: &RunRecord) -> anyhow::Result<()> {
-        let write = self.permits.write.as_ref().context("records are written in every run")?;
-        let retention = Retention { max_records: self.max_records, max_age: SignedDuration::MAX };
-        let PrunedRuns { mut removed, kept } = local.prune(Some(write), retention, Timestamp::now()).await?;
-        if let Some(legacy) = self.legacy() {
-            let kept = kept.get(&record.integration).copied().unwrap_or_default();
-            removed.extend(legacy.prune(&record.integration, self.max_records.saturating_sub(kept))?);
+    /// Whether old records are removed from a bucket now: once a day.
+    fn is_prune_due(&self) -> bool {
+        let mut pruned = self.pruned.lock();
+        let is_due = pruned.is_none_or(|at| at.elapsed() >= PRUNE_INTERVAL);
+        if is_due {
+            *pruned = Some(Instant::now());
         }
+        is_due
+    }
+
+    /// Removes old records from the directory; without a permit, only finds them. Returns their runs.
+    async fn prune_local(
+        &self,
+        local: &RunRecords,
+        write: Option<&WritePermit>,
+        retention: Retention,
+    ) -> anyhow::Result<Vec<RunId>> {
+        let now = Timestamp::now();
+        let PrunedRuns { mut removed, kept } = local.prune(write, retention, now).await?;
+        if let Some(legacy) = self.legacy() {
+            removed.extend(legacy.prune(write, retention, &kept, now)?);
+        }
+        if let Some(write) = write {
+            self.remove_rest(write, &removed).await?;
+        }
+        Ok(removed)
+    }
+
+    /// Removes old records from the bucket, and rounds of runs that never had a record; without a permit, only finds
+    /// them. Returns their runs.
+    async fn prune_shared(
+        &self,
+        shared: &RunRecords,
+        write: Option<&WritePermit>,
+        retention: Retention,
+    ) -> anyhow::Result<Vec<RunId>> {
+        let now = Timestamp::now();
+        let PrunedRuns { removed, .. } = shared.prune(write, retention, now).await?;
+        if let (Some(rounds), Some(write)) = (&self.rounds, write) {
+            let oldest = now.checked_sub(retention.max_age).unwrap_or(Timestamp::MIN);
+            let old = rounds.runs(None, now).await?.into_keys();
+            let old: Vec<RunId> = old.filter(|run| run.start().is_some_and(|start| start < oldest)).collect();
+            self.remove_rest(write, &old).await?;
+            self.remove_rest(write, &removed).await?;
+        }
+        Ok(removed)
+    }
+
+    /// Removes what is stored about runs besides their records.
+    async fn remove_rest(&self, write: &WritePermit, runs: &[RunId]) -> anyhow::Result<()> {
+        self.remove_rounds(write, runs).await?;
         if let Some(folder) = &self.folder {
             let inputs = InputStore::new(folder);
-            for run in &removed {
+            for run in runs {
                 inputs.remove(run.as_str());
             }
         }
         Ok(())
-    }
-
-    /// Removes old records from the bucket, once a day. If this fails, another process does it.
-    async fn prune_shared(&self, shared: &RunRecords) {
-        let is_due = {
-            let mut pruned = self.pruned.lock();
-            let is_due = pruned.is_none_or(|at| at.elapsed() >= PRUNE_INTERVAL);
-            if is_due {
-                *pruned = Some(Instant::now());
-            }
-            is_due
-        };
-        if let (true, Some(write)) = (is_due, &self.permits.write) {
-            drop(self.prune_bucket(shared, write).await);
-        }
-    }
-
-    /// Removes old records from the bucket, with their rounds, and rounds of runs that never had a record.
-    async fn prune_bucket(&self, shared: &RunRecords, write: &WritePermit) -> anyhow::Result<()> {
-        let now = Timestamp::now();
-        let PrunedRuns { mut removed, .. } = shared.prune(Some(write), SHARED_RETENTION, now).await?;
-        if let Some(rounds) = &self.rounds {
-            let oldest = now.checked_sub(MAX_AGE)?;
-            let old = rounds.runs(None, now).await?.into_keys();
-            removed.extend(old.filter(|run| run.start().is_some_and(|start| start < oldest)));
-        }
-        self.remove_rounds(write, &removed).await
     }
 
     /// Removes the rounds of runs.
@@ -356,14 +387,38 @@ impl RunStore {
         }
     }
 
-    /// Stores the record of a loop run. A run that had nothing to do is only counted; if objects are degraded,
+    /// Stores the records of earlier loop runs that could not be stored when they ended.
+    async fn store_unstored(&self) -> anyhow::Result<()> {
+        loop {
+            let Some(record) = self.unstored.lock().front().cloned() else { return Ok(()) };
+            self.store(&record).await?;
+            self.unstored.lock().pop_front();
+        }
+    }
+
+    /// Keeps the record of a loop run until it can be stored.
+    fn keep_unstored(&self, record: &RunRecord) {
+        let mut unstored = self.unstored.lock();
+        if unstored.len() == MAX_UNSTORED {
+            unstored.pop_front();
+        }
+        unstored.push_back(record.clone());
+    }
+
+    /// Stores the record of a loop run, or a later run stores it. A run that had nothing to do is only counted; if objects are degraded,
     /// only as long as they are the same ones as before.
     pub async fn record_loop_run(&self, record: &RunRecord) -> anyhow::Result<RecordStorage> {
         let degraded = degradations(record);
         let is_same = self.idle.is_as_degraded(record, &degraded);
         let storage = if is_idle(record) && is_same { RecordStorage::Counted } else { RecordStorage::Stored };
+        // An error is reported by a run that has a record of its own.
+        let is_caught_up = self.store_unstored().await.is_ok();
         if storage == RecordStorage::Stored {
-            self.store(record).await?;
+            let stored = if is_caught_up { self.store(record).await } else { Err(behind()) };
+            if let Err(error) = stored {
+                self.keep_unstored(record);
+                return Err(error);
+            }
         }
         if storage == RecordStorage::Counted || !is_same {
             self.idle.count(record, degraded, storage)?;
@@ -552,6 +607,10 @@ fn check_word(word: &str) -> Result<(), UsageError> {
         return Err(UsageError(format!("`{word}` is not a valid run id")));
     }
     Ok(())
+}
+
+fn behind() -> anyhow::Error {
+    anyhow::anyhow!("earlier records cannot be stored either; all of them are stored later")
 }
 
 /// Whether a run had nothing to do.

@@ -40,7 +40,8 @@ pub fn messages(record: &RunRecord, level: Level, file_name: FileName<'_>) -> St
             text.push_str(&message("note", decision, file_name));
         }
         for (key, shard) in &record.shards {
-            // A shard that the data disables is not worth a note, and the plan lists what was not planned.
+            // There is no note for a shard that the data disables, and the plan lists objects that were not
+            // planned.
             let is_disabled = shard.reason == Some(SkipKind::Disabled);
             let is_noted = (!is_disabled || level <= Level::Debug) && shard.unplanned.is_empty();
             if let Some(why) = shard.why.as_ref().filter(|_| is_noted) {
@@ -155,7 +156,7 @@ pub fn explain(record: &RunRecord) -> String {
     }
     if record.decisions.is_empty() {
         match base {
-            // A loop that has a base decides nothing before its shards run.
+            // A loop with a base makes no decisions before its shards run.
             Some(_) if record.shards.is_empty() && record.ended != RunEnd::Ok => {
                 text.push_str("the run ended before a decision\n");
             }

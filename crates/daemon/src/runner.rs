@@ -22,6 +22,15 @@ pub struct EndedRun<'r> {
     pub record: &'r RunRecord,
     /// Whether the record is stored.
     pub storage: RecordStorage,
+    /// The time of the commit of its data, in seconds since 1970, if known.
+    pub commit_time: Option<i64>,
+}
+
+/// A run, with its record.
+struct CompletedRun {
+    record: RunRecord,
+    storage: RecordStorage,
+    commit_time: Option<i64>,
 }
 
 /// Observes the end of runs.
@@ -43,7 +52,7 @@ pub struct Runner {
     pub runs: Arc<RunStore>,
     /// Observes the runs.
     pub observer: Arc<dyn RunObserver>,
-    /// The data of the last run that left nothing to do.
+    /// The data of the last run after which nothing was left to do.
     pub reconciled: ReconciledData,
 }
 
@@ -53,8 +62,9 @@ impl LoopJob for Runner {
         async move {
             let name = &runner.integration.meta().name;
             match runner.run(stop).await {
-                Ok((record, storage)) => {
-                    runner.observer.ran(name, Ok(EndedRun { record: &record, storage }));
+                Ok(CompletedRun { record, storage, commit_time }) => {
+                    let ended = EndedRun { record: &record, storage, commit_time };
+                    runner.observer.ran(name, Ok(ended));
                     record.ended
                 }
                 Err(error) => {
@@ -69,7 +79,7 @@ impl LoopJob for Runner {
 
 impl Runner {
     /// Executes one run, and stores its record.
-    async fn run(&self, stop: ShutdownSignal) -> anyhow::Result<(RunRecord, RecordStorage)> {
+    async fn run(&self, stop: ShutdownSignal) -> anyhow::Result<CompletedRun> {
         let Self { integration, source: feed, settings, runs, observer, reconciled } = self;
         let head = feed.current()?;
         let observer = Arc::clone(observer) as Arc<dyn WriteObserver>;
@@ -78,20 +88,20 @@ impl Runner {
         request.newer_data = Some(feed.subscribe());
         request.shutdown = stop;
         let mut warnings = Vec::new();
-        // **Invariant:** a run that is restricted to some shards says nothing about the others, so its data does not
-        // count as reconciled.
+        // **Invariant:** a run that is restricted to some shards does not process the others, so its data
+        // does not count as reconciled.
         let is_complete = settings.mode == Mode::Real && settings.only_shards.is_none();
         if is_complete {
-            match reconciled.base_of(&head) {
+            match reconciled.base_of(&head, &**feed).await {
                 Ok(base) => request.base = base.map(|base| Arc::clone(&base.source)),
                 Err(error) => warnings.push(format!("{error:#}")),
             }
         }
         let outcome = run(integration, &begun.request).await;
-        if is_complete && let Err(error) = reconciled.ran(&head, outcome.ended) {
+        if is_complete && let Err(error) = reconciled.ran(&head, outcome.ended).await {
             warnings.push(format!("the data of this run is forgotten after a restart: {error:#}"));
         }
-        // All source lines are those of the head, whatever it was compared with.
+        // All source lines are those of the head, regardless of the base.
         let mut record = begun.record(&outcome, &head, None);
         record.warnings.append(&mut warnings);
         // The run is reported even if its record cannot be stored.
@@ -102,6 +112,6 @@ impl Runner {
         if storage == RecordStorage::Stored {
             record.warnings.extend(begun.store_inputs());
         }
-        Ok((record, storage))
+        Ok(CompletedRun { record, storage, commit_time: head.source.commit_time() })
     }
 }

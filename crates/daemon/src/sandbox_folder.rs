@@ -38,15 +38,16 @@ pub fn of_up(
     if let Some(folder) = config.sandbox_folder(requested) {
         return Ok(Some(folder.to_owned()));
     }
-    // Real targets are used only if the command line names the configuration, not the environment alone.
+    // Real targets are used only if the command line names the configuration; naming it in the environment is
+    // not enough.
     if config.kubernetes.is_some() && config_file.is_some() {
         return Ok(None);
     }
     default_for(repo).map(Some)
 }
 
-/// The sandbox of `plan`: `requested`, or, if the configuration has no targets, the one that `up` created for
-/// the data repo.
+/// The sandbox of `plan`: `requested`, or, if the configuration has no targets, the sandbox that `up` created
+/// for the data repo.
 pub fn of_plan(
     requested: Option<&Path>,
     config: &Config,
@@ -68,7 +69,7 @@ pub fn is_missing(requested: Option<&Path>, config: &Config) -> bool {
     config.sandbox_folder(requested).is_some_and(|folder| !folder.is_dir())
 }
 
-/// Refuses a directory that belongs to the files of a data repo: its objects would become part of the data.
+/// Refuses a directory among the files of a data repo, because its objects would become part of the data.
 pub fn check(folder: &Path) -> Result<(), UsageError> {
     let layout = Layout::default();
     let Ok(full) = std::path::absolute(folder) else { return Ok(()) };

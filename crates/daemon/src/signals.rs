@@ -21,15 +21,15 @@ use tokio::time::Instant;
 use crate::exit::{Exit, UsageError};
 use crate::reporter::{LoopReporter, LoopStatus};
 
-/// Time limit of steps in progress during a shutdown. With the timeouts below it stays under the 30 seconds
-/// that Kubernetes waits.
+/// Time limit of steps in progress during a shutdown. Together with the timeouts below, it is less than the
+/// 30 seconds that Kubernetes waits.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Time that a shutdown waits while no step is in progress, for records to be written and metrics to be
-/// pushed.
+/// Time without a step in progress after which a shutdown no longer waits for records to be written and
+/// metrics to be pushed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Interval between two checks whether a step is in progress.
+/// Interval at which a shutdown checks whether a step is in progress.
 const STEP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Time after which the process exits during a forced shutdown, even if threads are blocked.
@@ -44,7 +44,7 @@ const TIMEOUT_VARIABLE: &str = "QONTRACT_SHUTDOWN_SECONDS";
 /// Maximum number of steps that a log line names.
 const MAX_NAMED_STEPS: usize = 10;
 
-/// Handles signals from now on, until the process ends.
+/// Handles signals until the process ends.
 pub fn listen(
     stopper: ShutdownTrigger,
     reporters: impl Fn() -> Vec<Arc<LoopReporter>> + Send + 'static,
@@ -61,7 +61,7 @@ pub fn listen(
 /// Time limit of steps in progress during a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShutdownTimeout {
-    /// The operator has set it.
+    /// A time limit that the operator has set.
     Fixed(Duration),
     /// The default, or the time that the integrations of these steps need, whichever is longer.
     ByIntegration,
@@ -118,7 +118,7 @@ pub fn exit_of_loop(stopper: &ShutdownTrigger, otherwise: Exit) -> Exit {
     }
 }
 
-/// Waits for a signal that ends the process. These signals are handled from now on.
+/// Waits for a signal that ends the process. From this call on, the process handles these signals.
 pub fn shutdown_signal() -> std::io::Result<impl Future<Output = TerminationSignal>> {
     let mut signals = TerminationSignals::listen()?;
     Ok(async move { signals.recv().await })
@@ -221,7 +221,7 @@ async fn handle(mut signals: Signals, shutdown: Shutdown, reporters: impl Fn() -
     std::process::exit(by.exit_code().into())
 }
 
-/// Writes a line. A reader of stderr that has stopped reading delays the shutdown, but does not prevent it.
+/// Writes a line. A stalled reader of stderr delays the shutdown, but does not prevent it.
 async fn write_with_timeout(log: &Arc<Log>, line: LogLine) {
     let log = Arc::clone(log);
     let writing = tokio::task::spawn_blocking(move || log.write(&line));

@@ -12,7 +12,7 @@ use crate::exit::UsageError;
 
 /// The time of the runs, in RFC 3339.
 const CLOCK: &str = "QONTRACT_SANDBOX_CLOCK";
-/// The number of objects after whose write the process aborts.
+/// The number of written objects after which the process aborts.
 const KILL_AFTER: &str = "QONTRACT_SANDBOX_KILL_AFTER";
 
 /// Refuses the variables, for real targets.
@@ -34,7 +34,7 @@ fn parse_clock(text: &str) -> Result<SystemTime, UsageError> {
         .map_err(|_| UsageError(format!("`{CLOCK}` must be a time such as `2026-01-01T00:00:00Z`")))
 }
 
-/// The number of objects after whose write the process aborts.
+/// The number of written objects after which the process aborts.
 pub fn kill_after() -> Result<Option<NonZeroU32>, UsageError> {
     let parse =
         |text: String| text.parse().map_err(|_| UsageError(format!("`{KILL_AFTER}` must be a number")));

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use crate::data_validity::{DataErrors, DataReporter, DataValidity, InvalidData, ValidityChange};
 use crate::opened_repo::OpenedRepo;
 use crate::pinned_data::{PinnedData, ServerConnection};
+use crate::reconciled_data::OpenError;
 use crate::repo_cache::{LazyValidationCache, RepoCache};
 use crate::validation::{self, CheckedBundle, InputCheck};
 use crate::watcher::{self, RepoWatcher, WakeReason};
@@ -34,6 +35,10 @@ pub trait DataSource: Send + Sync {
     }
     /// Identifies the data source across restarts, if its bundles can be read again.
     fn identity(&self) -> Option<String> {
+        None
+    }
+    /// Opens an earlier bundle of the source; `None` if the source does not keep earlier bundles.
+    fn reopen(&self, _sha: &str) -> Option<Result<PinnedData, OpenError>> {
         None
     }
     /// The sha of the bundle in use, if it is available without opening the data.
@@ -124,7 +129,7 @@ impl WatchedRepo {
             let bundle = state.current.as_ref().map(|side| side.source.sha().to_owned());
             (change, state.validity.invalid().cloned(), bundle)
         };
-        // The lock is not held while reporting: runs need it, and writing a log may be slow.
+        // The lock is not held while reporting, because runs need it and writing a log may be slow.
         if let (Some(change), Some(reporter)) = (change, self.reporter.get()) {
             reporter.report(&change, invalid.as_ref(), bundle.as_deref(), now);
         }
@@ -135,7 +140,7 @@ impl WatchedRepo {
         &self.repo
     }
 
-    /// Rebuilds the bundle if files changed, and uses it if it is valid. Findings go to `show`.
+    /// Rebuilds the bundle if files changed, and uses it if it is valid. Findings are passed to `show`.
     pub fn poll(&self, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<PollResult> {
         self.poll_after(Duration::ZERO, show)
     }
@@ -155,7 +160,7 @@ impl WatchedRepo {
         let deadline = Instant::now() + watcher::MAX_SETTLE;
         let result = loop {
             watcher::await_git(&self.repo);
-            // Later than any file is written, so that equal files have equal stamps.
+            // A time after all writes, so that equal files have equal stamps.
             let stamp = || RepoStamp::of(self.folders(), SystemTime::now() + Duration::from_hours(24));
             let before = stamp();
             std::thread::sleep(quiet);
@@ -169,7 +174,7 @@ impl WatchedRepo {
                 result => break result,
             }
         };
-        // Not after an error: the next poll then builds again.
+        // Not stored after an error, so that the next poll builds again.
         self.lock().polled_digest = Some(seen);
         Ok(result)
     }
@@ -400,6 +405,14 @@ impl DataSource for ServerSource {
 
     fn current(&self) -> anyhow::Result<Arc<PinnedData>> {
         Ok(Arc::new(PinnedData::remote(self.connection.head(self.pinned)?)))
+    }
+
+    fn identity(&self) -> Option<String> {
+        Some(self.connection.identity())
+    }
+
+    fn reopen(&self, sha: &str) -> Option<Result<PinnedData, OpenError>> {
+        Some(self.connection.reopen(sha))
     }
 
     fn subscribe(&self) -> watch::Receiver<u64> {

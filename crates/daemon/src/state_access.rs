@@ -1,8 +1,8 @@
 //! An operator's access to the state store of integrations: reads keys and values, and changes them with an audit
 //! line.
 //!
-//! **Invariant:** a change is made only if the value is still the one that was compared, and a value that the key has
-//! already is not written again.
+//! **Invariant:** a change is made only if the value has not changed since it was compared, and a value equal
+//! to the stored one is not written again.
 
 use std::fmt;
 use std::io::Read;
@@ -124,7 +124,7 @@ impl StateAccess {
         })
     }
 
-    /// Removes a key, which must exist. Its value is not read, so that one that is damaged can be removed.
+    /// Removes a key, which must exist. Its value is not read, so that a damaged value can be removed.
     pub fn remove(&self, key: &str, runs: &RunStore) -> anyhow::Result<StateChange> {
         let head = self.runtime.block_on(self.store.head(&self.permits.read, key))?;
         head.with_context(|| {
@@ -147,7 +147,7 @@ impl StateAccess {
         }
     }
 
-    /// Makes a change between two lines of the audit log: a change that was begun and has no second line may have
+    /// Makes a change between two lines of the audit log: if the second line is missing, the change may have
     /// been made.
     fn audited(
         &self,
@@ -161,7 +161,7 @@ impl StateAccess {
             let line = LogLine::new(level, text).with("integration", self.integration.as_str());
             line.with_detail("done", is_done).format(LineFormat::Json, jiff::Timestamp::now())
         };
-        // Without the audit log, nothing is changed.
+        // If the audit log cannot be written, nothing is changed.
         runs.append_audit(&line(Level::Info, ": begun", false))?;
         let outcome = write();
         let end = match &outcome {

@@ -28,6 +28,7 @@ pub fn title(source: &dyn DataSource, unchecked: usize, fixed: &StatusTitle) -> 
 pub fn loop_view(name: &str, status: &LoopStatus, now: Instant) -> LoopView {
     let troubled = status.shards.iter().filter(|row| row.failed || row.changes.held > 0);
     let activity = match (status.doing.last(), status.next) {
+        _ if status.paused.is_some() => LoopActivity::Paused,
         (Some(doing), _) => LoopActivity::Running(Some(doing.description.clone())),
         (None, Some(next)) => LoopActivity::Sleeping(next.saturating_duration_since(now)),
         (None, None) if status.phase == LoopPhase::Running => LoopActivity::Running(None),

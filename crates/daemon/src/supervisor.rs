@@ -13,11 +13,12 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use qontract_access::Mode;
 use qontract_config::Config;
+use qontract_journal::Journal;
 use qontract_runtime::guard::Ledger;
 use qontract_runtime::lease::Leases;
 use qontract_runtime::reconcile_loop::{
-    Isolation, Limiter, LoopContext, LoopExit, LoopSettings, Schedule, ShutdownSignal, ShutdownTrigger,
-    TerminationSignal,
+    Isolation, Limiter, LoopContext, LoopExit, LoopOrders, LoopSettings, Schedule, ShutdownSignal,
+    ShutdownTrigger, TerminationSignal,
 };
 use qontract_runtime::{Bodies, Fault, IntegrationMeta, Options, RunEnd, RunRecord, definition};
 use qontract_telemetry::log::{Level, Log, LogLine};
@@ -26,6 +27,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::exit::{Exit, SandboxUnsupported};
+use crate::loop_orders::OrderFeed;
 use crate::reconciled_data::ReconciledData;
 use crate::registry::{self, Registry, describe_missing};
 use crate::reporter::LoopReporter;
@@ -65,12 +67,14 @@ pub struct Supervisor {
     pub source: Arc<dyn DataSource>,
     /// The store of run records.
     pub runs: Arc<RunStore>,
-    /// The removal ledger.
-    pub ledger: Arc<dyn Ledger>,
+    /// The journal.
+    pub journal: Arc<Journal>,
+    /// The directory of the journal; `None` if it is in a bucket.
+    pub journal_folder: Option<PathBuf>,
     /// The leases of the shards.
     pub leases: Arc<dyn Leases>,
-    /// The directory of the journal; `None` if it is in a bucket.
-    pub journal: Option<PathBuf>,
+    /// The orders to the loops; `None` in a dry run, which needs none.
+    pub orders: Option<Arc<OrderFeed>>,
     /// The log.
     pub log: Arc<Log>,
     /// The metrics of this process.
@@ -206,16 +210,17 @@ impl Supervisor {
     fn runner(&self, name: &str, observer: Arc<dyn RunObserver>) -> anyhow::Result<Runner> {
         let integration = self.integrations.integration(name, &self.config, &self.targets)?;
         let location = if self.targets.is_sandbox() { TargetLocation::Sandbox } else { TargetLocation::Real };
-        let ledger = Arc::clone(&self.ledger);
+        let ledger = Arc::clone(&self.journal) as Arc<dyn Ledger>;
         let settings = RunSettings {
             options: RunSettings::with_variables(Options::default(), &integration)?,
             bodies: self.bodies,
             leases: Arc::clone(&self.leases),
             ..RunSettings::configured(self.mode, &self.config, location, ledger)?
         };
-        let reconciled = match (self.source.identity(), &self.journal) {
-            (Some(data), Some(journal)) => ReconciledData::stored(journal, data, name, &settings),
-            _ => ReconciledData::default(),
+        let folder = self.journal_folder.as_deref();
+        let reconciled = match self.source.identity() {
+            Some(data) => ReconciledData::stored(&self.journal, folder, data, name, &settings),
+            None => ReconciledData::default(),
         };
         Ok(Runner {
             integration: Arc::new(integration),
@@ -227,12 +232,16 @@ impl Supervisor {
         })
     }
 
+    fn orders_to(&self, name: &str) -> LoopOrders {
+        self.orders.as_ref().map_or_else(LoopOrders::none, |orders| orders.subscribe(name))
+    }
+
     fn new_loop(&self, once: bool, meta: &IntegrationMeta) -> anyhow::Result<LoopSettings> {
         let limits = ShutdownTimeout::configured()?.watchdog_limits(signals::watchdog_limits()?, meta);
         let schedule = Schedule {
             interval: self.every,
             initial_backoff: Duration::from_secs(1).min(self.every),
-            jitter: 0.1,
+            ..Schedule::default()
         };
         let (isolation, limiter) = (self.isolation, self.limiter.clone());
         Ok(LoopSettings { schedule, limits, isolation, limiter, once })
@@ -302,10 +311,10 @@ impl Supervisor {
                 }
             };
             let once = self.new_loop(true, runner.integration.meta())?;
-            let (data, stop) = (self.source.subscribe(), stop.clone());
+            let (data, stop, orders) = (self.source.subscribe(), stop.clone(), self.orders_to(name));
             let task = tokio::spawn(async move {
                 let context =
-                    LoopContext { data, shutdown: stop, random: fastrand::f64, observer: &*reporter };
+                    LoopContext { data, shutdown: stop, orders, random: fastrand::f64, observer: &*reporter };
                 let finish = once.run(runner, context).await;
                 (finish, reporter.status())
             });
@@ -432,7 +441,7 @@ impl Supervisor {
             Arc::clone(&self.log),
         );
         let (name, fatal, registry) = (name.to_owned(), Arc::clone(fatal), Arc::clone(reporters));
-        let integrations = self.integrations;
+        let (integrations, orders) = (self.integrations, self.orders_to(&name));
         let shutdown_timeout = reconcile_loop.limits.shutdown_timeout;
         let task = tokio::spawn(async move {
             if let Some(before) = before {
@@ -446,9 +455,9 @@ impl Supervisor {
                 }
             }
             let start = || {
-                let (data, stop) = (feed.subscribe(), stop.clone());
+                let (data, stop, orders) = (feed.subscribe(), stop.clone(), orders.clone());
                 let context =
-                    LoopContext { data, shutdown: stop, random: fastrand::f64, observer: &*reporter };
+                    LoopContext { data, shutdown: stop, orders, random: fastrand::f64, observer: &*reporter };
                 reconcile_loop.run(Arc::clone(&runner) as _, context)
             };
             let report = |why: &str| {

@@ -78,8 +78,8 @@ pub struct TargetClients {
 }
 
 impl Targets {
-    /// The targets of the configuration for a run of this mode, or of a mode for each client: the sandbox, if
-    /// there is one, or real ones.
+    /// The targets of the configuration for a run of this mode, or with a separate mode for each client: the
+    /// sandbox, if there is one, or real targets.
     pub fn new(
         config: &Config,
         sandbox: SandboxLocation<'_>,
@@ -217,18 +217,18 @@ impl Targets {
     }
 
     /// The bucket that the configuration lists as `targets.blobs.NAME`, opened by the first call; an error if
-    /// there is none. In a sandbox, every name is a directory.
+    /// the configuration does not list it. In a sandbox, every name is a directory.
     pub fn blobs(&self, name: &str) -> anyhow::Result<Arc<dyn Blobs>> {
         self.stores.blobs(name)
     }
 
-    /// The queue that the configuration lists as `targets.queue.NAME`, opened by the first call; an error if there
-    /// is none. In a sandbox, every name is a directory.
+    /// The queue that the configuration lists as `targets.queue.NAME`, opened by the first call; an error if
+    /// the configuration does not list it. In a sandbox, every name is a directory.
     pub fn queue(&self, name: &str) -> anyhow::Result<Arc<dyn Queue>> {
         self.queues.queue(name)
     }
 
-    /// The state store of an integration, opened by the first call; an error if none is configured.
+    /// The state store of an integration, opened by the first call; an error if no state store is configured.
     pub fn state(&self, integration: &str) -> anyhow::Result<StateStore> {
         Ok(StateStore::new(self.stores.state()?, integration))
     }

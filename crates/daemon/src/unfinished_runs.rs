@@ -1,5 +1,5 @@
-//! Runs that have rounds and no record: they are in progress, or were killed. The next real run of the integration
-//! reports those that were killed, and stores their records.
+//! Runs with rounds but without a record: they are in progress, or were killed. The next real run of the
+//! integration reports those that were killed, and stores their records.
 
 use jiff::{SignedDuration, Timestamp};
 use qontract_child::ProcessIdentity;
@@ -21,16 +21,16 @@ const MAX_NAMED_STEPS: usize = 3;
 /// A run on another machine that has not begun a round for this time is assumed to be killed.
 const MAX_SILENCE: SignedDuration = SignedDuration::from_hours(2);
 
-/// How far back the next run looks for runs that did not finish.
+/// Maximum age of unfinished runs that the next run looks for.
 pub const MAX_AGE: SignedDuration = SignedDuration::from_hours(48);
 
-/// A run that has rounds and no record.
+/// A run with rounds but without a record.
 #[derive(Debug)]
 pub struct UnfinishedRun {
     run: RunId,
     /// Its rounds, in the order in which they were made; never empty.
     rounds: Vec<RoundRecord>,
-    /// Until when it is known to be in progress; `None` if it was killed.
+    /// The time until which it is assumed to be in progress; `None` if it was killed.
     in_progress_at: Option<Timestamp>,
 }
 
@@ -138,8 +138,8 @@ impl UnfinishedRun {
     }
 }
 
-/// Adds the changes of a round: those with known results, and those that may be partially applied. The changes of a run
-/// in progress are only planned.
+/// Adds the changes of a round: those with known results, and those that may be partially applied. The
+/// changes of a run in progress are only planned.
 fn add_round(shard: &mut ShardRecord, round: &RoundRecord, is_in_progress: bool) {
     let results = round.results.as_deref().unwrap_or_default();
     for change in round.steps.iter().flat_map(|step| &step.changes) {

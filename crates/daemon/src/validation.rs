@@ -1,6 +1,6 @@
-//! Validation of data: one list of checks, of which each caller runs all up to a [`ValidationLevel`].
+//! Validation of data: one list of checks, of which each caller runs those up to a [`ValidationLevel`].
 //!
-//! Bundling has checks of its own, whose findings are not repeated here.
+//! Bundling has separate checks, whose findings are not repeated here.
 
 mod approvals;
 mod duplicates;
@@ -29,10 +29,11 @@ pub enum ValidationLevel {
     /// Errors that make data unusable: no bundle is written, and no integration runs on it. The level of
     /// `bundle`, and of data that is opened for `reconcile`, `up`, `plan` and `serve`.
     Errors,
-    /// Warnings as well. The level of `bundle --strict`, and of data that has errors and is therefore not used.
+    /// Errors and warnings. The level of `bundle --strict`, and of data that has errors and is therefore not
+    /// used.
     Warnings,
-    /// Errors that concern single objects as well: bundles are written and integrations run, and report
-    /// them for their shards. The level of `validate`.
+    /// Also errors that concern single objects: bundles are still written, and integrations still run and
+    /// report these errors for their shards. The level of `validate`.
     Objects,
 }
 
@@ -96,7 +97,7 @@ const CHECKS: [Check; 7] = [
 struct Validation<'a> {
     data: &'a ValidatedData<'a>,
     options: Options,
-    /// The files that are known to be valid.
+    /// The files whose validity is cached.
     known: &'a mut ValidationCache,
     /// The findings so far.
     findings: Vec<Diagnostic>,
@@ -108,8 +109,8 @@ fn check_schemas(validation: &mut Validation<'_>) -> Vec<Diagnostic> {
     validate_incremental(data.bundle, options, known)
 }
 
-/// An error if the GraphQL types do not form a schema, which `query` and `serve` would refuse. Another error
-/// in the same file is taken for the reason, and replaces it.
+/// An error if the GraphQL types do not form a schema, which `query` and `serve` would refuse. If the file
+/// has another error, that error is assumed to be the reason, and replaces this error.
 fn check_graphql_types(validation: &mut Validation<'_>) -> Vec<Diagnostic> {
     let Validation { data, options, findings, .. } = validation;
     let file = &options.layout.graphql;
@@ -145,7 +146,7 @@ fn check_templates(validation: &mut Validation<'_>) -> Vec<Diagnostic> {
     templates::check(bundle, layout, bundling.iter().chain(&validation.findings))
 }
 
-/// Validates data. `known` is the cache of files that are known to be valid.
+/// Validates data. `known` is the cache of valid files.
 pub fn validate(
     data: &ValidatedData<'_>,
     checks: Checks,
@@ -177,8 +178,8 @@ pub fn validate(
     Ok(findings)
 }
 
-/// Turns empty files into errors, so that there is no bundle. Bundling leaves them out with a warning, as the
-/// peer does; a plan or a run would then remove everything that the file declared.
+/// Turns empty files into errors, so that there is no bundle. Bundling omits them with a warning, as the peer
+/// does; a plan or a run would then remove everything that the files declared.
 pub fn reject_empty_files(outcome: &mut BuildOutcome) {
     let mut is_complete = true;
     for finding in outcome.findings.iter_mut().filter(|finding| finding.code == code::EMPTY_FILE) {
@@ -216,9 +217,9 @@ pub enum InputCheck {
     Valid,
     /// No file may be empty: objects that the file declared would be removed.
     Complete,
-    /// No further check: nothing runs on the data. Commands that show data, such as `query`, `diff` and
-    /// `affected`, also serve to find out what is wrong with invalid data; the base of a change was checked
-    /// when it was the head, and the change may correct it.
+    /// No further checks, because nothing runs on the data. Commands that show data, such as `query`, `diff`
+    /// and `affected`, also help to examine invalid data; the base of a change was checked when it was the
+    /// head, and the change may correct it.
     Nothing,
 }
 
@@ -226,7 +227,7 @@ pub enum InputCheck {
 pub enum CheckedBundle {
     /// The bundle, which passed its check.
     Passed(Bundle),
-    /// There is no bundle, or it did not pass.
+    /// There is no bundle, or it did not pass its check.
     Failed(FailedCheck),
 }
 
@@ -260,7 +261,7 @@ pub fn checked_bundle(
         return Ok(CheckedBundle::Passed(built));
     }
     if sha.is_some() {
-        // Warnings are computed only for data that is unusable.
+        // Warnings are computed only for unusable data.
         let all = Checks::of(ValidationLevel::Warnings);
         findings = validate_outcome(repo, &outcome, all, known.results())?;
     }

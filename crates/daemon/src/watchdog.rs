@@ -5,12 +5,12 @@ use std::process::ExitCode;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Whether this process is the watchdog of another one.
+/// Whether this process is a watchdog.
 pub fn is_requested() -> bool {
     std::env::args_os().nth(1).is_some_and(|argument| argument == qontract_child::WATCHDOG_ARGUMENT)
 }
 
-/// Waits until the other process has ended, and ends its child processes.
+/// Waits until the watched process has ended, and ends its child processes.
 pub fn run() -> ExitCode {
     // A supervisor or a terminal signals every process of a service. The watchdog has to outlive the process
     // that it watches, so it ignores these signals.
@@ -18,7 +18,7 @@ pub fn run() -> ExitCode {
     if let Ok(runtime) = &runtime {
         let _context = runtime.enter();
         let signals = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
-        // Without a handler, the watchdog only ends earlier.
+        // A failure is ignored: without a handler, the watchdog only ends earlier.
         let _handlers = signals.map(|kind| signal(kind).ok());
     }
     qontract_child::watch(std::io::stdin());

@@ -5,7 +5,7 @@
 //! command is updating the work tree. A bundle of a half-updated work tree lacks files, so a loop would remove
 //! objects that are still declared (`a_half_updated_work_tree_removes_nothing`).
 //!
-//! Each directory has a watch of its own, down to the depth at which files are read. Recursive watches of the
+//! Each directory has its own watch, down to the depth at which files are read. Recursive watches of the
 //! library take quadratic time in the depth, so that a deep tree would delay the events of all other files.
 
 use std::collections::BTreeSet;
@@ -34,7 +34,7 @@ pub const DEBOUNCE_REMOVALS: Duration = Duration::from_millis(500);
 pub const MAX_SETTLE: Duration = Duration::from_mins(1);
 /// Age after which a lock file of Git counts as left over from a command that was killed.
 const MAX_LOCK_AGE: Duration = Duration::from_mins(10);
-/// Interval between two checks whether the watched directories were replaced.
+/// Interval at which the watched directories are checked for having been replaced.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// Number of checks that poll all files after the watches were renewed, because files that appear while
 /// watches are being set up are not reported.
@@ -116,7 +116,7 @@ impl RepoWatcher {
         if now == self.watched && !self.gaps.is_stale.load(Ordering::Relaxed) {
             return false;
         }
-        // The old watcher must not report to the new one.
+        // The old watcher must not send events to the new one.
         self.gaps = Arc::default();
         self.gaps.has_lost.store(now.contains(&None), Ordering::Relaxed);
         self.watched = now;
@@ -177,7 +177,7 @@ impl RepoWatcher {
 
 impl RepoWatcher {
     /// Watches the directories among the changed files, or all directories if the changed files are unknown.
-    /// Returns whether there are any: files in them may have appeared before they were watched.
+    /// Returns whether there are any, because files in them may have appeared before they were watched.
     fn watch_new_directories(&mut self, files: Option<&BTreeSet<PathBuf>>) -> bool {
         let Some((_, watcher)) = &mut self.events else { return false };
         let directories = match files {
@@ -209,8 +209,8 @@ fn topmost<'p>(paths: impl Iterator<Item = &'p PathBuf>) -> Vec<&'p PathBuf> {
 }
 
 /// Watches a directory and all directories below it. `depth` is its own depth in the data repo; directories
-/// that are nested too deeply are not read, and directories with a hidden name neither. Links are followed;
-/// each directory is watched once.
+/// that are nested too deeply or have a hidden name are not read. Links are followed; each directory is
+/// watched once.
 fn watch_tree(watcher: &mut RecommendedWatcher, directory: &Path, depth: usize) -> notify::Result<()> {
     let (mut level, mut seen) = (vec![directory.to_path_buf()], BTreeSet::new());
     for _ in depth..=MAX_DEPTH {
@@ -402,7 +402,7 @@ mod tests {
         assert_eq!(top, ["a", "a2", "b/c"]);
     }
 
-    /// Waits for changes until one concerns this path or unknown files.
+    /// Waits until a change concerns this path or unknown files.
     fn wait_for(watcher: &mut RepoWatcher, path: &Path) -> Option<BTreeSet<PathBuf>> {
         loop {
             match watcher.wait(Duration::ZERO) {

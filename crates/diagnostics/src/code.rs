@@ -111,7 +111,7 @@ table! {
     YAML_MERGE = 1014 Error;
     /// A construct on which YAML parsers disagree.
     YAML_AMBIGUOUS = 1015 Error;
-    /// Infinity or not-a-number, which JSON cannot represent.
+    /// Infinity or NaN, which JSON cannot represent.
     YAML_NOT_FINITE = 1016 Error;
     /// A file whose top level is not a map.
     NOT_A_MAP = 2001 Error;
@@ -145,7 +145,7 @@ table! {
     OTHER_SCHEMA = 2043 Error;
     /// A reference to a datafile that does not match the inline `$schemaRef`.
     UNFIT_TARGET = 2044 Error;
-    /// A value that must be unique and is not.
+    /// A value that must be unique but is not.
     NOT_UNIQUE = 2045 Error;
     /// Two items of a list with the same identity.
     NOT_UNIQUE_IN_LIST = 2046 Error;
@@ -225,7 +225,7 @@ table! {
     SCHEMA_REF_UNKNOWN = 3104 Error;
     /// A pattern that is not a regular expression.
     BAD_PATTERN = 3105 Error;
-    /// A pattern that probably does not match what was meant.
+    /// A pattern that probably does not match the intended values.
     ODD_PATTERN = 3106 Warning;
     /// An unknown, probably misspelt schema keyword.
     UNKNOWN_KEYWORD = 3107 Warning;

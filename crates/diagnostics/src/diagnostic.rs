@@ -45,7 +45,7 @@ pub struct Note {
 pub struct Diagnostic {
     /// The kind of mistake; `qontract explain CODE` explains it.
     pub code: Code,
-    /// The severity: that of the code, unless the finding differs from others with its code.
+    /// The severity, by default that of the code.
     pub severity: Severity,
     /// A description of the mistake, on one line: lower case, no full stop, values in backticks.
     pub message: String,
@@ -80,7 +80,7 @@ impl Diagnostic {
         self
     }
 
-    /// Sets the file, also for notes at another span of the same file.
+    /// Sets the file of the finding, and of notes at another span of the same file.
     #[must_use]
     pub fn in_file(mut self, file: impl Into<String>) -> Self {
         self.location.file = file.into();

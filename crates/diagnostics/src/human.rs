@@ -24,7 +24,7 @@ pub fn short_sha(sha: &str) -> String {
 
 /// The first `max` characters of a string, followed by the number of omitted ones.
 ///
-/// **Invariant:** the number is that of the original string, also if the string was shortened before.
+/// **Invariant:** the number refers to the original string, even if the string was already shortened.
 ///
 /// ```
 /// use qontract_diagnostics::human::shortened;

@@ -25,13 +25,13 @@ pub enum Colour {
 }
 
 /// Renders all findings, with an empty line after each. For a file with more findings than a report holds,
-/// adds the number of the others.
+/// adds the number of omitted findings.
 pub fn render_all(report: &Report, sources: &dyn Sources, colour: Colour) -> String {
     render_first(report, usize::MAX, sources, colour)
 }
 
 /// Renders the first `max` findings, with an empty line after each. For a file with more findings than a
-/// report holds, adds the number of the others.
+/// report holds, adds the number of omitted findings.
 pub fn render_first(report: &Report, max: usize, sources: &dyn Sources, colour: Colour) -> String {
     let sources = CachedSources::new(sources);
     let (mut out, mut left) = (String::new(), max);
@@ -147,7 +147,7 @@ impl CodeFrame {
             return None;
         }
         let first_line = lines.line(from) + 1;
-        // An escape is longer than its character, so the mark is moved.
+        // An escape is longer than the escaped character, so the mark is moved.
         let mark = start - from..end.min(to).max(start) - from;
         let [before, marked, after] =
             [&shown[..mark.start], &shown[mark.clone()], shown[mark.end..].trim_end_matches('\r')]

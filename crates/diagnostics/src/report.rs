@@ -101,7 +101,7 @@ impl OmittedFindings {
 
 /// Findings sorted by file and position, at most [`MAX_PER_FILE`] per file.
 ///
-/// A mistake repeated everywhere in a file is shown often enough, and a hostile file must not make a report
+/// This is enough to show a mistake that occurs everywhere in a file, and a hostile file cannot make a report
 /// large. If a file has too many findings, errors are kept before warnings. **Invariant:** the order does not
 /// depend on the order of the input.
 #[derive(Clone, Debug, Default)]

@@ -9,8 +9,8 @@ const MAX_WORD_BYTES: usize = 1_000;
 /// Maximum edit distance of a typo.
 const MAX_TYPING_ERROR: usize = 2;
 
-/// Budget of word comparisons. When it is exhausted, no more suggestions are made: a long list of them does
-/// not help the reader.
+/// Budget of word comparisons. When it is exhausted, no more suggestions are made, because a long list of
+/// suggestions does not help the reader.
 #[derive(Debug)]
 pub struct ComparisonBudget(Cell<usize>);
 
@@ -39,8 +39,8 @@ pub fn did_you_mean<'c>(written: &str, candidates: impl IntoIterator<Item = &'c 
     nearest_name(written, candidates).map(|name| format!("did you mean `{name}`?"))
 }
 
-/// The candidate that `written` most likely means: one that differs by a typo, else one that contains
-/// all of its words, else the closest.
+/// The most likely intended candidate for `written`: one that differs by a typo, else one that contains all
+/// of its words, else the closest.
 fn nearest_name<'c>(written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let candidates: Vec<&str> = candidates.into_iter().collect();
     let most = max_distance(written);
@@ -127,7 +127,7 @@ fn is_same_but_ending(written: &str, path: &str) -> bool {
 /// The edit distance (additions, deletions, changes and swaps of neighbours), if it is at most `most`.
 fn edit_distance(most: usize, a: &str, b: &str) -> Option<usize> {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    // A common prefix and suffix cost nothing, and are most of two paths.
+    // A common prefix and suffix cost nothing, and make up most of two similar paths.
     let start = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
     let (a, b) = (&a[start..], &b[start..]);
     let end = a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count();
@@ -199,7 +199,7 @@ mod tests {
         check("kafka-topics", None);
         // A name is not its own suggestion.
         assert_eq!(nearest_name("a-b", ["a-b"]), None);
-        // Two typos are close enough; with three, the words decide.
+        // A name with two typos is close enough; with three typos, matching words decide.
         assert_eq!(nearest_name("team-abcdef", ["team-abcdef-longer", "team-abcdxy"]), Some("team-abcdxy"));
         assert_eq!(
             nearest_name("team-abcdef", ["team-abcdef-longer", "team-abcxyz"]),

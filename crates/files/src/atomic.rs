@@ -6,14 +6,15 @@
 //!
 //! Three things differ between callers:
 //!
-//! - *Who may read the file.* [`AtomicFile::private`] creates files of mode 0600, whatever permissions the
-//!   previous file had, and replaces a symbolic link itself: nothing is written outside of the directory.
-//!   [`AtomicFile::output`] is for paths that the user chose: it keeps the permissions of the previous file,
-//!   writes to the target of a link, and writes directly to anything but a regular file, such as a pipe.
+//! - *Who may read the file.* [`AtomicFile::private`] creates files of mode 0600, regardless of the
+//!   permissions of the previous file, and replaces a symbolic link itself: nothing is written outside of the
+//!   directory. [`AtomicFile::output`] is for paths that the user chose: it keeps the permissions of the
+//!   previous file, writes to the target of a link, and writes directly to anything but a regular file, such
+//!   as a pipe.
 //! - *What survives a power failure*: see [`Durability`].
-//! - *The remains of a killed process.* The name of the temporary file is unique, so concurrent writers do not
-//!   share it. Callers that hold a lock use [`AtomicFile::locked`], whose temporary file has a fixed name, so that
-//!   the next write removes the remains of a killed process.
+//! - *Leftover temporary files of a killed process.* The name of the temporary file is unique, so concurrent
+//!   writers do not share it. Callers that hold a lock use [`AtomicFile::locked`], whose temporary file has a
+//!   fixed name, so that the next write removes the file that a killed process left.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, ErrorKind, IntoInnerError, Write};
@@ -24,17 +25,18 @@ use tempfile::NamedTempFile;
 
 /// The beginning of the names of temporary files.
 pub const TEMPORARY_PREFIX: &str = ".draft-";
-/// The size of the write buffer. Its pages are only used by content that fills them.
+/// The size of the write buffer. Memory is only used for the pages that the content fills.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// What a power failure or a crash of the operating system can undo.
+/// The changes that a power failure or a crash of the operating system can undo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// Nothing: the content and the directory are on disk before the replacement returns.
+    /// None: the content and the directory are on disk before the replacement returns.
     Directory,
-    /// The replacement, but not the content: the path has the whole old or the whole new content.
+    /// The replacement, but not the content: afterwards, the path has either the complete old or the complete
+    /// new content.
     Content,
-    /// Anything: the file can be incomplete. For files that have a checksum or that can be created again.
+    /// All changes: the file can be incomplete. For files that have a checksum or that can be created again.
     None,
 }
 
@@ -115,7 +117,8 @@ impl AtomicFile {
         Self { path: path.to_owned(), out, access: Access::Private, durability }
     }
 
-    /// Whether the content is invisible until it is committed. It is not if the path is a pipe, for example.
+    /// Whether the content is invisible until it is committed. The content written to a pipe, for example, is
+    /// visible at once.
     pub fn is_atomic(&self) -> bool {
         matches!(self.out, Output::Temporary(_))
     }

@@ -24,7 +24,7 @@ pub fn acquire(path: &Path, timeout: Duration) -> io::Result<File> {
     poll(open(path)?, timeout)
 }
 
-/// Takes the lock of a directory, as [`acquire`] does, so that no lock file stays behind.
+/// Takes the lock of a directory, as [`acquire`] does, so that no lock file is left.
 pub fn acquire_folder(folder: &Path, timeout: Duration) -> io::Result<File> {
     poll(OpenOptions::new().read(true).custom_flags(SAFE_OPEN_FLAGS).open(folder)?, timeout)
 }

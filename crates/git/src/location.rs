@@ -1,7 +1,7 @@
 //! Finds the Git repository of a directory.
 //!
-//! `git` would also treat a directory as a bare repository if it has the right files, which a commit can
-//! contain. Here only a `.git` counts, which a commit cannot contain.
+//! `git` also treats a directory with the right files as a bare repository, and a commit can contain such
+//! files. This module accepts only a `.git`, which a commit cannot contain.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub fn discover(folder: &Path) -> Result<RepositoryLocation, GitError> {
             break;
         }
         let Some((git_dir, common_dir)) = git_dirs(top)? else { continue };
-        // The Git directory itself stands for the top, if it is named explicitly.
+        // If the Git directory itself is named explicitly, it means the top of the work tree.
         let below = if folder.starts_with(&git_dir) { top } else { &folder };
         let prefix = below.strip_prefix(top).ok().and_then(Path::to_str);
         let Some(prefix) = prefix else {

@@ -83,7 +83,7 @@ pub fn commit(git: &Git, revision: &str) -> Result<Commit, GitError> {
     Ok(Commit { id: header.id, time: time.ok_or(GitError::Answer(CAT_FILE))? })
 }
 
-/// The best common ancestor of two commits. The history of a shallow clone may not reach it.
+/// The best common ancestor of two commits. The history of a shallow clone may not contain it.
 pub fn merge_base(git: &Git, one: &ObjectId, other: &ObjectId) -> Result<Option<ObjectId>, GitError> {
     let found = git.run("merge-base", &[one.as_str(), other.as_str()], String::new(), |output| {
         let mut line = String::new();
@@ -91,7 +91,8 @@ pub fn merge_base(git: &Git, one: &ObjectId, other: &ObjectId) -> Result<Option<
         Ok(ObjectId::parse(line.trim_end()))
     });
     match found {
-        // Fails without a message if there is no common ancestor, and with one if a commit is missing.
+        // `git` fails without a message if there is no common ancestor, and with a message if a commit is
+        // missing.
         Err(GitError::Failed { .. } | GitError::Answer(_)) => Ok(None),
         other => other,
     }

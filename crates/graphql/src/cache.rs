@@ -79,8 +79,7 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
         }
     }
 
-    /// Locks both generations. The lock does not poison: the tables are always consistent, so a panic
-    /// elsewhere is harmless.
+    /// Locks both generations. The lock is not poisoned by a panic, because the tables are always consistent.
     fn lock(&self) -> MutexGuard<'_, [Generation<K, V>; 2]> {
         self.generations.lock()
     }

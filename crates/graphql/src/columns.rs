@@ -35,8 +35,8 @@ struct ColumnStore {
 
 #[derive(Clone, Debug)]
 enum ColumnSlot {
-    /// Requested once. Many fields are requested only once, and building a column costs more than one list
-    /// saves.
+    /// Requested once. No column is built yet: many fields are requested only once, and building a column
+    /// costs more than it saves for one list.
     RequestedOnce,
     Built(Arc<Column>),
     /// The column does not fit into the budget.
@@ -93,8 +93,8 @@ impl Columns {
                 }
             }
         }
-        // The lock is released while the column is built: concurrent requests may build it twice, but none
-        // waits.
+        // The lock is released while the column is built: concurrent requests may build it twice, but never
+        // wait.
         let column = Column::of(read).map(Arc::new);
         let mut store = self.0.lock();
         if let Some(ColumnSlot::Built(theirs)) = store.slots.get(&slot) {

@@ -152,7 +152,7 @@ impl Document {
     }
 
     /// The plan of an operation for these variables; from the cache, if it was compiled before. Concurrent
-    /// requests may compile the same plan twice, but none waits for another.
+    /// requests may compile the same plan twice, but never wait for each other.
     pub fn plan(
         &self,
         schema: &Schema,

@@ -98,7 +98,7 @@ impl Engine {
     }
 
     /// Whether the elements of a root list, given by its key in the response, are never inline in another
-    /// datafile, and no other datafile is read as such an element.
+    /// datafile, and datafiles of other schemas are never read as such an element.
     pub fn are_standalone(&self, operation: NamedOperation<'_>, list: &str) -> bool {
         let list = self.list(operation, list);
         let (links, schema) = (self.references(), self.schema());

@@ -221,7 +221,7 @@ impl Engine {
             return;
         }
         // Build the other graph first: `get_or_init` must not wait for the `OnceLock` of another engine while
-        // other threads wait for this one.
+        // other threads wait for that of this engine.
         let theirs = other.references();
         self.references.get_or_init(|| theirs.derive(other.view(), self.schema(), self.view()));
     }

@@ -166,7 +166,7 @@ impl Footprint {
                 Some(below) => keys = below,
                 // A list element has the same keys as its list.
                 None if step.bytes().all(|byte| byte.is_ascii_digit()) => {}
-                // The query always reads whether a map is a reference.
+                // Every query depends on whether a map is a reference.
                 None => return step == "$ref",
             }
         }

@@ -50,7 +50,7 @@ impl Engine {
         files.map(|file| self.index().path(file).into()).collect()
     }
 
-    /// The datafiles that name at least one resource that satisfies the predicate.
+    /// The datafiles that name at least one resource for which the predicate is true.
     pub fn datafiles_naming_where(&self, is_such: impl Fn(&Resource) -> bool + Sync) -> BTreeSet<Box<str>> {
         // Build the graph before entering the thread pool: a pool thread that waits for the graph could block
         // the pool that builds it.
@@ -93,8 +93,8 @@ impl ImpactWalk<'_> {
             let Resolver::Datafiles(name) = &self.schema.type_(root.type_).fields[number].resolver else {
                 continue;
             };
-            // Skipped: the elements that match arguments depend on other datafiles, and a list without
-            // selections is written as a whole.
+            // Such lists are skipped: the elements that match arguments depend on other datafiles, and a list
+            // without selections is written as a whole.
             if field.arguments.is_some() || selections(&field.form).next().is_none() {
                 continue;
             }

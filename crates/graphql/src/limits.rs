@@ -1,6 +1,6 @@
 //! Request limits. A request that exceeds a limit is rejected with an error, before or during execution.
 
-/// The limits for one request. The defaults allow all known queries of the established integrations.
+/// The limits for one request. The defaults allow all known queries of qontract-reconcile's integrations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryLimits {
     /// Maximum size of the query string, in bytes.

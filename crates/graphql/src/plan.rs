@@ -80,7 +80,7 @@ pub enum FieldTarget {
 pub enum ReadKey {
     /// This key.
     Key(Box<str>),
-    /// `path`, which for a datafile is not a key but its path.
+    /// `path`: for a datafile, this is its path, not a key of the data.
     Path,
     /// `$schema`.
     Schema,

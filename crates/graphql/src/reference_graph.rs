@@ -119,13 +119,13 @@ impl ReferenceGraph {
         &self.mistyped.targets
     }
 
-    /// The datafiles that refer to this one as its own type.
+    /// The datafiles that refer to this datafile as its own type.
     pub(crate) fn referrers(&self, file: FileId) -> &[FileId] {
         self.referrers.of(file)
     }
 
-    /// The datafiles that refer to this one through a mistyped reference, or are themselves read as another
-    /// type.
+    /// The datafiles that refer to this datafile through a mistyped reference, or are themselves read as
+    /// another type.
     pub(crate) fn mistyped_referrers(&self, file: FileId) -> impl Iterator<Item = FileId> {
         self.mistyped.referrers.get(&file).into_iter().flatten().copied()
     }
@@ -136,7 +136,7 @@ impl ReferenceGraph {
         self.naming.of(resource).iter().chain(loosely).copied()
     }
 
-    /// Whether objects of a type may be inline in a datafile, instead of in a datafile of their own.
+    /// Whether objects of a type may be inline in a datafile, instead of in a separate datafile.
     pub(crate) fn may_be_inline(&self, schema: &Schema, type_: TypeId) -> bool {
         related_types(schema, type_)
             .any(|type_| self.collected.inline.contains(&type_) || self.mistyped.inline.contains(&type_))
@@ -154,7 +154,7 @@ fn related_types(schema: &Schema, type_: TypeId) -> impl Iterator<Item = TypeId>
     types.flat_map(|type_| schema.type_(type_).interfaces.iter().copied().chain([type_]))
 }
 
-/// Per schema id, the types that its datafiles are read as.
+/// Per schema id, the types as which its datafiles are read.
 fn types_of(schema: &Schema, view: DataView<'_>) -> Vec<BTreeSet<TypeId>> {
     let mut types = vec![BTreeSet::new(); view.index.schema_count()];
     let mut add = |name: &str, type_: TypeId| {
@@ -163,8 +163,8 @@ fn types_of(schema: &Schema, view: DataView<'_>) -> Vec<BTreeSet<TypeId>> {
         }
     };
     for (type_, definition) in schema.types().iter().enumerate() {
-        // If the type is resolved by schema, the datafiles belong to the object types, which are visited on
-        // their own.
+        // If the type is resolved by schema, the datafiles belong to the object types, which are visited
+        // separately.
         if !matches!(definition.kind, Kind::Interface(Dispatch::Schema)) {
             schema.schemas_of(type_).iter().for_each(|name| add(name, type_));
         }
@@ -295,12 +295,12 @@ mod tests {
         let last = engine(&data);
         change(&mut data);
         let next = engine(&data);
-        // Once with shared tables, if they are equal, and once with separate tables.
+        // Compares once with shared tables, if they are equal, and once with separate tables.
         for next in [last.derive(Arc::clone(next.bundle())).unwrap(), next] {
             let full = ReferenceGraph::build(next.schema(), next.view());
             let incremental = last.references().derive(last.view(), next.schema(), next.view());
             assert_eq!(incremental, full, "{data:#}");
-            // The change is also undone incrementally.
+            // The change is also reverted incrementally.
             let back = full.derive(next.view(), last.schema(), last.view());
             let inline = last.references().collected.inline.clone();
             assert_eq!(

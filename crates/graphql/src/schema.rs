@@ -52,7 +52,7 @@ pub enum SchemaError {
     /// The type `Query` is missing.
     #[error("type `Query` is not defined")]
     NoQuery,
-    /// The types contradict each other, or violate a GraphQL rule.
+    /// The types are inconsistent, or violate a GraphQL rule.
     #[error("the types are not a valid GraphQL schema: {first}")]
     Invalid {
         /// The first error.

@@ -116,7 +116,7 @@ pub struct DataView<'a> {
     pub index: &'a Index,
 }
 
-/// The reason why a value cannot be resolved. The messages are those of the established server.
+/// The reason why a value cannot be resolved. The messages are those of qontract-server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FollowError {
     /// The value is an explicit `null`.

@@ -70,7 +70,7 @@ impl Variables {
         if failures.len() > MAX_ERRORS {
             failures.truncate(MAX_ERRORS);
             let message = "Too many errors processing variables, error limit reached. Execution aborted.";
-            // The error has no location, and the established server derives the error code from the location.
+            // The error has no location, and qontract-server derives the error code from the location.
             failures.push(Failure::new(Code::Internal, message));
         }
         if failures.is_empty() { Ok(Self { values }) } else { Err(failures) }

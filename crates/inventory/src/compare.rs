@@ -1,7 +1,8 @@
 //! Detects drift: compares a live object with the declared one, by its hash annotation and field by field.
 //!
-//! **Invariant:** every declared field holds in an equal object (`tests/suite/properties.rs`). Fields that only
-//! the live object has are tolerated: server defaults, and fields added by other writers.
+//! **Invariant:** an object that compares equal has the declared value in every declared field
+//! (`tests/suite/properties.rs`). Fields that only the live object has are tolerated: server defaults, and
+//! fields added by other writers.
 
 mod walk;
 
@@ -37,8 +38,7 @@ impl ObjectComparison {
 /// Compares the declared object with the live one.
 ///
 /// They are equal if the hash annotation of the live object matches the declared object, and every declared
-/// field holds.
-/// Values of Secrets and of objects that are or were sensitive are never shown.
+/// field has the declared value. Values of Secrets and of objects that are or were sensitive are never shown.
 ///
 /// ```
 /// use qontract_inventory::{DesiredBody, Disclosure, LiveBody, ObjectComparison, Owner, compare, to_write};
@@ -86,7 +86,7 @@ pub fn compare(desired: &DesiredBody, live: &LiveBody, disclosure: Disclosure<'_
     ObjectComparison::Differs(differences)
 }
 
-/// The declared fields that do not hold.
+/// The declared fields whose live values differ.
 fn field_differences(
     desired: &Value,
     live: &Value,
@@ -99,7 +99,7 @@ fn field_differences(
     walk.differences()
 }
 
-/// Whether a declared value holds.
+/// Whether the live value equals the declared value.
 pub(crate) fn holds(desired: &Value, live: Option<&Value>) -> bool {
     let mut walk = CompareWalk::new("", Visibility::Paths, None);
     walk.value(desired, live);

@@ -1,7 +1,7 @@
-//! Decides what happens to one object: a pure function that implements the ownership rules.
+//! Decides how to handle one object: a pure function that implements the ownership rules.
 //!
 //! **Invariant:** an object that is not ours is neither written nor removed unless the data requests it
-//! (`tests/suite/ownership.rs`, a row per rule).
+//! (`tests/suite/ownership.rs` has a row per rule).
 
 use std::collections::BTreeSet;
 
@@ -43,7 +43,7 @@ pub enum PreviousOwner {
 /// The decision about an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The object is up to date: nothing happens.
+    /// The object is up to date: nothing is done.
     Keep,
     /// Create the object.
     Create,
@@ -57,7 +57,7 @@ pub enum Verdict {
         /// The differences.
         differences: Vec<FieldDifference>,
     },
-    /// Take ownership of the object from an owner that gave it up.
+    /// Take ownership of the object from a previous owner that no longer declares it.
     TakeOver {
         /// The previous owner.
         from: PreviousOwner,
@@ -73,15 +73,15 @@ pub enum Verdict {
     },
     /// Remove the object.
     Remove,
-    /// Leave the object alone, because it is not ours; not an error. Holds the reason.
+    /// Leave the object unchanged, because it is not ours; this is not an error. Holds the reason.
     Leave(String),
-    /// The object is being removed; the next run decides again. Holds the reason.
+    /// The object is being deleted; the next run decides again. Holds the reason.
     Wait(String),
-    /// Do not touch the object; the error message names both owners. Other objects are still processed.
+    /// Do not change the object; the error message names both owners. Other objects are still processed.
     Refuse(String),
 }
 
-/// Decides what happens to an object, given the intent of the data and the live object.
+/// Decides how to handle an object, given the intent of the data and the live object.
 ///
 /// ```
 /// use qontract_inventory::{Callers, DesiredBody, Disclosure, LiveBody, ObjectIntent, Owner, Verdict};

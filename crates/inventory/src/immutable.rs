@@ -20,7 +20,7 @@ const REPLACEABLE_KINDS: [(&str, &str); 10] = [
     ("Service", ""),
 ];
 
-/// The immutable fields that a write would change, of two objects that are known to differ.
+/// Finds the immutable fields that a write would change, for two objects that differ.
 pub fn immutable_changes(group: &str, desired: &Value, live: &Value) -> Vec<String> {
     let kind = desired["kind"].as_str().unwrap_or_default();
     let (wanted, found) = (normalize::normalize_desired(desired), normalize::normalize_live(live));
@@ -67,7 +67,7 @@ fn sealed_changes(desired: &Value, live: &Value) -> Vec<String> {
     fields.iter().filter(|field| !same(field)).map(|field| dotted_path(field)).collect()
 }
 
-/// Whether the value at a pointer of one object holds in the other.
+/// Whether two objects have the same value at a pointer.
 fn is_preserved(one: &Value, other: &Value, field: &str) -> bool {
     one.pointer(field).is_none_or(|value| holds(value, other.pointer(field)))
 }

@@ -1,4 +1,4 @@
-//! Decides what happens to Kubernetes objects: ownership, comparison, diff and apply order. Pure: values in,
+//! Decides how to handle Kubernetes objects: ownership, comparison, diff and apply order. Pure: values in,
 //! values out.
 //!
 //! [`canonical`] computes the form that is hashed; [`Owner`], [`OwnerMark`] and [`stamp`] are the ownership
@@ -43,6 +43,6 @@ pub use order::{ApplyOrder, ApplyPhase};
 pub use ownership::Callers;
 pub use quantity::is_quantity;
 pub use recycle::{uses, wants_recycle};
-pub use restart::{preserve_restarts, to_write};
+pub use restart::{marked_body, preserve_restarts, to_write};
 pub use rollout::{RolloutStatus, rollout_status};
 pub use values::{InvalidValue, invalid_values};

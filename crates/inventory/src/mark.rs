@@ -18,7 +18,7 @@ pub const UPDATE: &str = "qontract.update";
 /// The caller: a saas file, an account, an upstream.
 pub const CALLER: &str = "qontract.caller_name";
 
-/// Set if the object was ever created from a secret: its values are then never shown.
+/// Set if the object was rendered from a secret at any time: its values are then never shown.
 pub const SENSITIVE: &str = "qontract.sensitive";
 
 /// The cause of a pending restart of the workloads that use the object.
@@ -105,7 +105,8 @@ impl Owner {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnerMark {
-    /// The integration's name. An object without it is unmarked, regardless of its other annotations.
+    /// The integration's name. An object without this annotation is unmarked, regardless of its other
+    /// annotations.
     pub integration: String,
     /// The integration's version.
     pub version: Option<String>,
@@ -148,6 +149,22 @@ impl OwnerMark {
 ///
 /// `now` is UTC in seconds, as in `2024-05-01T12:00:00`.
 pub fn stamp(body: &Value, owner: &Owner, sha256: &Sha256, now: &str) -> Value {
+    let mut body = add_marks(body, owner, sha256);
+    set_update_time(&mut body, now);
+    body
+}
+
+/// Sets the time of writing of a body with marks.
+pub(crate) fn set_update_time(body: &mut Value, now: &str) {
+    let annotations = metadata(body).and_then(|metadata| metadata.get_mut("annotations"));
+    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+        annotations.insert(UPDATE.to_owned(), now.into());
+    }
+}
+
+/// The body with the marks of `owner` but for the time of writing, without previous marks and server-populated
+/// fields.
+pub(crate) fn add_marks(body: &Value, owner: &Owner, sha256: &Sha256) -> Value {
     let mut body = body.clone();
     let Some(metadata) = metadata(&mut body) else { return body };
     for name in SERVER_FIELDS {
@@ -164,7 +181,6 @@ pub fn stamp(body: &Value, owner: &Owner, sha256: &Sha256, now: &str) -> Value {
     annotations.insert(INTEGRATION.to_owned(), owner.integration.as_str().into());
     annotations.insert(VERSION.to_owned(), owner.version.as_str().into());
     annotations.insert(SHA256SUM.to_owned(), sha256.to_string().into());
-    annotations.insert(UPDATE.to_owned(), now.into());
     if let Some(caller) = &owner.caller {
         annotations.insert(CALLER.to_owned(), caller.as_str().into());
     }

@@ -1,5 +1,5 @@
-//! Names and versions of integrations in marks. They are the same as in qontract-reconcile; otherwise its
-//! objects would not be recognized as ours.
+//! Names and versions of integrations in marks. They are the same as in qontract-reconcile, so that its
+//! objects are recognized as ours.
 
 /// Command-line name, name in the mark, version in the mark.
 const INTEGRATION_MARKS: [(&str, &str, &str); 24] = [

@@ -27,7 +27,7 @@ pub enum InvalidObject {
         /// The name of the object.
         name: String,
     },
-    /// A list of containers is not a list, or one of them is not a map or has no name.
+    /// The containers are not a list, or one of them is not a map or has no name.
     #[error("{kind} `{name}`: every item of `{list}` needs a `name`")]
     Containers {
         /// The kind of the object.
@@ -238,7 +238,7 @@ mod tests {
     use super::{DesiredBody, LiveBody};
     use serde_json::{Value, json};
 
-    /// Checks the name of an object, or the error.
+    /// Checks the result of validating the name of an object.
     fn check(body: Value, expect: &str) {
         let text = match DesiredBody::new(body) {
             Ok(desired) => desired.name().to_owned(),

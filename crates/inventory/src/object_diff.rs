@@ -1,9 +1,9 @@
 //! The effect of a write on an object: every field, list item and key that is removed, changed or added.
 //!
 //! [`compare`](crate::compare) decides whether an object is written, and tolerates fields that only the live
-//! object has. The diff shows the effect of the write: the live object against the object after the write, as
-//! the client previews it. **Invariant:** exactly the fields shown as removed are gone after the write,
-//! except defaults that the API server sets again (`crates/objects/tests/suite/whole_diff.rs`).
+//! object has. The diff shows the effect of the write: it compares the live object with the object after the
+//! write, as the client previews it. **Invariant:** exactly the fields shown as removed do not exist after
+//! the write, except defaults that the API server sets again (`crates/objects/tests/suite/whole_diff.rs`).
 
 mod defaults;
 mod walk;
@@ -27,14 +27,16 @@ pub struct ObjectWrite<'a> {
     pub live: &'a LiveBody,
     /// The object after the write.
     pub after: &'a Value,
-    /// The live object without the fields that only we own.
-    pub without_ours: &'a Value,
+    /// The part of the live object that only we own, or that is declared: its keys can be lost.
+    pub ours: &'a Value,
+    /// The declared object, as it is written.
+    pub declared: &'a Value,
     /// The writer of the live object's values.
     pub writer: LiveWriter<'a>,
 }
 
-/// The writer of a live object's values. Other tools do not mark objects that hold secrets, so their values
-/// are not shown.
+/// The writer of a live object's values. Other tools do not mark objects that contain secrets, so the values
+/// that they wrote are not shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LiveWriter<'a> {
     /// Our integration.
@@ -60,7 +62,7 @@ pub struct ObjectDiff {
 /// Counts of our keys that an object loses. A key is a leaf: a scalar at any depth, or an empty list item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyLoss {
-    /// Number of keys that are gone after the write.
+    /// Number of keys that the write removes.
     pub lost: usize,
     /// Number of keys before the write that only we own, or that we declare.
     pub of: usize,
@@ -68,7 +70,7 @@ pub struct KeyLoss {
     pub lists: usize,
 }
 
-/// Computes the effect of a write, limited to what may be shown.
+/// Computes the effect of a write, limited to the parts that may be shown.
 pub fn diff(write: &ObjectWrite<'_>, disclosure: Disclosure<'_>) -> ObjectDiff {
     let (before, after) = (normalized(write.live.body()), normalized(write.after));
     let was_sensitive = annotation(write.live.body(), SENSITIVE) == Some("true");
@@ -88,16 +90,21 @@ pub fn diff(write: &ObjectWrite<'_>, disclosure: Disclosure<'_>) -> ObjectDiff {
     };
     walk.owned_by_others = PathCursor::new(others.as_ref());
     walk.value(Some(&before), Some(&after));
-    let owned = leaves(&before).saturating_sub(leaves(&normalized(write.without_ours)));
-    // An atomic list loses items even where another manager owns it.
-    let declared = leaves(&content(write.desired)).saturating_sub(walk.added);
-    let of = owned.max(walk.lost + declared);
-    let loss = KeyLoss { lost: walk.lost, of, lists: walk.lists };
+    let loss = key_loss(write);
     let mut differences = walk.differences();
     if matches!(disclosure, Disclosure::Nothing) && !differences.is_empty() {
         differences = vec![secret_content()];
     }
     ObjectDiff { differences, loss }
+}
+
+/// The keys that the object loses. Defaults that are removed together with a field are not ours, so they do not
+/// count.
+fn key_loss(write: &ObjectWrite<'_>) -> KeyLoss {
+    let [ours, declared] = [write.ours, write.declared].map(without_identity);
+    let mut walk = FieldWalk::new(write.desired.kind(), write.desired.group(), Visibility::Paths, None);
+    walk.value(Some(&ours), Some(&declared));
+    KeyLoss { lost: walk.lost, of: leaves(&ours), lists: walk.lists }
 }
 
 /// All fields of a created object, limited to what may be shown.
@@ -112,13 +119,13 @@ pub fn body_differences(desired: &DesiredBody, disclosure: Disclosure<'_>) -> Ve
     let show = visibility(is_open(desired, disclosure));
     let mut walk = FieldWalk::new(desired.kind(), desired.group(), show, visible.as_ref());
     walk.expands_items = true;
-    walk.value(None, Some(&content(desired)));
+    walk.value(None, Some(&without_identity(desired.body())));
     walk.differences()
 }
 
-/// The declared object without the fields that identify it.
-fn content(desired: &DesiredBody) -> Value {
-    let mut body = normalized(desired.body());
+/// The normalized object without the fields that identify it.
+fn without_identity(object: &Value) -> Value {
+    let mut body = normalized(object);
     for pointer in ["/kind", "/metadata/name"] {
         if let Some(value) = body.pointer_mut(pointer) {
             *value = Value::Null;

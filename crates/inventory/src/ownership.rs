@@ -1,5 +1,5 @@
-//! Ownership of an object, relative to one owner. The caller check is here: an object of another caller of
-//! the same integration is ours only if that caller no longer exists.
+//! Ownership of an object, relative to one owner. An object of another caller of the same integration is ours
+//! only if that caller no longer exists.
 
 use std::collections::BTreeSet;
 

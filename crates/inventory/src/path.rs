@@ -97,7 +97,7 @@ impl<'a> PathCursor<'a> {
         self.visible.is_some()
     }
 
-    /// The name of the field that the path ends with; empty for an item of a list.
+    /// The name of the last field of the path; empty for an item of a list.
     pub fn last_key(&self) -> &str {
         last_key(&self.segments)
     }
@@ -115,7 +115,7 @@ impl<'a> VisibleNode<'a> {
     }
 }
 
-/// The name of the field that a path ends with; empty for an item of a list.
+/// The name of the last field of a path; empty for an item of a list.
 pub fn last_key(path: &[PathSegment]) -> &str {
     path.last().and_then(PathSegment::key).unwrap_or_default()
 }

@@ -56,7 +56,7 @@ impl RefusalContext<'_> {
         )
     }
 
-    /// Message: the object belongs to a caller that exists or may exist; `None` if the caller is gone.
+    /// Message: the object belongs to a caller that exists or may exist; `None` if the caller no longer exists.
     pub fn belongs_to_caller(&self, caller: &str, status: CallerStatus) -> Option<String> {
         let (title, us, integration) = (self.live.title(), self.us(), self.owner.integration());
         let theirs =

@@ -6,7 +6,7 @@ use qontract_bundle::Sha256;
 use serde_json::Value;
 
 use crate::canonical::canonical;
-use crate::mark::{Owner, stamp};
+use crate::mark::{Owner, add_marks, set_update_time};
 use crate::object::{DesiredBody, LiveBody};
 
 /// Kinds whose pods are restarted by an annotation in the pod template.
@@ -45,8 +45,15 @@ pub(crate) fn hash(body: &Value) -> Sha256 {
 ///
 /// `now` is UTC in seconds, as in `2024-05-01T12:00:00`.
 pub fn to_write(desired: &DesiredBody, live: Option<&LiveBody>, owner: &Owner, now: &str) -> Value {
+    let mut body = marked_body(desired, live, owner);
+    set_update_time(&mut body, now);
+    body
+}
+
+/// The body of [`to_write`], without the time of writing.
+pub fn marked_body(desired: &DesiredBody, live: Option<&LiveBody>, owner: &Owner) -> Value {
     let body = live.map_or(Cow::Borrowed(desired.body()), |live| preserve_restarts(desired, live));
-    stamp(&body, owner, &hash(&body), now)
+    add_marks(&body, owner, &hash(&body))
 }
 
 #[cfg(test)]

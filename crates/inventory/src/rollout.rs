@@ -1,8 +1,8 @@
 //! Rollout status of a workload: whether the cluster has made its declared state effective. Pure.
 //!
-//! A controller reports in `status.observedGeneration` which generation of the object its status describes.
-//! **Invariant:** a status that describes an older generation than the live object is never complete
-//! (`an_older_generation_is_in_progress`).
+//! In `status.observedGeneration`, a controller reports the generation of the object that its status
+//! describes. **Invariant:** a status that describes an older generation than the live object is never
+//! complete (`an_older_generation_is_in_progress`).
 
 use qontract_kinds::group_of;
 use serde_json::Value;
@@ -49,7 +49,7 @@ pub fn rollout_status(live: &Value) -> Option<RolloutStatus> {
     Some(awaited_generation(live).unwrap_or_else(|| of_kind(live)))
 }
 
-/// The status of an object whose controller has not seen its latest generation yet.
+/// The status of an object whose controller has not observed its latest generation yet.
 fn awaited_generation(live: &Value) -> Option<RolloutStatus> {
     // A Job has no `observedGeneration`: its template cannot change.
     if live["kind"] == "Job" {
@@ -104,7 +104,7 @@ fn stateful_set(live: &Value) -> RolloutStatus {
     if ready < wanted {
         return RolloutStatus::InProgress(format!("{ready} of {wanted} replicas ready"));
     }
-    // With `OnDelete`, a pod is updated only after it was deleted by hand.
+    // With `OnDelete`, a pod is updated only after it was deleted manually.
     if strategy["type"] == "OnDelete" {
         return RolloutStatus::Complete;
     }

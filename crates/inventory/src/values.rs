@@ -1,4 +1,5 @@
-//! Values that no API server accepts, whatever its version: such an object can neither be created nor updated.
+//! Values that no version of the API server accepts: an object with such a value can be neither created nor
+//! updated.
 
 use std::fmt;
 
@@ -14,7 +15,7 @@ const LIMIT_FIELDS: [&str; 5] = ["default", "defaultRequest", "max", "maxLimitRe
 pub struct InvalidValue {
     /// The path of the field.
     pub path: String,
-    /// What it is not.
+    /// The type or format that the value does not have.
     pub expected: &'static str,
 }
 
@@ -58,7 +59,7 @@ pub fn invalid_values(body: &Value) -> Vec<InvalidValue> {
     invalid
 }
 
-/// Adds the values of a map that are strings and not quantities.
+/// Adds the values of a map that are strings but not quantities.
 fn add_quantities(map: &Value, path: &str, invalid: &mut Vec<InvalidValue>) {
     let is_invalid = |value: &Value| value.as_str().is_some_and(|text| !is_quantity(text));
     for (key, _) in map.as_object().into_iter().flatten().filter(|(_, value)| is_invalid(value)) {

@@ -35,7 +35,7 @@ use tokio::time::{sleep, timeout};
 
 use holding::{HeldLease, WriteAttempt};
 use observation::{Availability, LeaseObservation, Observer};
-use record::{LeaseRecord, LeaseState, StoredLease, lease_key};
+use record::{LeaseRecord, LeaseState, StoredLease, lease_key, lease_prefix};
 
 pub use record::LeaseProcess;
 pub use timing::LeaseTiming;
@@ -154,6 +154,25 @@ impl LeaseTable {
     ) -> Self {
         let (sequence, outage, entries) = (AtomicU64::new(0), Mutex::default(), Arc::default());
         Self(Arc::new(TableState { blobs, host, process, timing, sequence, outage, entries }))
+    }
+
+    /// The leases of an integration, or of all, that other processes hold: the shard and the holder of each.
+    pub async fn in_use(
+        &self,
+        read: &ReadPermit,
+        integration: Option<&str>,
+    ) -> Result<Vec<String>, BlobsError> {
+        let Self(table) = self;
+        let mut in_use = Vec::new();
+        for key in table.blobs.keys(read, &lease_prefix(integration)).await? {
+            let key = BlobKey::new(key)?;
+            let stored = table.read(read, &key).await?;
+            let shard = stored.as_ref().and_then(|stored| Some(stored.record.as_ref()?.shard.clone()));
+            if let Availability::Held { holder, .. } = table.judge(&key, stored.as_ref()) {
+                in_use.push(format!("{}: {}", shard.as_deref().unwrap_or("a damaged lease"), holder.text));
+            }
+        }
+        Ok(in_use)
     }
 
     async fn acquire_lease(&self, request: LeaseRequest<'_>) -> Result<LeaseAcquisition, BlobsError> {

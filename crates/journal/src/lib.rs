@@ -7,6 +7,8 @@
 //! | `ledger/INTEGRATION` | the [removal ledger](qontract_runtime::guard::LedgerState), with a checksum |
 //! | `lease/INTEGRATION/DIGEST` | the lease of a shard, named by the digest of its key |
 //! | `rounds/DAY/RUN~NUMBER-DIGEST` | the [steps of a round](RoundRecord), before they are applied, and their results |
+//! | `orders/…` | the [orders](Orders) of operators to loops |
+//! | `reconciled/…` | the [data that each loop last reconciled](ReconciledBundles) |
 //! | `runs/DAY/RUN~SUMMARY` | the [record of a run](qontract_runtime::RunRecord); its key is its [summary](RunKey) |
 //!
 //! **Invariant:** a journal that was lost, in whole or in part, is never mistaken for a new one: `format` is
@@ -15,6 +17,8 @@
 
 mod document;
 mod lease;
+mod orders;
+mod reconciled;
 mod rounds;
 mod run_key;
 mod run_records;
@@ -35,6 +39,8 @@ use qontract_runtime::guard::{Ledger, LedgerError, LedgerSnapshot, LedgerState, 
 use document::{IndexError, JournalIndex};
 
 pub use lease::{LeaseHost, LeaseProcess, LeaseTable, LeaseTiming};
+pub use orders::{CurrentOrders, LoggedOrder, Order, OrderAction, OrderOrigin, Orders, OrdersError, Pause};
+pub use reconciled::{ReconciledBundles, ReconciledError, ReconciledPointer};
 pub use rounds::{ChangeResult, RoundOwner, RoundRecord, Rounds};
 pub use run_key::{ChangesByKind, RunFacts, RunId, RunKey, RunSummary};
 pub use run_records::{PrunedRuns, RecordsError, Retention, RunRecords};
@@ -129,6 +135,16 @@ impl Journal {
     /// The leases in the journal, for this process.
     pub fn leases(&self, host: Arc<dyn LeaseHost>, process: LeaseProcess, timing: LeaseTiming) -> LeaseTable {
         LeaseTable::new(Arc::clone(&self.lease_blobs), host, process, timing)
+    }
+
+    /// The orders to loops.
+    pub fn orders(&self) -> Orders {
+        Orders::new(Arc::clone(&self.blobs))
+    }
+
+    /// The data that loops last reconciled.
+    pub fn reconciled(&self) -> ReconciledBundles {
+        ReconciledBundles::new(Arc::clone(&self.blobs))
     }
 
     /// The store of the journal.

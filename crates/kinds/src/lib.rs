@@ -1,5 +1,5 @@
-//! Facts about object kinds: the immutable fields of Kubernetes kinds, which the planner (`inventory`) and
-//! the sandbox (`clients/kubernetes`) share, and the kinds that guards protect. Pure.
+//! Facts about object kinds: the immutable fields and the free-form maps of Kubernetes kinds, which the planner
+//! (`inventory`) and the client (`clients/kubernetes`) share, and the kinds that guards protect. Pure.
 //!
 //! **Invariant:** the planner and the sandbox use the same table of immutable fields: the sandbox accepts
 //! every in-place change that the planner makes, and the planner replaces the object or reports an error for
@@ -13,6 +13,21 @@ pub struct GroupKind {
     /// The API group; empty for the core group.
     pub group: &'static str,
 }
+
+/// Fields that are maps with user-defined keys.
+const FREE_FORM_MAPS: [&str; 11] = [
+    "annotations",
+    "binaryData",
+    "data",
+    "hard",
+    "labels",
+    "limits",
+    "matchLabels",
+    "nodeSelector",
+    "requests",
+    "selector",
+    "stringData",
+];
 
 /// Kubernetes kinds whose removal destroys their content, so that it always needs an approval.
 const PROTECTED_KUBERNETES: [GroupKind; 4] = [
@@ -48,6 +63,17 @@ impl GroupKind {
     }
 }
 
+/// Whether a field of this name is a map with user-defined keys. No default of the API server is among its keys,
+/// a key does not denote the field of that name, and it may be part of a secret.
+///
+/// ```
+/// assert!(qontract_kinds::is_free_form("labels"));
+/// assert!(!qontract_kinds::is_free_form("livenessProbe"));
+/// ```
+pub fn is_free_form(field: &str) -> bool {
+    FREE_FORM_MAPS.contains(&field)
+}
+
 /// The API group of a group and version such as `apps/v1`; empty for the core group.
 ///
 /// ```
@@ -65,7 +91,7 @@ pub enum ImmutableField {
     Fixed(&'static str),
     /// The value at this JSON pointer, after it is set.
     FixedOnceSet(&'static str),
-    /// The value at this JSON pointer as a whole: adding or omitting a part of it is also a change.
+    /// The whole value at this JSON pointer: adding or omitting a part of it is also a change.
     FixedWhole(&'static str),
     /// All fields of `spec` except these.
     SpecExcept(&'static [&'static str]),

@@ -95,7 +95,7 @@ impl ObjectState for DeclaredObjects {
             let place = shard.shard.place(&format!("/objects/{index}")).cloned();
             match scope.kind_of(body) {
                 Some(_) => scope.desired_item(body.clone(), Sensitivity::Public, place),
-                // Integrations that are compiled in list their kinds; a program may have forgotten one.
+                // Integrations that are compiled in list all of their kinds; a program may omit one by mistake.
                 None => scope.unmanaged_item(body, place, "add it to `kinds` in the response of the program"),
             }
         });

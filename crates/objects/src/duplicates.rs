@@ -1,4 +1,4 @@
-//! Objects that are declared more than once: it is unknown which declaration is meant, so none is written.
+//! Objects that are declared more than once: it is unknown which declaration is intended, so none is written.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use qontract_runtime::{DesiredItem, DesiredState, Fault, ObjectKey};
 
 use crate::scope::DesiredObject;
 
-/// How declarations of one object with equal content are handled.
+/// The handling of several declarations of one object with equal content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EqualContent {
     /// They are one declaration.
     Merge,
-    /// They are an error, too: in the data, one of them is redundant or has a wrong name.
+    /// They are an error, too, because in the data one of them is redundant or has a wrong name.
     Reject,
 }
 
-/// Marks objects that are declared more than once as unresolved, also if one of the declarations is unresolved
-/// already.
+/// Marks objects that are declared more than once as unresolved, even if one of the declarations is already
+/// unresolved.
 ///
 /// **Invariant:** at most one item per object is present, so that a plan never writes an object twice
 /// (`an_object_that_is_declared_twice_with_different_content_is_not_written`).
@@ -28,7 +28,7 @@ pub fn reject_duplicates(
     for (index, item) in items.iter().enumerate() {
         entries.entry(item.object.clone()).or_default().push(index);
     }
-    // Merging leaves objects that are only unresolved as they are: several of them may be the same file.
+    // Objects with only unresolved declarations are not merged: several of them may come from the same file.
     let is_duplicate = |named: &[usize]| match equal {
         EqualContent::Reject => named.len() > 1,
         EqualContent::Merge => named.len() > 1 && named.iter().any(|index| is_resolved(&items[*index])),

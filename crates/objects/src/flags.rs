@@ -49,7 +49,7 @@ pub fn with_cluster_flags(meta: IntegrationMeta) -> IntegrationMeta {
 /// The switch that prints the desired objects.
 pub const PRINT_ONLY: &str = "print-only";
 
-/// Adds the switch that prints the desired objects. A program's own flag of that name comes first.
+/// Adds the switch that prints the desired objects. A program's own flag of that name takes precedence.
 #[must_use]
 pub fn with_print_flag(meta: IntegrationMeta) -> IntegrationMeta {
     if meta.flags.iter().any(|flag| flag.name == PRINT_ONLY) {

@@ -34,7 +34,7 @@ use crate::templates::ExternalLookups;
 /// The version in the annotations of an integration that qontract-reconcile does not have.
 const FIRST_VERSION: &str = "0.1.0";
 
-/// How long a run waits for objects that are being deleted, unless the integration sets it.
+/// Default time that a run waits for objects that are being deleted.
 const PATIENCE: Patience = Patience { every: Duration::from_secs(2), total: Duration::from_secs(10) };
 
 /// A declared shard and its key.
@@ -61,8 +61,8 @@ pub trait ObjectIntegration: Send + Sync + 'static {
     }
 
     /// All callers of the integration in the whole bundle. An object of another caller is taken over only if
-    /// that caller is not among them. It must depend only on the bundle, and is called once per bundle, on a
-    /// thread that may block; by default, no caller is known to be gone.
+    /// that caller is not among them. The result must depend only on the bundle. The function is called once
+    /// per bundle, on a thread that may block. By default, every caller is treated as existing.
     fn callers(&self, _: &Data) -> Result<Callers, Fault> {
         Ok(Callers::Unknown)
     }
@@ -94,7 +94,7 @@ pub trait ObjectState: Serialize + Send + Sync + Sized + 'static {
     /// The objects that the shard manages.
     fn scope_spec(shard: ObjectShardView<'_, Self>) -> ScopeSpec;
 
-    /// The declared objects; `None` for one whose kind or name does not follow from the data alone.
+    /// The declared objects; `None` for an object whose kind or name does not follow from the data alone.
     fn declared_objects(shard: ObjectShardView<'_, Self>) -> Vec<Option<DeclaredObject>>;
 
     /// The objects that follow from the state alone. An integration that needs lookups overrides

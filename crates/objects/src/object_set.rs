@@ -43,7 +43,7 @@ struct ObjectEntry {
 }
 
 impl ObjectSet {
-    /// An empty set for one kind, of which every object with our mark is managed.
+    /// An empty set for one kind; all objects of this kind with our mark are managed.
     pub fn of(kind: Kind) -> Self {
         Self { declared: DeclaredObjects::of(kind, Vec::new()), entries: BTreeMap::new() }
     }

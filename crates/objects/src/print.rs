@@ -1,19 +1,17 @@
 //! Prints the desired objects of a shard as a stream of YAML documents, for tools such as `kubectl diff`.
 
 use qontract_diagnostics::sanitize;
-use qontract_inventory::UPDATE;
 use qontract_runtime::{DesiredItem, DesiredState, ObjectKey, ShardKey};
-use serde_json::Value;
 
-use crate::reconcile::marked_body;
+use crate::reconcile::namespaced_body;
 use crate::scope::DesiredObject;
 
-/// The objects of a shard as YAML, in the order of the data, below a comment with the key of the shard; `None` if it has
-/// none.
+/// The objects of a shard as YAML, in the order of the data, below a comment with the key of the shard;
+/// `None` if it has no objects.
 ///
-/// An object has the marks that it would be written with, but for the time of writing, so that the same data gives the
-/// same text. An object that contains secrets is only named in a comment, and so is one that is removed: with a
-/// placeholder in place of a secret, applying the text would destroy the secret.
+/// An object has the marks that a write would give it, except for the time of the write, so that the same
+/// data gives the same text. Objects that contain secrets and objects that are removed are only named in a
+/// comment: applying a text with a placeholder in place of a secret would destroy the secret.
 pub fn print_objects(key: &ShardKey, wanted: &[DesiredItem<DesiredObject>]) -> Option<String> {
     let mut text = String::new();
     for want in wanted {
@@ -21,21 +19,15 @@ pub fn print_objects(key: &ShardKey, wanted: &[DesiredItem<DesiredObject>]) -> O
             DesiredState::Present(item) if item.sensitivity.is_sensitive() => {
                 text.push_str(&comment(&want.object, "is not printed: it contains secrets"));
             }
-            DesiredState::Present(item) => text.push_str(&qontract_yaml::json::print(&printed_body(item))),
+            DesiredState::Present(item) => {
+                let body = namespaced_body(item, None, item.managed_scope.namespace.as_deref());
+                text.push_str(&qontract_yaml::json::print(&body));
+            }
             DesiredState::Delete => text.push_str(&comment(&want.object, "is removed")),
             DesiredState::Unresolved(_) => {}
         }
     }
     (!text.is_empty()).then(|| format!("# {}\n{text}", sanitize(&key.to_string())))
-}
-
-/// The body of an object as it would be written, without the time of writing.
-fn printed_body(item: &DesiredObject) -> Value {
-    let mut body = marked_body(item, None, item.managed_scope.namespace.as_deref(), "");
-    if let Some(annotations) = body["metadata"]["annotations"].as_object_mut() {
-        annotations.remove(UPDATE);
-    }
-    body
 }
 
 /// A comment about an object that is not printed.

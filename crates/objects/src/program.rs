@@ -115,7 +115,8 @@ fn shard_key(shard: &WireObjectShard) -> ShardKey {
     ShardKey::new(namespace.into_iter().chain(caller))
 }
 
-/// The error of a namespace that the data does not declare, with the nearest one of the cluster as a hint.
+/// The error about a namespace that the data does not declare, with the nearest namespace of the cluster as a
+/// hint.
 fn undeclared(
     located: &LocatedShard<WireObjectShard>,
     namespaces: &BTreeMap<(String, String), LocatedNamespace>,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use qontract_client_kubernetes::Kubernetes;
 
-pub use apply::{ObjectAction, apply_result, marked_body, rehearsal_result};
+pub use apply::{ObjectAction, apply_result, namespaced_body, rehearsal_result};
 pub use conflict::ExpectedConflict;
 pub use fault::cluster_fault;
 pub use observe::LiveObject;

@@ -1,5 +1,5 @@
-//! An integration whose objects were declared by a program that is not available: only recorded plans can be
-//! replayed.
+//! An integration whose objects were declared by a program that is not available: it can only replay recorded
+//! plans.
 
 use qontract_runtime::{Data, Fault, IntegrationMeta, ManagedKinds, Options};
 

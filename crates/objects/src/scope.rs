@@ -59,7 +59,7 @@ pub struct DesiredObject {
     pub moved_from: BTreeSet<String>,
 }
 
-/// Whether an object holds secrets, and which of its parts may be shown. Secret values are never shown.
+/// Whether an object contains secrets, and which of its parts may be shown. Secret values are never shown.
 #[derive(Clone, Debug, Default)]
 pub enum Sensitivity {
     /// The object holds no secrets.
@@ -70,7 +70,7 @@ pub enum Sensitivity {
     Template,
     /// Secrets are written into certain fields of this object. Its paths may be shown.
     Filled(Arc<Value>),
-    /// A Secret: everything but the content of this object is confidential. The record of a real run names
+    /// A Secret: everything except the content of this object is confidential. The record of a real run names
     /// its fields.
     Entry(Arc<Value>),
 }
@@ -104,7 +104,7 @@ impl Sensitivity {
 
 impl ManagedScope {
     /// Whether an object with this mark is one of its owner, or an unmarked one that it adopts.
-    pub fn is_owner(&self, mark: Option<&OwnerMark>) -> bool {
+    pub fn manages(&self, mark: Option<&OwnerMark>) -> bool {
         mark.map_or(self.adopts_unmarked, |mark| {
             mark.integration == self.owner.integration() && mark.caller.as_deref() == self.owner.caller()
         })
@@ -134,7 +134,7 @@ impl ManagedScope {
         ObjectAddress { kind: kind.clone(), namespace: self.namespace.clone(), name: name.into() }
     }
 
-    /// The managed kind of an object: the one with its group, else the one without a group.
+    /// The managed kind of an object: the kind with its group, else the kind without a group.
     pub fn kind_of(&self, body: &Value) -> Option<&Kind> {
         let own = Kind::of(body)?;
         let named = || self.kinds.iter().map(|managed| &managed.kind).filter(|kind| kind.name == own.name);
@@ -186,10 +186,11 @@ impl ManagedScope {
             let fault = Fault::author(text).hint("remove `metadata.namespace`");
             return DesiredItem { object, place, state: DesiredState::Unresolved(fault) };
         }
-        // Not of an object that may hold secrets: the error would depend on them.
+        // Not checked for an object that may contain secrets, because the error would depend on them.
         let invalid = if sensitivity.is_sensitive() { Vec::new() } else { invalid_values(&body) };
-        if let Some(value) = invalid.first() {
-            let fault = Fault::author(format!("{} `{}`: {value}", object.kind, object.name));
+        if !invalid.is_empty() {
+            let values = invalid.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let fault = Fault::author(format!("{} `{}`: {values}", object.kind, object.name));
             return DesiredItem { object, place, state: DesiredState::Unresolved(fault) };
         }
         let wanted = match DesiredBody::new(body) {

@@ -1,6 +1,6 @@
 //! Escaping of JSON strings.
 
-/// Appends `text` in quotes, everything but printable ASCII escaped, as `json.dumps` does.
+/// Appends `text` in quotes, with everything except printable ASCII escaped, as `json.dumps` does.
 ///
 /// ```
 /// let mut out = Vec::new();
@@ -25,7 +25,7 @@ pub fn write_str(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Appends `\u00e9`-like escapes for every UTF-16 unit of `character`.
+/// Appends an escape such as `\u00e9` for every UTF-16 unit of `character`.
 pub fn write_unicode_escape(character: char, out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut units = [0; 2];
@@ -56,7 +56,7 @@ pub fn plain_prefix(bytes: &[u8]) -> usize {
     prefix_len(bytes, |word| bytes_below(word, 0x20) | bytes_equal(word, b'"') | bytes_equal(word, b'\\'))
 }
 
-/// Number of leading bytes that need no escape where everything but printable ASCII is escaped.
+/// Number of leading bytes that need no escape if everything except printable ASCII is escaped.
 #[inline]
 pub fn ascii_prefix(bytes: &[u8]) -> usize {
     let odd = |word| {
@@ -92,7 +92,7 @@ fn prefix_len(bytes: &[u8], odd: impl Fn(u64) -> u64) -> usize {
         }
         at += 8;
     }
-    // The rest, padded with a byte that needs no escape.
+    // The remaining bytes, padded with a byte that needs no escape.
     let rest = &bytes[at..];
     let mut word = [b' '; 8];
     word[..rest.len()].copy_from_slice(rest);

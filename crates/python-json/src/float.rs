@@ -18,8 +18,8 @@ impl ShortestDigits {
     /// The digits of a finite number.
     pub fn of(value: f64) -> Self {
         let shortest = Self::parse(&format!("{value:e}"));
-        // Halfway between two shortest forms, both languages take the even one; Rust's formatting does not.
-        // Only numbers with nearly all digits can be such ties.
+        // If a number is halfway between two shortest forms, both languages choose the even one; Rust does
+        // not. Only numbers with nearly all digits can be such ties.
         if shortest.digits.len() >= 15 {
             let text = format!("{value:.*e}", shortest.digits.len() - 1);
             if text.parse() == Ok(value) {
@@ -123,7 +123,7 @@ mod tests {
             (5e-324, "5e-324"),
             (f64::INFINITY, "inf"),
             (f64::NAN, "nan"),
-            // Halfway between two shortest forms, the even one.
+            // A number halfway between two shortest forms is printed as the even one.
             (f64::from_bits(0x431c_c0e5_0492_1fcd), "2023347301156851.2"),
             (97_691_119_162_302.62, "97691119162302.62"),
         ] {

@@ -1,7 +1,7 @@
-//! Writes JSON byte for byte like Python's `json` module: ASCII, floats as `repr` prints them.
+//! Writes the same JSON as Python's `json` module, byte for byte: ASCII, floats as `repr` prints them.
 //!
-//! The only implementation for bundles, object hashes, stored state and templates. [`to_string`] writes a
-//! `serde_json` value; other value types use [`Writer`], or [`write_str`] and [`write_float`].
+//! This is the only implementation; bundles, object hashes, stored state and templates use it. [`to_string`]
+//! writes a `serde_json` value; other value types use [`Writer`], or [`write_str`] and [`write_float`].
 
 pub mod escape;
 mod float;

@@ -18,17 +18,17 @@ const PURGE_DELAY_VARIABLE: &str = "MIMALLOC_PURGE_DELAY";
 /// The time after which freed memory is returned to the system; a second by default.
 #[derive(Clone, Copy)]
 pub enum PurgeDelay {
-    /// After a tenth of a second. A server that replaces bundles repeatedly uses a quarter less memory with
-    /// it, its memory use does not grow over time, and responses take no longer.
+    /// After a tenth of a second. With this delay, a server that replaces bundles repeatedly uses a quarter
+    /// less memory, its memory use does not grow over time, and responses take no longer.
     Short,
-    /// Immediately. A loop that is idle most of the time uses a tenth less memory with it, because an idle
-    /// allocator purges nothing.
+    /// Immediately. A loop that is idle most of the time uses a tenth less memory with this setting, because
+    /// an idle allocator purges nothing.
     Zero,
 }
 
 /// Re-executes the program in the same process with a purge delay, unless the variable is already set. If
-/// that fails, the program continues without it. Everything before this call runs twice, so it must come
-/// before anything is read, written or locked.
+/// that fails, the program continues without it. Everything before this call runs twice, so this function
+/// must be called before anything is read, written or locked.
 pub fn reexec_with_purge_delay(delay: PurgeDelay) {
     if env::var_os(PURGE_DELAY_VARIABLE).is_some() {
         return;
@@ -87,8 +87,8 @@ fn purge() {
     let _ = std::thread::Builder::new().spawn(|| drop(black_box(Box::new([0_u8; 64]))));
 }
 
-/// The path of this program by the name that it was started with; `None` if that names another program, such
-/// as a loader.
+/// The path of this program, found by the name with which it was started; `None` if that is another program,
+/// such as a loader.
 fn this_program() -> Option<PathBuf> {
     let (name, program) = (PathBuf::from(env::args_os().next()?), env::current_exe().ok()?);
     let is_own = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == program);

@@ -14,6 +14,7 @@ mod help;
 mod integrations;
 mod inventory;
 mod journal;
+mod loops;
 mod man;
 mod peer_bundler;
 mod peer_run_integration;
@@ -34,7 +35,7 @@ use qontract_cli::{Cli, CliFlavor, Command, ConfigAction, PeerTool, ReconcileArg
 use qontract_config::LocatedConfig;
 use qontract_daemon::exit::Exit;
 
-/// Runs the command; `config` is the configuration if it was read to parse the command line.
+/// Runs the command; `config` is the configuration, if it was read to parse the command line.
 pub fn run(cli: Cli, config: Option<LocatedConfig>, printer: &Printer) -> anyhow::Result<Exit> {
     let reconcile = |arguments: ReconcileArgs, flavor: CliFlavor| {
         let file = arguments.options.config.as_deref();
@@ -63,6 +64,7 @@ pub fn run(cli: Cli, config: Option<LocatedConfig>, printer: &Printer) -> anyhow
             ConfigAction::Reference => printer.text(&qontract_config::environment::page()).map(|()| Exit::Ok),
         },
         Command::Journal(arguments) => journal::run(arguments, printer),
+        Command::Loop(arguments) => loops::run(arguments, printer),
         Command::Peer(peer) => match peer.tool {
             PeerTool::Bundler(arguments) => peer_bundler::run(arguments, printer),
             PeerTool::Reconcile(arguments) => reconcile(*arguments, CliFlavor::QontractReconcile),

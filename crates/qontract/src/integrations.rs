@@ -1,5 +1,5 @@
-//! The list of integrations in this binary. For adding an integration, run `cargo xtask new-integration`,
-//! which adds it here; see `docs/how-to/add-an-integration.md`.
+//! The list of integrations in this binary. To add an integration, run `cargo xtask new-integration`, which
+//! adds it to this list; see `docs/how-to/add-an-integration.md`.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -56,8 +56,8 @@ pub struct KnownIntegrations {
 }
 
 impl KnownIntegrations {
-    /// Reads the configuration if the command line runs an integration. Starts the program of the process
-    /// integration that it names, if it names one, and no other.
+    /// Reads the configuration if the command line runs an integration. If the command line names a process
+    /// integration, starts its program, and no other program.
     pub fn of(arguments: &[OsString]) -> Self {
         let Some(ReconcileLine { flavor, config, integration }) = ReconcileLine::of(arguments) else {
             return Self { metas: metas(&Config::default(), None), config: None };
@@ -65,19 +65,19 @@ impl KnownIntegrations {
         let config = flavor.read_config(config.as_deref());
         let metas = match &config.content {
             Ok(config) => metas(config, integration.as_deref()),
-            // The command reports the error.
+            // The command that needs the configuration reports the error.
             Err(_) => metas(&Config::default(), None),
         };
         Self { metas, config: Some(config) }
     }
 
-    /// All integrations, of which none runs.
+    /// All integrations, for commands that run none.
     pub fn listed() -> Self {
         let config = Config::find(None).unwrap_or_default();
         Self { metas: metas(&config, None), config: None }
     }
 
-    /// The error for an integration that is not known, if the command runs one. The cause may be an error in
+    /// The error for an unknown integration, if the command runs an integration. The cause may be an error in
     /// the configuration that should define it.
     pub fn unknown(self, name: &str) -> Option<anyhow::Error> {
         Some(match self.config?.content {

@@ -25,7 +25,7 @@ const VERSION: &str = env!("QONTRACT_VERSION");
 const BUILD: BuildInfo =
     BuildInfo { version: env!("CARGO_PKG_VERSION"), commit: env!("QONTRACT_BUILD_COMMIT") };
 
-/// Saves a third of the CPU time of a build, in which many threads allocate many small values.
+/// Saves a third of the CPU time of building a bundle, in which many threads allocate many small values.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -76,7 +76,7 @@ fn parse(color: ColorWhen, arguments: &[OsString], known: &KnownIntegrations) ->
 
 /// Prints help, the version, or a usage error, and returns the exit code. Clap repeats arguments and
 /// descriptions of programs; if they contain unsafe characters, the text is printed without styles. Usage
-/// lines contain the peer's name if the binary was called by it.
+/// lines contain the peer's name if the binary was started under it.
 fn print_usage(error: &clap::Error, peer: Option<PeerName>) -> Exit {
     let named = |text: String| match peer {
         Some(PeerName { name, command }) => text.replace(&format!("qontract peer {command}"), name),
@@ -94,7 +94,7 @@ fn print_usage(error: &clap::Error, peer: Option<PeerName>) -> Exit {
     if error.use_stderr() { Exit::Usage } else { Exit::Ok }
 }
 
-/// A peer's name that the binary can be called by, and the command that replaces the peer.
+/// A peer's name under which the binary can be started, and the command that replaces the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct PeerName {
     name: &'static str,
@@ -118,7 +118,8 @@ fn unknown_integration(error: &clap::Error, known: KnownIntegrations) -> Option<
     }
 }
 
-/// Replaces the tip of a usage error about a flag of integrations that is not behind the name of one.
+/// Replaces the tip of a usage error about an integration's flag that does not follow the name of an
+/// integration.
 fn explain_flag(mut error: clap::Error, known: &KnownIntegrations) -> clap::Error {
     let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else { return error };
     let Some(flag) = unknown.strip_prefix("--") else { return error };

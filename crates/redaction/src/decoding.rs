@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn decoded_texts_are_limited_in_number() {
-        // Each encoding hides the others, so that every order of decoding gives a different result.
+        // The encodings are nested, so that each order of decoding gives a different result.
         let text = r"%5cx25+\x26amp;%26#92;x25;\x25&amp;%5cu0025&#37;25+%255c&#92;x26#37;";
         assert_eq!(decoded_texts(text).len(), MAX_TEXTS);
     }

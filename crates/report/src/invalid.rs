@@ -20,7 +20,7 @@ pub enum DataSide {
 /// The findings of invalid data, which prevented planning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InvalidData {
-    /// The side that the findings are about.
+    /// The side to which the findings belong.
     pub side: DataSide,
     /// Number of errors, including those that are not listed.
     pub errors: usize,

@@ -1,4 +1,4 @@
-//! Lists and shows objects of the data. Driven by the schema: no kind has code of its own.
+//! Lists and shows objects of the data. Driven by the schema, without code for individual kinds.
 
 mod kind;
 mod rows;

@@ -177,8 +177,8 @@ fn errors_and_held(integration: &IntegrationReport, detail: PlanDetail, out: &mu
     omitted
 }
 
-/// Adds what was not planned and what is no longer managed, with the changed lines of the data; returns the number
-/// of omitted entries.
+/// Adds the items that were not planned or are no longer managed, with the changed lines of the data; returns
+/// the number of omitted entries.
 fn left_out(integration: &IntegrationReport, detail: PlanDetail, out: &mut LimitedText) -> usize {
     let IntegrationReport { integration: name, unplanned, released, causes, .. } = integration;
     let place = |at: &Location| format!(", {}", code(&at.to_string()));

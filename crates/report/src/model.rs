@@ -79,7 +79,7 @@ pub struct Totals {
     /// Number of changes that are not made because the desired state of their scope is unknown.
     #[serde(default)]
     pub not_done: usize,
-    /// Number of objects, scopes and shards that are not planned: an input of theirs or their address is not
+    /// Number of objects, scopes and shards that are not planned: one of their inputs or their address is not
     /// approved yet, or a command does not report its changes.
     #[serde(default)]
     pub not_planned: usize,
@@ -140,7 +140,7 @@ pub struct IntegrationReport {
     pub causes: Vec<Location>,
     /// The changes, including held ones.
     pub changes: Vec<ReportedChange>,
-    /// What was not planned, although the change may affect it.
+    /// Objects, scopes and shards that were not planned, although the change may affect them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unplanned: Vec<UnplannedEntry>,
     /// Objects that the base manages and the head does not.
@@ -289,7 +289,7 @@ pub struct ReportedField {
 pub struct UnplannedEntry {
     /// The shard.
     pub shard: String,
-    /// What was not planned, why, and what happens to it after the merge.
+    /// Describes what was not planned, the reason, and what happens after the merge.
     pub message: String,
     /// The provenance in the data.
     pub locations: Vec<Location>,
@@ -315,7 +315,7 @@ pub struct ReleasedEntry {
     /// The shard; absent if the whole integration is concerned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<String>,
-    /// Why they are no longer managed, and what happens to them.
+    /// The reason why they are no longer managed, and what happens to them.
     pub message: String,
     /// Number of objects that the base declares; absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -483,7 +483,7 @@ impl Totals {
         self.add + self.change + self.replace + self.remove
     }
 
-    /// Whether there is something to report besides held changes and errors.
+    /// Whether there is anything to report besides held changes and errors.
     pub fn has_news(&self) -> bool {
         self.changes() + self.not_planned + self.released > 0
     }

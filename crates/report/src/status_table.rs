@@ -49,7 +49,7 @@ pub struct StatusTitle {
     pub bundle: String,
     /// The targets: `sandbox DIR` or `real targets`.
     pub targets: String,
-    /// If the data is invalid: the time since when, and the number of errors.
+    /// If the data is invalid: the time at which it became invalid, and the number of errors.
     pub invalid: Option<String>,
     /// Number of integrations that cannot run on this machine.
     pub unchecked: usize,
@@ -139,6 +139,8 @@ pub enum LoopActivity {
     Running(Option<String>),
     /// The loop sleeps for this time until its next run.
     Sleeping(Duration),
+    /// An operator paused the loop.
+    Paused,
     /// The activity is unknown.
     Idle,
 }
@@ -397,6 +399,7 @@ impl Columns {
             LoopActivity::Running(None) => "running".to_owned(),
             LoopActivity::Running(Some(what)) => format!("running: {}", sanitize(what)),
             LoopActivity::Sleeping(time) => format!("in {}", coarse_duration(*time)),
+            LoopActivity::Paused => "paused".to_owned(),
             LoopActivity::Idle => String::new(),
         };
         let cells = [

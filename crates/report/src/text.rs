@@ -306,8 +306,8 @@ fn field_line(field: &ReportedField, max_value: usize) -> String {
     sanitize(&format!("{} {path}{values}", action.sign())).into_owned()
 }
 
-/// A value as JSON, with at most `max` characters. A string ends with the number of omitted characters; of a
-/// map or list, the number is unknown, because its values are truncated too.
+/// A value as JSON, with at most `max` characters. A string ends with the number of omitted characters. For a
+/// map or list, that number is unknown, because its values are truncated, too.
 pub(crate) fn value_text(value: &Value, max: usize) -> String {
     match value {
         Value::String(text) => Value::String(shortened(text, max)).to_string(),

@@ -2,10 +2,10 @@
 //! and the files that caused it.
 //!
 //! **Invariant:** sound. An integration or shard that is reported as unaffected has the same declared state
-//! in base and head. The rules go from cheap to exact, and each can only decide "not affected": the static
-//! footprint of the declared queries, then their results, then the declared states per shard. For a list
-//! whose elements are declared independently, the comparison is incremental: only the differing elements are
-//! declared and compared.
+//! in base and head. The rules are applied from the cheapest to the most exact, and each can only decide "not
+//! affected": the static footprint of the declared queries, then their results, then the declared states per
+//! shard. For a list whose elements are declared independently, the comparison is incremental: only the
+//! differing elements are declared and compared.
 
 mod causes;
 mod comparison;
@@ -38,7 +38,7 @@ pub use comparison_query::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
-    /// No difference is in the footprint of the declared queries.
+    /// The footprint of the declared queries contains no difference.
     Footprint,
     /// The results of the declared queries do not differ.
     Answers,
@@ -209,7 +209,7 @@ pub(crate) fn is_unaffected_on_server(integration: &Integration, pair: &BundlePa
 fn same_answers(integration: &Integration, pair: &BundlePair) -> Result<bool, Fault> {
     for query in &integration.meta().queries {
         let (old, new) = (pair.base.query_declared(query)?, pair.head.query_declared(query)?);
-        // A query that only one of the bundles knows differs, even if its result is empty.
+        // A query that only the types of one bundle support counts as different, even if its result is empty.
         if old.map(|old| digest(&old.data)) != new.map(|new| digest(&new.data)) {
             return Ok(false);
         }
@@ -217,7 +217,7 @@ fn same_answers(integration: &Integration, pair: &BundlePair) -> Result<bool, Fa
     Ok(true)
 }
 
-/// The integrations of `integrations` that base or head defines.
+/// The integrations among `integrations` that base or head defines.
 pub fn defined_integrations<'r>(
     integrations: impl IntoIterator<Item = &'r Integration>,
     base: &dyn BundleReader,

@@ -1,7 +1,7 @@
 //! The schema allow-list: an integration may read only datafiles whose schema is listed in its definition.
 //!
 //! Declared queries are checked before a run, against the schemas that they *can* read. Ad-hoc queries are
-//! checked against the schemas that they did read (see [`crate::Data`]).
+//! checked against the schemas that they actually read (see [`crate::Data`]).
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -12,7 +12,7 @@ use crate::key::ShardKey;
 use crate::plan::{Change, ChangeKind, Plan, PlanDigest};
 use crate::source_location::SourceLocation;
 
-/// A step that was applied or tried: the target may have changed.
+/// A step that was applied or attempted: the target may have changed.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteRecord<'a> {
     /// The name of the run.
@@ -58,7 +58,7 @@ pub struct IntendedStep {
 /// A change that a round is about to make. It contains no values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IntendedChange {
-    /// How the object changes.
+    /// The kind of change.
     pub kind: ChangeKind,
     /// The action as shown to people, with its sign.
     pub text: String,
@@ -85,7 +85,7 @@ pub trait Audit: fmt::Debug + Send + Sync {
         std::future::ready(RoundNumber(0)).boxed()
     }
 
-    /// Reports the changes that were tried, with their results.
+    /// Reports the attempted changes with their results.
     fn end_round<'a>(&'a self, _round: RoundNumber, _tried: &'a [Change]) -> BoxFuture<'a, ()> {
         std::future::ready(()).boxed()
     }

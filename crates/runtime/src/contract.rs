@@ -25,7 +25,7 @@ use crate::state::{DeclaredState, Shard};
 use crate::trust::{AddressTrust, TargetAddress};
 use crate::unplanned::ReleasedPart;
 
-/// One item of desired state: an object that must exist, or must not.
+/// One item of desired state: an object that must exist, or that must not exist.
 #[derive(Clone, Debug)]
 pub struct DesiredItem<T> {
     /// The object.
@@ -160,7 +160,7 @@ pub struct DeclaredShardView<'d, C, T, S> {
     pub shard: &'d Shard<T, S>,
 }
 
-// Not derived: a view is `Copy` even if its type parameters are not.
+// Implemented by hand, because a view is `Copy` even if its type parameters are not.
 impl<C, T, S> Clone for DeclaredShardView<'_, C, T, S> {
     fn clone(&self) -> Self {
         *self
@@ -293,7 +293,7 @@ pub trait StagedIntegration: Send + Sync + 'static {
         Self: Sized;
 
     /// The secrets that the data names for a shard. In a dry run with a base, `resolve` reads only the
-    /// secrets that base names, too.
+    /// secrets that base also names.
     fn secret_lookups(
         &self,
         _: DeclaredShardView<'_, Self::Common, Self::Target, Self::State>,
@@ -310,9 +310,9 @@ pub trait StagedIntegration: Send + Sync + 'static {
         vec![TargetAddress::of(view.key.to_string(), &view.shard.target)]
     }
 
-    /// The objects of a shard of base that `head` no longer manages, although it does not remove them. `head` is
-    /// the same shard in head, or `None` if head disables the integration for it. By default, only a disabled
-    /// shard is known to be released, with an unknown number of objects.
+    /// The objects of a shard of base that `head` no longer manages, although it does not remove them. `head`
+    /// is the same shard in head, or `None` if head disables the integration for it. By default, only the
+    /// objects of a disabled shard are released, and their number is unknown.
     fn released(
         &self,
         _: DeclaredShardView<'_, Self::Common, Self::Target, Self::State>,
@@ -335,9 +335,10 @@ pub trait StagedIntegration: Send + Sync + 'static {
         view: DeclaredShardView<'_, Self::Common, Self::Target, Self::State>,
     ) -> impl Future<Output = Result<Vec<DesiredItem<Self::Desired>>, Fault>> + Send;
 
-    /// The desired state of a shard as text, for a run with a [print switch](IntegrationMeta::prints): such a run
-    /// ends after `resolve`, and its output is the concatenated text of the shards, in order of their keys. Pure.
-    /// The text must contain no secret and no control character: the text of a shard that does is not printed.
+    /// The desired state of a shard as text, for a run with a [print switch](IntegrationMeta::prints): such a
+    /// run ends after `resolve`, and its output is the concatenated text of the shards, in order of their
+    /// keys. Pure. The text must contain no secrets and no control characters; otherwise the text of the
+    /// shard is not printed.
     fn print(&self, _: &ShardKey, _: &[DesiredItem<Self::Desired>]) -> Option<String> {
         None
     }
@@ -352,15 +353,15 @@ pub trait StagedIntegration: Send + Sync + 'static {
     ) -> impl Future<Output = Result<CurrentState<Self::Current>, Fault>> + Send;
 
     /// The objects whose removal is approved by what the integration itself observed, such as its own earlier
-    /// plan. Pure. It must not follow from anything that a third party can write. A protected kind is approved
-    /// as well, because the object is named; nothing is removed from a scope that was not read.
+    /// plan. Pure. It must not follow from anything that a third party can write. The approval also covers
+    /// protected kinds, because it names the object; nothing is removed from a scope that was not read.
     fn approved_removals(&self, _: &CurrentState<Self::Current>) -> Vec<ApprovedObject> {
         Vec::new()
     }
 
     /// The [incarnations](crate::Change::incarnation) of the observed objects that the shard manages, if the
     /// integration sets those of the objects that it removes. Pure. A shard that exists only in base does not
-    /// remove an object that a shard of head manages: the target has two names.
+    /// remove an object that a shard of head manages, because the target was renamed.
     fn incarnations(&self, _: &CurrentState<Self::Current>) -> BTreeSet<String> {
         BTreeSet::new()
     }

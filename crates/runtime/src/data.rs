@@ -38,7 +38,7 @@ pub struct QueryRequest<'a> {
     pub operation: Option<&'a str>,
     /// The values of its variables.
     pub variables: Option<&'a Map>,
-    /// Whether to return the source locations of objects, which cost as much as the data.
+    /// Whether to return the source locations of objects, which cost as much time as the data.
     pub places: bool,
     /// Restricts lists to these elements. Only [some sources](BundleReader::selects_elements) support it.
     pub only: Option<&'a ElementSelection>,
@@ -141,7 +141,7 @@ pub enum DataError {
         /// The reason.
         why: String,
     },
-    /// The GraphQL types of the data lack fields of the query, and nothing else is wrong with it.
+    /// The GraphQL types of the data lack fields of the query, and this is the only error.
     #[error("cannot execute query {query}: {why}")]
     UnknownFields {
         /// The name of the query.
@@ -355,8 +355,8 @@ impl Data {
         Ok(DeclaredAnswer { data, places: answered.places })
     }
 
-    /// Executes a query that was [declared](IntegrationMeta::query_if_known) to be executed only if the GraphQL types
-    /// of the data have all of its fields; otherwise it has no result.
+    /// Executes a query that was [declared](IntegrationMeta::query_if_known) to be executed only if the
+    /// GraphQL types of the data have all of its fields; otherwise there is no result.
     pub fn query_if_known<Q: Operation>(&self) -> Result<Option<DeclaredAnswer<Q>>, DataError> {
         let query = DeclaredQuery { presence: QueryPresence::IfKnown, ..DeclaredQuery::of::<Q>() };
         let Some(answered) = self.query_declared(&query)? else { return Ok(None) };

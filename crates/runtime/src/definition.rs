@@ -56,7 +56,7 @@ struct QueryField {
     of: FieldType,
 }
 
-/// A type; lists and required types wrap another one.
+/// A type; lists and required types wrap another type.
 #[derive(Deserialize)]
 struct FieldType {
     name: Option<String>,
@@ -110,8 +110,9 @@ pub fn of(source: &dyn BundleReader, name: &str) -> Result<Option<IntegrationDef
 
 /// The removal approvals in the data; empty if the GraphQL schema does not define them.
 ///
-/// The types may lack some of the fields. They are looked up instead of tried: an approval that is bound to a
-/// plan must never be read as one that is not, only because a query with that field failed.
+/// The types may lack some of the fields. The fields are looked up in the schema instead of being tried in a
+/// query: otherwise, if a query with the field `plan` failed, an approval that is bound to a plan would be
+/// read as unbound.
 pub fn approvals(source: &dyn BundleReader) -> Result<Vec<Approval>, DataError> {
     let Some(approval) = type_of(source, "Query", "removal_approvals_v1")? else { return Ok(Vec::new()) };
     let fields = fields_of(source, &approval)?;

@@ -21,6 +21,22 @@ pub enum Responsible {
     Us,
 }
 
+impl Responsible {
+    /// All parties.
+    pub const ALL: [Self; 5] = [Self::Author, Self::Operator, Self::Remote, Self::Guard, Self::Us];
+
+    /// The party in one word, as in records.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Author => "author",
+            Self::Operator => "operator",
+            Self::Remote => "remote",
+            Self::Guard => "guard",
+            Self::Us => "us",
+        }
+    }
+}
+
 /// A failure, with the party that has to act.
 ///
 /// ```
@@ -48,8 +64,8 @@ pub struct Fault {
     /// A hint on how to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// The cause, without the scope that could not be read or the change that failed: faults of several scopes
-    /// or changes have the same cause.
+    /// The cause, without the scope that could not be read or the change that failed, so that faults of
+    /// several scopes or changes can have the same cause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Box<str>>,
     /// The source locations, as far as they are known.
@@ -135,7 +151,7 @@ impl Fault {
         self
     }
 
-    /// Sets the cause: faults of several changes have the same one, although their messages differ.
+    /// Sets the cause: faults of several changes can have the same cause, although their messages differ.
     #[must_use]
     pub fn caused_by(mut self, cause: impl Into<String>) -> Self {
         self.cause = Some(cause.into().into());

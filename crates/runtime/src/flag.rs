@@ -15,7 +15,7 @@ pub enum FlagKind {
     Switch,
     /// A switch that prints the desired state instead of reconciling it.
     Print,
-    /// A switch that selects the shards that have a label, or with `has: false` those that do not.
+    /// A switch that selects the shards with a label, or, with `has: false`, the shards without it.
     Label {
         /// The label.
         label: &'static str,
@@ -28,7 +28,7 @@ pub enum FlagKind {
     Ignored(&'static str),
 }
 
-/// How often a positional argument is given.
+/// The number of times that a positional argument is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgumentKind {
     /// Once.
@@ -70,21 +70,21 @@ pub struct Flag {
     pub help: &'static str,
     /// The effect.
     pub kind: FlagKind,
-    /// The switch that this one turns off; the last one on the command line wins.
+    /// The switch that this switch turns off; the last one on the command line takes precedence.
     pub opposite: Option<&'static str>,
     /// The short option, without the dash.
     pub short: Option<char>,
-    /// The environment variable that it takes its value from if it is not given.
+    /// The environment variable that provides the value if the flag is not given.
     pub variable: Option<&'static str>,
 }
 
 impl Flag {
-    /// A flag without a short option and a variable.
+    /// Creates a flag without a short option and without a variable.
     pub const fn new(name: &'static str, help: &'static str, kind: FlagKind) -> Self {
         Self { name, help, kind, opposite: None, short: None, variable: None }
     }
 
-    /// How it is written on the command line: `--cluster-name`, or `PROJECT` for an argument.
+    /// The syntax on the command line: `--cluster-name`, or `PROJECT` for an argument.
     pub fn spelling(&self) -> String {
         match self.kind {
             FlagKind::Argument(_) => self.placeholder(),
@@ -126,7 +126,7 @@ pub fn is_reserved_short(short: char) -> bool {
     RESERVED_SHORTS.contains(&short)
 }
 
-/// The reason why these flags cannot be on one command line, if there is one.
+/// The reason why these flags cannot be combined on one command line, if there is one.
 ///
 /// ```
 /// use qontract_runtime::{ArgumentKind, IntegrationMeta, flags_error};

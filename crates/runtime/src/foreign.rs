@@ -1,8 +1,8 @@
-//! The foreign form: an existing command, such as one of qontract-reconcile's, that is run as it is.
+//! The foreign form: an existing command, such as one of qontract-reconcile's, that is run unchanged.
 //!
 //! It is registered in the operator's configuration, never in the data. It gets the environment of the peer's
 //! `run-integration`, and the address of an endpoint that serves the data of the run. Its plan is not known:
-//! the runner reports its exit code and its output, and no guard applies to what it does.
+//! the runner reports its exit code and its output, and no guard applies to its changes.
 
 mod output;
 
@@ -76,7 +76,7 @@ pub struct ForeignCommand {
     pub deadline: Duration,
     /// Time that the command needs to end when it gets `SIGINT`.
     pub shutdown: Duration,
-    /// Receives its output.
+    /// Receives the output of the command.
     pub log: Option<Arc<dyn StderrLog>>,
 }
 
@@ -92,7 +92,8 @@ pub trait DataEndpoint: Send + Sync {
 
 /// Data that is served to a command.
 pub struct OpenEndpoint {
-    /// The configuration file for the command: its own one, with the address and the token of the endpoint.
+    /// The configuration file for the command: its own configuration, with the address and the token of the
+    /// endpoint.
     pub config: String,
     /// The strings of the configuration that count as secrets.
     pub secrets: Vec<String>,
@@ -108,14 +109,14 @@ pub struct ForeignIntegration {
 }
 
 impl ForeignIntegration {
-    /// The integration that a command is.
+    /// The integration that runs a command.
     pub fn new(command: ForeignCommand, endpoint: Arc<dyn DataEndpoint>) -> Self {
         let limits = IntegrationLimits {
             phase_timeout: Some(command.deadline + command.shutdown + DEADLINE_MARGIN),
             shutdown_timeout: Some(command.shutdown + SHUTDOWN_MARGIN),
             ..IntegrationLimits::default()
         };
-        // Its queries are not known: any change of the data may affect it.
+        // The queries of the command are not known, so any change of the data may affect it.
         let meta = Self::meta_of(&command.integration, &command.command).reads_ad_hoc().limits(limits);
         Self { meta, command: Arc::new(command), endpoint }
     }
@@ -142,7 +143,7 @@ impl ForeignIntegration {
             shard.unplanned.push(UnplannedItem::new(text));
         }
         let output = Arc::<Mutex<OutputTail>>::default();
-        // The command is one step: it is finished even if the lease is lost meanwhile.
+        // The command is a single step: it is finished even if the lease is lost in the meantime.
         let ended = match lease.check().await {
             Ok(()) => self.execute(request, &output).await,
             Err(fault) => Err(fault),
@@ -158,7 +159,7 @@ impl ForeignIntegration {
         let change = self.change(request.mode);
         let what = change.to_string();
         let wait = command.shutdown + SHUTDOWN_MARGIN;
-        // A dry run counts as a step, too: it may hold locks, which it has to release.
+        // A dry run counts as a step, too, because it may hold locks that it must release.
         let Some(step) = request.shutdown.begin_long_step(&what, wait) else {
             return Err(Fault::interrupted(format!("{what} was not started: shutting down")));
         };
@@ -221,7 +222,7 @@ impl fmt::Debug for ForeignIntegration {
 }
 
 /// The environment of a command: that of the peer's `run-integration`. The variables of the runner replace
-/// those of the configuration, so that no variable turns a dry run into a real one.
+/// those of the configuration, so that no variable can turn a dry run into a real run.
 fn environment(
     command: &ForeignCommand,
     endpoint: &OpenEndpoint,
@@ -259,7 +260,7 @@ fn environment(
     all
 }
 
-/// A redactor for the secrets that are passed to a command. Each line of a secret with several lines is a
+/// A redactor for the secrets that are passed to a command. Each line of a multi-line secret is a separate
 /// secret, because the output is redacted line by line.
 fn redactor(command: &ForeignCommand, endpoint: &OpenEndpoint) -> Redactor {
     let named = command.environment.iter().filter(|(name, _)| is_secret_name(name));
@@ -311,7 +312,7 @@ impl Execution {
                 )));
             }
         };
-        // A process outside of the group may still have the output open; do not wait for it.
+        // A process outside of the group may still hold the output open, so this does not wait for it.
         let until = Instant::now() + OUTPUT_TIMEOUT;
         while readers.iter().any(|reader| !reader.is_finished()) && Instant::now() < until {
             thread::sleep(POLL_INTERVAL);
@@ -327,7 +328,7 @@ impl Execution {
         let mut command = Command::new(executable);
         command.args(words).env_clear().envs(&self.environment);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // A dry run may hold locks, which it releases if it is interrupted and not killed.
+        // A dry run may hold locks, which it releases only if it is interrupted instead of killed.
         let settings = GroupSettings { purpose: Purpose::InterruptibleWrite, grace: *shutdown };
         ProcessGroup::start_for(&mut command, settings).map_err(|error| match error.kind() {
             io::ErrorKind::Interrupted => {

@@ -1,4 +1,4 @@
-//! The function form, for validators and small jobs: a single `run` function, whose writes all go through
+//! The function form, for validators and small jobs: a single `run` function, that makes all writes through
 //! [`FunctionContext::apply`].
 
 use std::future::Future;
@@ -96,8 +96,8 @@ pub trait Function: Send + Sync + 'static {
     /// The integration's metadata.
     fn meta(&self) -> &IntegrationMeta;
 
-    /// The input that determines its outcome, for early exit; `None` if the outcome also depends on other
-    /// inputs than the data.
+    /// The input that determines its outcome, for early exit; `None` if the outcome also depends on inputs
+    /// other than the data.
     fn state(&self, data: &Data, options: &Options) -> Result<Option<FunctionState>, Fault>;
 
     /// Checks the prerequisites of the integration on this machine, such as an installed tool. If one is
@@ -106,8 +106,8 @@ pub trait Function: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Runs the integration. An error means that it cannot run at all; report faults of single objects with
-    /// [`FunctionContext::report_fault`].
+    /// Runs the integration. Return an error only if it cannot run at all; report faults of individual
+    /// objects with [`FunctionContext::report_fault`].
     fn run(&self, cx: &FunctionContext<'_>) -> impl Future<Output = Result<(), Fault>> + Send;
 }
 
@@ -118,7 +118,7 @@ pub struct FunctionReport {
     pub changes: Vec<Change>,
     /// Changes that a guard holds.
     pub held: Vec<HeldPlanChange>,
-    /// Faults of single objects.
+    /// Faults of individual objects.
     pub faults: Vec<Fault>,
     /// Number of applied changes.
     pub applied: usize,
@@ -151,7 +151,7 @@ pub struct FunctionContext<'r> {
     request: &'r RunRequest,
     limits: RunLimits,
     report: Mutex<FunctionReport>,
-    /// Acquired with the first change that is applied.
+    /// Acquired when the first change is applied.
     lease: Option<&'r LazyLease<'r>>,
     /// Locked for reading while a change is applied.
     acting: RwLock<()>,
@@ -188,7 +188,7 @@ impl<'r> FunctionContext<'r> {
         Self { limits, ..self }
     }
 
-    /// Sets the lease that changes are applied under.
+    /// Sets the lease under which changes are applied.
     #[must_use]
     pub(crate) fn with_lease(self, lease: &'r LazyLease<'r>) -> Self {
         Self { lease: Some(lease), ..self }

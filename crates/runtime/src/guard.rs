@@ -1,7 +1,7 @@
 //! Guards, which prevent accidental removals: removal budgets (a removal budget per shard, caller and
 //! integration), protected kinds and approvals.
 //!
-//! Guards check every plan, also in a dry run. Removals that they refuse are held; additions and changes
+//! Guards check every plan, in dry runs as well. Removals that they refuse are held; additions and changes
 //! proceed. Guards are pure: they decide from the planned removals, the observed object counts, the approvals
 //! in the data and the state of the removal ledger.
 
@@ -153,8 +153,9 @@ impl RemovalGuard {
         judged
     }
 
-    /// Holds every removal that counts against a budget, because it could not be reserved, every one that uses an
-    /// approval for a single use, because the use could not be stored, and the steps that depend on them.
+    /// Holds every removal that counts against a budget, because it could not be reserved; every removal that
+    /// uses an approval for a single use, because the use could not be stored; and the steps that depend on
+    /// these.
     pub(crate) fn hold_unreserved<S: PlannedSteps>(judged: &mut [JudgedShard<'_, S>], error: &LedgerError) {
         for shard in judged {
             for step in shard.steps_mut() {
@@ -166,7 +167,7 @@ impl RemovalGuard {
         }
     }
 
-    /// Whether a change is a removal, or counts as one because of the fields that the object loses.
+    /// Whether a change is a removal, or counts as a removal because of the fields that the object loses.
     pub fn removes(&self, change: &Change) -> bool {
         self.budgets.keys.removes(change)
     }
@@ -193,7 +194,7 @@ impl RemovalGuard {
             {
                 return Some(Refusal::Blocked("another caller declares it".to_owned()));
             }
-            // No approval releases it.
+            // No approval releases such a step.
             if let Some(why) = change.incarnation.as_ref().and_then(|one| facts.kept.get(one)) {
                 return Some(Refusal::Blocked(why.clone()));
             }
@@ -287,8 +288,8 @@ impl RemovalGuard {
         }
     }
 
-    /// Number of objects that the integration manages, in all processes; `None` if another process never
-    /// counted its shards.
+    /// Number of objects that the integration manages, across all processes; `None` if another process never
+    /// counted the objects of its shards.
     fn integration_objects(&self, context: &LimitContext<'_>) -> Option<usize> {
         let counts = &context.ledger.counts;
         let others: Option<usize> =
@@ -431,8 +432,8 @@ struct CombinedFacts<'a> {
 }
 
 impl<'a> CombinedFacts<'a> {
-    /// Whether every shard that has read the scope of a removal approves it as a whole: no shard can approve the
-    /// removal of an object that another one may manage.
+    /// Whether every shard that has read the scope of a removal approves it as a whole: no shard can approve
+    /// the removal of an object that another shard may manage.
     fn consents_to(&self, change: &Change, protected: &ProtectedKinds) -> bool {
         let mut consents = self.consents.get(&change.object.scope).into_iter().flatten();
         consents.all(|consent| consent.covers(change, protected))
@@ -474,8 +475,9 @@ impl<'a> CombinedFacts<'a> {
     }
 }
 
-/// Postpones a removal that the refused write of a desired object may replace, as applying a plan does when a
-/// write fails. It comes after the refusals that need an approval, so that a held removal stays held.
+/// Postpones the removal of an object whose replacement may be a desired object that cannot be written, as
+/// applying a plan does when a write fails. This rule is applied after the refusals that need an approval, so
+/// that a held removal stays held.
 fn postponement(facts: &ShardFacts, changes: &[JudgedChange<'_>]) -> Option<Refusal> {
     let removals = changes.iter().map(|judged| judged.change).filter(|change| change.kind.removes());
     removals.filter(|change| !facts.deletes.contains(&change.object)).find_map(|change| {

@@ -74,7 +74,7 @@ impl Integration {
         }
     }
 
-    /// Whether its shards run one by one.
+    /// Whether its shards run sequentially.
     pub(crate) fn is_sharded(&self) -> bool {
         match &self.form {
             IntegrationForm::Staged(_) => true,
@@ -91,7 +91,7 @@ impl Integration {
     ) -> Vec<ReleasedPart> {
         match &self.form {
             IntegrationForm::Staged(integration) => integration.released(base, head, key),
-            // They own no objects in a target.
+            // The other forms own no objects in a target.
             IntegrationForm::Function(_) | IntegrationForm::Foreign(_) => Vec::new(),
         }
     }

@@ -102,7 +102,8 @@ pub struct InvalidShardKey(String);
 impl FromStr for ShardKey {
     type Err = InvalidShardKey;
 
-    /// Parses the text of a key. A part without `=` belongs to the value before it, which has a comma.
+    /// Parses the text of a key. A part without `=` belongs to the value before it, which then contains a
+    /// comma.
     ///
     /// ```
     /// use qontract_runtime::ShardKey;
@@ -147,7 +148,7 @@ impl Serialize for ShardKey {
     }
 }
 
-/// A set of objects that is read at once. A failed read affects only its scope.
+/// A set of objects that one read returns. A failed read affects only its scope.
 ///
 /// ```
 /// use qontract_runtime::{ObjectKey, Scope};

@@ -1,11 +1,12 @@
 //! Leases: which process may apply the steps of a shard.
 //!
-//! The runner acquires the lease of a shard just before it applies the shard's plan, and releases it as soon as
-//! that ended: a shard without steps, and a dry run, need no lease. Before each step, the runner checks the
-//! *fence* of the lease, a local deadline that renewals move. After the fence is lost, no further step starts.
+//! The runner acquires the lease of a shard just before it applies the shard's plan, and releases it
+//! afterwards. A shard without steps and a dry run need no lease. Before each step, the runner checks the
+//! *fence* of the lease, a local deadline that renewals move. After the fence is lost, no further step
+//! starts.
 //!
-//! A lease coordinates processes, but it is not what makes writes safe: a process may be paused between the check
-//! and the write. Safety comes from the preconditions of writes.
+//! A lease coordinates processes, but does not make writes safe, because a process may be paused between the
+//! check and the write. The preconditions of writes make them safe.
 
 mod lazy;
 
@@ -36,13 +37,13 @@ pub struct LeaseRequest<'a> {
     pub write: &'a WritePermit,
 }
 
-/// The leases of all shards, shared by all processes of a platform.
+/// The leases of all shards, shared by all processes of an installation.
 pub trait Leases: fmt::Debug + Send + Sync {
     /// Acquires the lease of a shard, without waiting for another process.
     fn acquire<'a>(&'a self, request: LeaseRequest<'a>) -> BoxFuture<'a, LeaseAcquisition>;
 
-    /// Waits until the lease of a shard seems to be free: it was released, or has expired. Returns the holder as
-    /// soon as it turns out that it still renews the lease.
+    /// Waits until the lease of a shard seems to be free: it was released, or has expired. Returns the holder
+    /// as soon as a renewal of the lease is observed.
     fn wait<'a>(&'a self, request: LeaseRequest<'a>) -> BoxFuture<'a, Result<(), LeaseHolder>>;
 }
 
@@ -60,9 +61,9 @@ pub enum LeaseAcquisition {
 /// The run that holds a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseHolder {
-    /// Its host, process and run, and when it last renewed the lease.
+    /// Its host, process and run, and the time of its last renewal.
     pub text: String,
-    /// What is known about the holder.
+    /// The state of the holder, as far as it is known.
     pub liveness: HolderLiveness,
 }
 
@@ -82,7 +83,7 @@ impl LeaseHolder {
             "the steps of `{shard}` were not applied: another run holds its lease ({}); the next run plans it again",
             self.text
         );
-        Fault::remote(text).caused_by(self.text.clone())
+        Fault::remote(text).caused_by(format!("another run holds the lease ({})", self.text))
     }
 }
 
@@ -107,22 +108,23 @@ impl LeaseLoss {
     pub(crate) fn fault(&self, shard: &ShardKey) -> Fault {
         let Self(reason) = self;
         Fault::remote(format!("the lease of `{shard}` was lost: {reason}; the next run plans it again"))
-            .caused_by(reason.clone())
+            .caused_by(format!("the lease was lost: {reason}"))
     }
 }
 
-/// The start of the warning about a run that applied steps without a lease.
+/// The beginning of the warning about a run that applied steps without a lease.
 const UNAVAILABLE: &str = "steps were applied without a lease, because the journal cannot be used";
 
-/// Adds the warning about steps that were applied without a lease. A run has it once, with the first reason.
+/// Adds the warning about steps that were applied without a lease. A run has this warning once, with the
+/// first reason.
 pub(crate) fn warn_unavailable(warnings: &mut Vec<String>, reason: &str) {
     if !warnings.iter().any(|warning| warning.starts_with(UNAVAILABLE)) {
         warnings.push(format!("{UNAVAILABLE}: {reason}"));
     }
 }
 
-/// No coordination with other processes: every acquisition succeeds. For tests, and for one process that has its
-/// targets to itself.
+/// No coordination with other processes: every acquisition succeeds. For tests, and for a process that is the
+/// only one to write to its targets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoLeases;
 

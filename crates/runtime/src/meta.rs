@@ -1,5 +1,5 @@
-//! Integration metadata: name, declared queries, flags, and the properties that incremental comparison relies
-//! on.
+//! Integration metadata: name, declared queries, flags, and the properties on which incremental comparison
+//! relies.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ pub struct DeclaredQuery {
     pub name: String,
     /// The GraphQL document.
     pub text: String,
-    /// What happens if the GraphQL types of the data lack one of its fields.
+    /// The behaviour if the GraphQL types of the data lack one of its fields.
     pub presence: QueryPresence,
 }
 
-/// What happens if the GraphQL types of the data lack a field of a declared query.
+/// The behaviour if the GraphQL types of the data lack a field of a declared query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueryPresence {
     /// The run fails.
@@ -61,13 +61,13 @@ pub struct IntegrationMeta {
     pub flags: Vec<Flag>,
     /// Number of rounds of a real run, 1 to [`MAX_ROUNDS`].
     pub rounds: u32,
-    /// How long a real run waits for operations in progress in the target.
+    /// The time that a real run waits for operations in progress in the target.
     pub patience: Patience,
-    /// When `resolve` is called.
+    /// The rounds in which `resolve` is called.
     pub resolution: Resolution,
-    /// Its own limits; those that it does not set have a default.
+    /// Its own limits; limits that it does not set have defaults.
     pub limits: IntegrationLimits,
-    /// When it makes ad-hoc reads: queries that it does not declare, and resources by path.
+    /// The phases in which it makes ad-hoc reads: queries that it does not declare, and resources by path.
     pub ad_hoc_reads: AdHocReads,
     /// Whether other integrations depend on the objects it creates. If many integrations run concurrently,
     /// the others start after its first run.
@@ -88,9 +88,10 @@ pub enum SlotDimensions {
     /// All of them.
     #[default]
     All,
-    /// This one. A shard without it is hashed by all of its dimensions.
+    /// Only this dimension. A shard without it is hashed by all of its dimensions.
     Only(String),
-    /// All of them but the [caller](crate::CALLER_DIMENSION), so that the callers of a target share a process.
+    /// All dimensions except the [caller](crate::CALLER_DIMENSION), so that the callers of a target share a
+    /// process.
     WithoutCaller,
 }
 
@@ -121,7 +122,7 @@ impl ManagedKinds {
     }
 }
 
-/// How long a run waits for operations that are in progress in the target, such as rollouts.
+/// The time that a run waits for operations that are in progress in the target, such as rollouts.
 ///
 /// ```
 /// use std::time::Duration;
@@ -146,7 +147,7 @@ impl Patience {
     pub const NONE: Self = Self { every: Duration::from_secs(5), total: Duration::ZERO };
 }
 
-/// When the desired state of a shard is resolved.
+/// The rounds in which the desired state of a shard is resolved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Resolution {
     /// Once per run: its inputs do not depend on the steps of the run.
@@ -157,7 +158,7 @@ pub enum Resolution {
     EachRound,
 }
 
-/// Limits that an integration sets for its own runs.
+/// Limits that an integration sets for its runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IntegrationLimits {
     /// Timeout of one phase of one shard; of the whole run in the function form.
@@ -253,8 +254,8 @@ impl IntegrationMeta {
     }
 
     /// Adds a query that is executed only if the GraphQL types of the data have all of its fields; see
-    /// [`Data::query_if_known`](crate::Data::query_if_known). Data of our own, which other schemas lack, is read
-    /// with such a query.
+    /// [`Data::query_if_known`](crate::Data::query_if_known). Such queries read data that only our own
+    /// schemas define.
     #[must_use]
     pub fn query_if_known<Q: Operation>(mut self) -> Self {
         self.queries.push(DeclaredQuery { presence: QueryPresence::IfKnown, ..DeclaredQuery::of::<Q>() });
@@ -277,8 +278,8 @@ impl IntegrationMeta {
         self
     }
 
-    /// Assigns all callers of a target to the same slot. A process compares only its own shards, so that the
-    /// process of one caller could remove an object that the process of another caller declares.
+    /// Assigns all callers of a target to the same slot. Otherwise the process of one caller could remove an
+    /// object that the process of another caller declares, because a process compares only its own shards.
     ///
     /// ```
     /// use qontract_runtime::{IntegrationMeta, ShardKey};
@@ -327,8 +328,8 @@ impl IntegrationMeta {
         self
     }
 
-    /// Adds a positional argument. Required arguments come first, then optional ones; one that can be repeated
-    /// is the last.
+    /// Adds a positional argument. Required arguments come first, then optional ones; an argument that can be
+    /// repeated must be the last.
     #[must_use]
     pub fn argument(self, name: &'static str, help: &'static str, kind: ArgumentKind) -> Self {
         self.flag(name, help, FlagKind::Argument(kind))
@@ -345,7 +346,7 @@ impl IntegrationMeta {
     ///
     /// # Panics
     ///
-    /// If no flag was added before.
+    /// If no flag was added before this call.
     #[must_use]
     pub fn short(mut self, short: char) -> Self {
         self.flags.last_mut().expect("the flag is added first").short = Some(short);
@@ -356,7 +357,7 @@ impl IntegrationMeta {
     ///
     /// # Panics
     ///
-    /// If no flag was added before.
+    /// If no flag was added before this call.
     #[must_use]
     pub fn variable(mut self, variable: &'static str) -> Self {
         self.flags.last_mut().expect("the flag is added first").variable = Some(variable);
@@ -418,7 +419,8 @@ impl IntegrationMeta {
         self
     }
 
-    /// Sets how long a real run waits for operations in progress, and how often it observes them.
+    /// Sets the time that a real run waits for operations in progress, and the interval at which it observes
+    /// them.
     #[must_use]
     pub fn patience(mut self, every: Duration, total: Duration) -> Self {
         self.patience = Patience { every, total };
@@ -432,7 +434,7 @@ impl IntegrationMeta {
         self
     }
 
-    /// Sets limits for its own runs.
+    /// Sets limits for its runs.
     #[must_use]
     pub fn limits(mut self, limits: IntegrationLimits) -> Self {
         self.limits = limits;

@@ -15,7 +15,7 @@ pub struct UnmatchedSelector {
     pub flag: &'static str,
     /// The value of the flag.
     pub value: String,
-    /// The environment variable that the value comes from, if it was not given.
+    /// The environment variable that provided the value, if the flag was not given.
     pub variable: Option<String>,
     /// Whether the flag excludes shards. Excluding a shard that does not exist is harmless.
     pub excludes: bool,
@@ -71,7 +71,7 @@ pub struct InvalidVariable {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     values: BTreeMap<String, Vec<String>>,
-    /// The environment variables that values come from, by flag.
+    /// The environment variables that provided values, by flag.
     variables: BTreeMap<String, String>,
 }
 
@@ -81,8 +81,8 @@ impl Options {
         self.values.entry(flag.to_owned()).or_default().push(value.into());
     }
 
-    /// Takes the values of flags that are not given from their environment variables; `lookup` returns the value of
-    /// one. An empty variable counts as unset. A switch whose opposite is given stays off.
+    /// Takes the values of flags that are not given from their environment variables; `lookup` returns the
+    /// value of a variable. An empty variable counts as unset. A switch whose opposite is given stays off.
     ///
     /// ```
     /// use qontract_runtime::{IntegrationMeta, Options};
@@ -132,7 +132,7 @@ impl Options {
         Ok(())
     }
 
-    /// The environment variable that the values of a flag come from, if they were not given.
+    /// The environment variable that provided the values of a flag, if the flag was not given.
     pub fn variable_of(&self, flag: &str) -> Option<&str> {
         self.variables.get(flag).map(String::as_str)
     }
@@ -198,7 +198,7 @@ impl Options {
         self.values.iter().map(|(flag, values)| (flag.as_str(), values.as_slice()))
     }
 
-    /// Values of selecting flags that no key has.
+    /// Values of selecting flags that occur in no key.
     pub fn unmatched(&self, flags: &[Flag], keys: &[&ShardKey]) -> Vec<UnmatchedSelector> {
         let mut unmatched = Vec::new();
         for flag in flags {

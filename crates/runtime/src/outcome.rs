@@ -18,7 +18,7 @@ use crate::source_location::SourceLocation;
 use crate::termination::TerminationSignal;
 use crate::unplanned::{ReleasedObjects, UnplannedItem};
 
-/// A bundle that a run is pinned to.
+/// A bundle to which a run is pinned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinnedBundle {
     /// The SHA-256 of the bundle.
@@ -39,7 +39,7 @@ pub struct Decision {
 /// The end state of a run. Records contain it as [`RunEnd::as_str`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RunEnd {
-    /// The target matches the data, or will once operations in progress are complete.
+    /// The target matches the data, or will match it when operations in progress are complete.
     #[serde(rename = "ok")]
     Ok,
     /// The differences between base and head do not affect the integration.
@@ -98,8 +98,8 @@ impl RunEnd {
         self.severity() == Severity::Success
     }
 
-    /// The end state that stands for two runs: a failure before a success, a permanent failure before one that
-    /// a retry may resolve, and the later of two permanent failures.
+    /// The combined end state of two runs: a failure takes precedence over a success, a permanent failure
+    /// over a transient one, and the later of two permanent failures over the earlier one.
     ///
     /// ```
     /// use qontract_runtime::RunEnd;
@@ -150,10 +150,10 @@ impl RunEnd {
         }
     }
 
-    /// When a loop runs again after this end.
+    /// The time at which a loop runs again after this end.
     pub fn next_run(self) -> NextRun {
         match self {
-            // A held run needs new data, which wakes the loop anyway.
+            // A held run needs new data, which wakes the loop in any case.
             RunEnd::Ok | RunEnd::EarlyExit | RunEnd::Held | RunEnd::Degraded | RunEnd::NotKnown => {
                 NextRun::OnSchedule
             }
@@ -179,12 +179,12 @@ enum Severity {
     Permanent,
 }
 
-/// When a loop runs again.
+/// The time at which a loop runs again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextRun {
     /// After the interval of the loop.
     OnSchedule,
-    /// After the first back-off, however often it happens: an operation in the target is in progress.
+    /// After the first back-off, which does not grow: an operation in the target is in progress.
     Soon,
     /// After a back-off that grows with each failure.
     AfterBackoff,
@@ -193,10 +193,10 @@ pub enum NextRun {
 /// Whether the changes of a shard are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PlanKnowledge {
-    /// They are those of the outcome.
+    /// The outcome contains the changes.
     #[default]
     Known,
-    /// A foreign command made or planned them, and reports none.
+    /// A foreign command made or planned the changes, and does not report them.
     NotKnown,
 }
 
@@ -276,7 +276,7 @@ impl fmt::Display for SkipReason {
     }
 }
 
-/// How held changes can be approved.
+/// The way in which held changes can be approved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ApprovalForm {
@@ -301,8 +301,8 @@ pub struct ShardOutcome {
     pub state: ShardState,
     /// Number of rounds.
     pub rounds: u32,
-    /// The time of its first plan, as the integration got it; absent for functions, which have one plan per
-    /// change.
+    /// The time of its first plan, as passed to the integration; absent for functions, which have one plan
+    /// per change.
     pub planned_at: Option<Timestamp>,
     /// The digest of its first plan.
     pub plan_digest: Option<PlanDigest>,
@@ -318,7 +318,7 @@ pub struct ShardOutcome {
     pub rollouts: Vec<Rollout>,
     /// Objects that do not work as declared.
     pub degraded: Vec<Degradation>,
-    /// Remarks about the data, of the last round.
+    /// Remarks about the data in the last round.
     pub hints: Vec<PlanHint>,
     /// Whether these are all of its changes.
     pub plan: PlanKnowledge,
@@ -326,7 +326,7 @@ pub struct ShardOutcome {
     pub output: Vec<String>,
     /// Notes; none of them is a failure.
     pub notes: Vec<String>,
-    /// What was not planned in the last round.
+    /// Objects and scopes that were not planned in the last round.
     pub unplanned: Vec<UnplannedItem>,
     /// The faults of the shard.
     pub faults: Vec<Fault>,
@@ -390,13 +390,13 @@ pub struct RunOutcome {
     pub options: Options,
     /// The shard slot of its process.
     pub slot: Slot,
-    /// The only shards that it was restricted to.
+    /// The shards to which it was restricted.
     pub only_shards: Option<BTreeSet<ShardKey>>,
     /// The decisions, in order.
     pub decisions: Vec<Decision>,
     /// The locations of the differences that affect the integration.
     pub causes: Vec<SourceLocation>,
-    /// The causes that are in renamed files, with the paths of the files in base.
+    /// The causes in renamed files, with the paths of these files in base.
     pub renamed: BTreeMap<SourceLocation, Box<str>>,
     /// The outcome of each shard.
     pub shards: BTreeMap<ShardKey, ShardOutcome>,
@@ -412,8 +412,8 @@ pub struct RunOutcome {
     pub approval: Option<String>,
     /// The form of `approval`.
     pub approval_form: ApprovalForm,
-    /// Number of removals that earlier runs held, and that no run plans because the data no longer declares
-    /// their shards.
+    /// Number of removals that earlier runs held and that are no longer planned, because the data does not
+    /// declare their shards any more.
     pub unplanned_holds: usize,
     /// The end state.
     pub ended: RunEnd,
@@ -449,10 +449,10 @@ impl RunOutcome {
 
     /// Sets the end state from faults, holds and the shutdown signal.
     pub(crate) fn conclude(&mut self, interruption: Option<TerminationSignal>) {
-        // A removal that an earlier run held stays held, also if this run cannot plan it.
+        // A removal that an earlier run held stays held, even if this run cannot plan it.
         let is_held_by_ledger = self.mode == Mode::Real && self.unplanned_holds > 0;
         let held = self.approval.is_some() || is_held_by_ledger;
-        // A dry run reports operations in progress, but nothing that it did depends on them.
+        // A dry run reports operations in progress, but its result does not depend on them.
         let waits = self.mode == Mode::Real && self.shards.values().any(|shard| !shard.waits.is_empty());
         let degraded = self.shards.values().any(|shard| !shard.degraded.is_empty());
         let is_known = self.shards.values().all(|shard| shard.plan == PlanKnowledge::Known);

@@ -28,13 +28,13 @@ pub struct ObjectKey {
 }
 
 impl ObjectKey {
-    /// Whether this object may be the replacement of another one: it is in the same scope, or it has the same
-    /// name and another kind.
+    /// Whether this object may be the replacement of another object: it is in the same scope, or it has the
+    /// same name and another kind.
     pub(crate) fn may_replace(&self, removed: &Self) -> bool {
         self.scope == removed.scope || self.name == removed.name
     }
 
-    /// The identity of the object in the target, whichever caller declares it.
+    /// The identity of the object in the target, regardless of the caller that declares it.
     pub(crate) fn without_caller(&self) -> Self {
         let parts = self.scope.parts().filter(|(name, _)| *name != CALLER_DIMENSION);
         Self { scope: Scope::new(parts), kind: self.kind.clone(), name: self.name.clone() }
@@ -153,7 +153,7 @@ pub struct FieldLoss {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// How the object changes.
+    /// The kind of change.
     pub kind: ChangeKind,
     /// The object that changes.
     #[serde(rename = "thing")]
@@ -174,8 +174,8 @@ pub struct Change {
     /// The fields that the object loses if it is not removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<FieldLoss>,
-    /// Identifies the object that is removed among objects that have had the same name, such as its uid. The
-    /// removal ledger counts the removal of an object that was created again as another removal.
+    /// Distinguishes the removed object from other objects with the same name over time, for example by its
+    /// uid. The removal ledger counts the removal of an object that was created again as another removal.
     #[serde(skip)]
     pub incarnation: Option<String>,
     /// Provenance: the source location that declares it.
@@ -318,8 +318,8 @@ pub struct Wait {
     pub place: Option<SourceLocation>,
 }
 
-/// A rollout that is not complete: the target has accepted the declared state of an object and has not made it
-/// effective yet. A run reports rollouts, and waits for them only on request (`--wait`).
+/// A rollout that is not complete: the target has accepted the declared state of an object, but has not made
+/// it effective yet. A run reports rollouts, and waits for them only on request (`--wait`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rollout {
     /// The object that is rolled out.
@@ -349,7 +349,7 @@ impl fmt::Display for Rollout {
     }
 }
 
-/// A remark about the data that is not a failure, such as an entry that has no effect any more.
+/// A remark about the data that is not a failure, such as an entry that no longer has an effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanHint {
     /// The remark.
@@ -358,8 +358,8 @@ pub struct PlanHint {
     pub place: Option<SourceLocation>,
 }
 
-/// An object that works, but not as declared, although no step failed: a rollout that the target gave up, an
-/// old image that stays in use.
+/// An object that works, but not as declared, although no step failed: for example, the target has stopped a
+/// rollout, or still uses an old image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Degradation {
     /// A description.
@@ -384,13 +384,13 @@ pub struct HeldPlanChange {
     pub remedy: Option<String>,
 }
 
-/// The condition under which a change that is not applied now will be.
+/// The condition under which a change that is not applied now will be applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hold {
-    /// An approval: a guard holds the change.
+    /// When it is approved: a guard holds the change.
     Approval,
-    /// The approval of an earlier change that a guard holds.
+    /// When an earlier change is approved, which a guard holds.
     Predecessor,
     /// The change is undecided, not held: its scope was not read, or an object in it is unresolved. No
     /// approval releases it.
@@ -444,9 +444,9 @@ pub struct Plan<A> {
     pub hints: Vec<PlanHint>,
     /// Changes that the integration itself holds.
     pub held: Vec<HeldPlanChange>,
-    /// Faults of single objects; the rest of the plan does not depend on them.
+    /// Faults of individual objects; the rest of the plan does not depend on them.
     pub faults: Vec<crate::fault::Fault>,
-    /// Desired objects that cannot be written. No object that one of them may replace is removed.
+    /// Desired objects that cannot be written. Objects that one of them may replace are not removed.
     pub refused: BTreeSet<ObjectKey>,
     /// How to approve the changes that guards hold, if it is not a datafile of removal approvals.
     pub approval: Option<String>,
@@ -469,19 +469,19 @@ impl<A> Default for Plan<A> {
 }
 
 impl<A> Plan<A> {
-    /// Adds a step as a group of its own, in the first stage.
+    /// Adds a step as a separate group in the first stage.
     pub fn add_step(&mut self, change: Change, action: A) {
         self.add_step_in(PlanStage::default(), change, action);
     }
 
-    /// Adds a step as a group of its own, in this stage.
+    /// Adds a step as a separate group in this stage.
     pub fn add_step_in(&mut self, stage: PlanStage, change: Change, action: A) {
         let name = change.object.to_string();
         self.groups.push(StepGroup { name, stage, steps: vec![Step::new(change, action)] });
     }
 
-    /// Refuses the write of a desired object, for this reason. Like a write that fails, it postpones the
-    /// removals that it may replace.
+    /// Refuses the write of a desired object, for this reason. Like a failed write, it postpones the removals
+    /// of objects that the desired object may replace.
     pub fn refuse_write(&mut self, object: &ObjectKey, fault: crate::fault::Fault) {
         self.refused.insert(object.clone());
         self.faults.push(fault);

@@ -92,7 +92,7 @@ impl ProcessIntegration {
         let mut meta = IntegrationMeta::new(response.name, response.about);
         if let Some(patience) = response.patience {
             meta.patience = Patience::from(patience);
-            // The second round observes the operations that the steps of the first one have started.
+            // The second round observes the operations that the steps of the first round have started.
             meta.rounds = 2;
         }
         meta.limits = client.program().limits();
@@ -121,7 +121,7 @@ impl ProcessIntegration {
         Ok(Self { meta, supports_sandbox, reads_base, form: response.form, client: Arc::new(client) })
     }
 
-    /// An integration whose program is not available: only recorded plans can be replayed.
+    /// An integration whose program is not available: it can only replay recorded plans.
     pub fn recorded(name: &str) -> Self {
         let client =
             Arc::new(ProgramClient::new(Program { integration: name.to_owned(), ..Program::default() }));
@@ -129,8 +129,8 @@ impl ProcessIntegration {
         Self { meta, supports_sandbox: true, reads_base: false, form: wire::ProgramForm::Steps, client }
     }
 
-    /// Whether the program only declares objects, so that an integration that manages such objects has to run
-    /// it: it responds neither to `plan` nor to `apply`.
+    /// Whether the program only declares objects and does not respond to `plan` and `apply`, so that it must
+    /// run in an integration that manages these objects.
     pub fn declares_objects(&self) -> bool {
         self.form == wire::ProgramForm::Objects
     }
@@ -249,7 +249,7 @@ impl DynIntegration for ProcessIntegration {
         _: &'a dyn AnyDeclaredState,
         _: &'a ShardKey,
     ) -> BoxFuture<'a, Result<AnyDesiredState, Fault>> {
-        // The executable resolves, observes and plans in one request: see `observe`.
+        // The executable resolves, observes and plans in one request; see `observe`.
         async { Ok(AnyDesiredState::new(Vec::new(), Box::new(DesiredInput::State))) }.boxed()
     }
 
@@ -405,6 +405,6 @@ struct PlanObservation {
 enum DesiredInput {
     /// The declared state.
     State,
-    /// Nothing, because the shard exists only in base.
+    /// No state, because the shard exists only in base.
     Nothing,
 }

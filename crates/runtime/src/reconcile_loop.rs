@@ -1,14 +1,16 @@
 //! The reconcile loop: schedules the runs of an integration with back-off and jitter, limits loop concurrency
-//! (the number of runs at a time across all loops), terminates runs that stall (watchdog), and exits when
-//! runs stall repeatedly.
+//! (the number of concurrent runs across all loops), cancels runs that stall (watchdog), and exits when runs
+//! stall repeatedly.
 //!
 //! **Invariant:** if a run fails, panics, hangs or blocks its thread, the loop continues or exits; it never
 //! waits forever (`tests/reconcile_loop.rs`).
 
+mod order;
 mod schedule;
 mod shutdown;
 mod watchdog;
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +26,7 @@ use crate::fault::panic_fault;
 use crate::outcome::{NextRun, RunEnd};
 
 pub use crate::termination::TerminationSignal;
+pub use order::{LoopOrder, LoopOrders};
 pub use qontract_concurrency::Limiter;
 pub use schedule::Schedule;
 pub use shutdown::{ShutdownSignal, ShutdownTrigger, StepInProgress};
@@ -50,7 +53,7 @@ pub enum Isolation {
 pub enum LoopEvent {
     /// A run started.
     Started,
-    /// A run is in progress. Its activities are listed oldest first; the run waits for the last one.
+    /// A run is in progress. Its activities are listed oldest first; the run waits for the last activity.
     Heartbeat(Vec<Activity>),
     /// A run ended, with its duration.
     Ended(RunEnd, Duration),
@@ -68,6 +71,12 @@ pub enum LoopEvent {
     Sleeping(Duration),
     /// New data ended the sleep early.
     Woken,
+    /// An order to run now ended the sleep early.
+    RunOrdered,
+    /// The loop is paused, for this reason: no run starts until it is resumed.
+    Paused(String),
+    /// The pause ended.
+    Resumed,
 }
 
 /// Receives the events of a loop.
@@ -105,12 +114,18 @@ pub enum LoopExit {
 /// # struct Silent;
 /// # impl LoopObserver for Silent { fn observe(&self, _: LoopEvent) {} }
 /// # let interval = Duration::from_mins(10);
-/// # let schedule = Schedule { interval, initial_backoff: Duration::from_secs(10), jitter: 0.1 };
+/// # let schedule = Schedule { interval, initial_backoff: Duration::from_secs(10), ..Schedule::default() };
 /// let (limits, limiter) = (WatchdogLimits::default(), Limiter::new(4));
 /// let settings = LoopSettings { schedule, limits, isolation: Isolation::Task, limiter, once: true };
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 /// let (_sender, data) = tokio::sync::watch::channel(0);
-/// let context = LoopContext { data, shutdown: ShutdownSignal::never(), random: || 0.5, observer: &Silent };
+/// let context = LoopContext {
+///     data,
+///     shutdown: ShutdownSignal::never(),
+///     orders: LoopOrders::none(),
+///     random: || 0.5,
+///     observer: &Silent,
+/// };
 /// assert_eq!(settings.run(Arc::new(Job), context).await, LoopExit::Once(RunEnd::Ok));
 /// # });
 /// # Ok::<_, std::io::Error>(())
@@ -137,6 +152,8 @@ pub struct LoopContext<'a, R> {
     pub data: Receiver<u64>,
     /// Requests a shutdown of the loop.
     pub shutdown: ShutdownSignal,
+    /// The orders of operators.
+    pub orders: LoopOrders,
     /// Returns random numbers from 0 to 1, for jitter.
     pub random: R,
     /// Receives the events.
@@ -147,16 +164,27 @@ impl LoopSettings {
     /// Runs the job, sleeps, and repeats. The first run starts immediately, further runs on schedule or as
     /// soon as the data changes.
     pub async fn run(&self, job: Arc<dyn LoopJob>, context: LoopContext<'_, impl Fn() -> f64>) -> LoopExit {
-        let LoopContext { mut data, shutdown: stop, random, observer } = context;
+        let LoopContext { mut data, shutdown: stop, mut orders, random, observer } = context;
         let (mut failures, mut stalls, mut abandoned) = (0u32, 0u32, 0u32);
         loop {
+            if let Some(reason) = orders.pause() {
+                observer.observe(LoopEvent::Paused(reason));
+                if self.once {
+                    return LoopExit::Once(RunEnd::Transient);
+                }
+                tokio::select! {
+                    () = orders.resumed() => observer.observe(LoopEvent::Resumed),
+                    () = stop.requested() => return LoopExit::Stopped,
+                }
+            }
             let permit = tokio::select! {
                 permit = self.limiter.acquire() => permit.ok(),
                 () = stop.requested() => return LoopExit::Stopped,
             };
             data.mark_unchanged();
+            orders.obey();
             observer.observe(LoopEvent::Started);
-            let ended = match self.supervise_run(&*job, &stop, observer).await {
+            let ended = match self.supervise_run(&*job, &stop, &orders, observer).await {
                 SupervisedRun::Ended(ended) => {
                     stalls = 0;
                     ended
@@ -192,7 +220,14 @@ impl LoopSettings {
                     if changed.is_ok() {
                         observer.observe(LoopEvent::Woken);
                     }
+                    // The loops of many processes are woken by the same change.
+                    tokio::select! {
+                        () = sleep(self.schedule.wake_delay(random())) => {}
+                        () = stop.requested() => return LoopExit::Stopped,
+                    }
                 }
+                () = orders.paused() => {}
+                () = orders.run_ordered() => observer.observe(LoopEvent::RunOrdered),
                 () = stop.requested() => return LoopExit::Stopped,
             }
         }
@@ -203,12 +238,14 @@ impl LoopSettings {
         &self,
         job: &dyn LoopJob,
         stop: &ShutdownSignal,
+        orders: &LoopOrders,
         observer: &dyn LoopObserver,
     ) -> SupervisedRun {
         let activities = Activities::default();
         let (cancel, cancelled) = shutdown::pair();
+        let (run_trigger, run_stop) = stop.derive();
         let started = Instant::now();
-        let mut task = self.start(activities.clone(), job.run_once(stop.clone()), cancelled);
+        let mut task = self.start(activities.clone(), job.run_once(run_stop), cancelled);
         let stall = tokio::select! {
             joined = &mut task => {
                 let ended = conclude(joined, started.elapsed(), observer);
@@ -217,14 +254,16 @@ impl LoopSettings {
                 return SupervisedRun::Ended(ended);
             }
             stall = watchdog::until_stalled(&activities, &self.limits, |current| observer.observe(LoopEvent::Heartbeat(current))) => Some(stall),
-            // Force a run to end that does not end in time after a shutdown request.
+            // Forces a run to end if it does not end in time after a shutdown request.
             () = until_shutdown_forced(stop, self.limits.shutdown_timeout) => None,
+            never = stop_run(&run_trigger, stop, orders) => match never {},
         };
         if let Some(stall) = stall {
             observer.observe(LoopEvent::Stalled(stall));
             observer.observe(LoopEvent::Ended(RunEnd::Transient, started.elapsed()));
         } else {
             stop.force();
+            run_trigger.force();
             // The run abandons its steps and reports them.
             if let Ok(joined) = timeout(self.limits.grace_period, &mut task).await {
                 return SupervisedRun::Ended(conclude(joined, started.elapsed(), observer));
@@ -261,6 +300,20 @@ impl LoopSettings {
     }
 }
 
+/// Stops a run when a shutdown is requested or the loop is paused: it finishes the steps in progress, and starts no
+/// others.
+async fn stop_run(run: &ShutdownTrigger, stop: &ShutdownSignal, orders: &LoopOrders) -> Infallible {
+    tokio::select! {
+        () = stop.requested() => {}
+        () = orders.paused() => run.request(),
+    }
+    stop.requested().await;
+    run.request_by(stop.interruption().unwrap_or(TerminationSignal::Terminate));
+    stop.forced().await;
+    run.force();
+    std::future::pending().await
+}
+
 /// Waits until a shutdown is forced, or until `shutdown_timeout` has passed since it was requested.
 async fn until_shutdown_forced(stop: &ShutdownSignal, shutdown_timeout: Duration) {
     tokio::select! {
@@ -275,7 +328,7 @@ enum SupervisedRun {
     Stalled(Leftover),
 }
 
-/// The resources that a cancelled run leaves behind.
+/// The resources that a cancelled run did not release.
 #[derive(PartialEq, Eq)]
 enum Leftover {
     Nothing,

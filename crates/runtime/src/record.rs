@@ -1,7 +1,7 @@
 //! The stored record of a run: plain JSON, source locations as `file:line`.
 //!
-//! Records are evidence and are never used as input. **Invariant:** a record contains no secret, because an
-//! outcome contains none.
+//! Records are never used as input of a run. **Invariant:** a record contains no secret, because an outcome
+//! contains none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,7 +58,7 @@ pub struct RunRecord {
     pub options: BTreeMap<String, Vec<String>>,
     /// The shard slot of its process, as `0 of 1`.
     pub slot: String,
-    /// The only shards that it was restricted to; empty if it was not.
+    /// The shards to which it was restricted; empty if it was not restricted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub only_shards: Vec<String>,
     /// The decisions, in order.
@@ -86,12 +86,12 @@ pub struct RunRecord {
     /// Whether `approval` is a datafile, or the integration's own instructions.
     #[serde(default, skip_serializing_if = "ApprovalForm::is_datafile")]
     pub approval_form: ApprovalForm,
-    /// Number of removals that earlier runs held, and that no run plans because the data no longer declares
-    /// their shards.
+    /// Number of removals that earlier runs held and that are no longer planned, because the data does not
+    /// declare their shards any more.
     #[serde(default, skip_serializing_if = "is_zero_objects")]
     pub unplanned_holds: usize,
-    /// Whether the run is in progress: the record contains the steps that it has reported so far, and its end is that of a
-    /// run that is killed now. Such a record is never stored.
+    /// Whether the run is in progress: the record contains the steps that it has reported so far, and its end
+    /// state is that of a run that was killed at this moment. Such a record is never stored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_progress: bool,
     /// The end state.
@@ -114,7 +114,7 @@ pub fn seconds_or_timestamp<'de, D: Deserializer<'de>>(deserializer: D) -> Resul
     }
 }
 
-/// A bundle that a run is pinned to.
+/// A bundle to which a run is pinned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BundleRecord {
     /// The SHA-256 of the bundle.
@@ -137,8 +137,8 @@ pub struct LocatedText {
     /// A hint on how to fix it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// For faults of scopes that could not be read, and of changes that failed: the cause, if others have the
-    /// same one.
+    /// For faults of scopes that could not be read, and of changes that failed: the cause, if other faults
+    /// have the same cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     /// For faults: the party that has to act.
@@ -224,7 +224,7 @@ pub struct ShardRecord {
     /// Number of entries of `unplanned`. Records of older versions have only the number.
     #[serde(default, skip_serializing_if = "is_zero_objects")]
     pub not_planned: usize,
-    /// What was not planned.
+    /// Objects and scopes that were not planned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unplanned: Vec<UnplannedRecord>,
     /// The faults of the shard.
@@ -240,7 +240,7 @@ pub struct ShardRecord {
 pub struct UnplannedRecord {
     /// A description.
     pub text: String,
-    /// Each as `file:line`.
+    /// The locations, each as `file:line`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<String>,
     /// The differences between the declared states of base and head.
@@ -315,8 +315,8 @@ pub struct ChangeRecord {
     /// The reason why it is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// Whether an approval would release a change that is not applied. Older versions have only this field,
-    /// not `hold`.
+    /// Whether an approval would release a change that is not applied. Records of older versions have only
+    /// this field, not `hold`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approvable: bool,
     /// The condition under which a change that is not applied now will be applied.
@@ -348,14 +348,14 @@ pub struct RunTiming {
 /// Converts source locations to `file:line`.
 #[derive(Clone, Copy)]
 pub struct LineResolvers<'a> {
-    /// For changes and decisions: the changed line, if base and head are compared.
+    /// For changes and decisions: the changed line, if the run compares base and head.
     pub changes: &'a dyn Fn(&SourceLocation) -> String,
     /// For faults: the line of the location itself, which may be in a part of the file that did not change.
     pub faults: &'a dyn Fn(&SourceLocation) -> String,
 }
 
 impl<'a> LineResolvers<'a> {
-    /// Uses one function for changes and faults.
+    /// Uses the same function for changes and faults.
     pub fn uniform(line: &'a dyn Fn(&SourceLocation) -> String) -> Self {
         Self { changes: line, faults: line }
     }
@@ -426,11 +426,11 @@ impl RunRecord {
         self.faults.is_empty() && self.released.is_empty() && self.shards.values().all(is_quiet)
     }
 
-    /// Whether a dry run has something to report besides failures and held changes: changes, something that was
+    /// Whether a dry run has anything to report besides failures and held changes: changes, items that were
     /// not planned, or objects that are no longer managed.
     pub fn has_news(&self) -> bool {
         let has_news = |shard: &ShardRecord| !shard.changes.is_empty() || shard.not_planned > 0;
-        // A command that does not report its changes may have some.
+        // A command that does not report its changes may have made some.
         self.ended == RunEnd::NotKnown || !self.released.is_empty() || self.shards.values().any(has_news)
     }
 }

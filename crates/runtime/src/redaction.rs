@@ -1,8 +1,8 @@
 //! Redacts the secrets that a shard has read in everything that it reports. This is the last line of defence,
 //! after the types that keep secrets out of reports.
 //!
-//! All reports about a shard pass through here: changes, faults, waits, notes, audit records and activities.
-//! Source locations are not searched, because they are paths of datafiles.
+//! All reports about a shard pass through this module: changes, faults, waits, notes, audit records and
+//! activities. Source locations are not searched, because they are paths of datafiles.
 
 use qontract_redaction::{REDACTED, Redactor};
 use qontract_telemetry::activity;
@@ -25,10 +25,10 @@ pub struct ShardRedactor(Redactor, RedactionCount);
 /// Whether redacted fields are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum RedactionCount {
-    /// In `qontract_reconcile_redactions_total`.
+    /// Counted in `qontract_reconcile_redactions_total`.
     #[default]
     Counted,
-    /// Not at all: nothing is reported.
+    /// Not counted, because nothing is reported.
     Ignored,
 }
 
@@ -89,14 +89,15 @@ impl ShardRedactor {
         }
     }
 
-    /// Redacts an item that was not planned. Its declared differences are those of the data.
+    /// Redacts an item that was not planned. Its declared differences are not redacted, because they come
+    /// from the data.
     pub fn unplanned(&self, item: UnplannedItem) -> UnplannedItem {
         UnplannedItem { text: self.text(item.text), ..item }
     }
 
     /// Redacts the diffs of a plan and then truncates them, before guards, ledger and reports see them. Until
     /// then, values are not truncated. This needs no further memory, because each value is part of a declared
-    /// or observed object that the shard holds anyway.
+    /// or observed object that the shard already holds.
     ///
     /// Returns the digests of the steps. They cover the redacted diffs before they are truncated: a value that
     /// differs only where it is truncated gives another digest.

@@ -10,7 +10,7 @@
 //!
 //! **Invariant:** recorded inputs give the recorded plan on the binary that recorded them. Each shard is
 //! replayed when it is recorded; if the plan differs, because it depends on a value that is not stored, the
-//! recording says so instead (`inputs_that_do_not_give_the_plan_are_not_stored`).
+//! recording contains this reason instead (`inputs_that_do_not_give_the_plan_are_not_stored`).
 
 mod fingerprint;
 mod inputs;
@@ -87,12 +87,12 @@ pub enum InputDifference {
     },
 }
 
-/// The data to declare the state of the shards from.
+/// The data from which the state of the shards is declared.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplayData<'d> {
     /// The data of the run.
     pub head: &'d Data,
-    /// The data that the run compared it with.
+    /// The data with which the run compared it.
     pub base: Option<&'d Data>,
     /// The integration's options.
     pub options: &'d Options,
@@ -136,7 +136,7 @@ pub fn replay(
 pub(crate) fn plan_digest(staged: &dyn DynIntegration, inputs: &str) -> Option<PlanDigest> {
     let mut plan = staged.replay_plan(&serde_json::from_str(inputs).ok()?)?;
     drop_empty_steps(&mut plan);
-    // Every string with a secret is a fingerprint in the recording.
+    // In the recording, every string with a secret is replaced by a fingerprint.
     let redactor = ShardRedactor::for_replay(Redactor::new([FINGERPRINT_PREFIX]));
     Some(redactor.redact_diffs(&mut plan).digest())
 }
@@ -155,7 +155,7 @@ pub(crate) fn drop_empty_steps(plan: &mut Plan<OpaqueValue>) -> Vec<String> {
     names
 }
 
-/// Compares what the data declares with what it declared in the run.
+/// Compares the declared states with those of the run.
 fn check_declared(
     staged: &dyn DynIntegration,
     recording: &Recording,

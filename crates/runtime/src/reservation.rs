@@ -15,7 +15,7 @@ const MAX_ATTEMPTS: u32 = 200;
 /// Maximum back-off (backoff) between two attempts.
 const MAX_PAUSE: Duration = Duration::from_millis(100);
 
-/// Judges the plans of one run.
+/// Judges the plans of a run.
 pub struct Reservations<'r> {
     guard: &'r RemovalGuard,
     request: &'r RunRequest,

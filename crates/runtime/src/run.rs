@@ -84,7 +84,7 @@ use crate::slot::Slot;
 pub async fn run(integration: &Integration, request: &RunRequest) -> RunOutcome {
     let printing;
     let request = if request.options.prints(&integration.meta().flags) {
-        // Whatever its mode, a run that prints gets no write permit.
+        // A run that prints gets no write permit, regardless of its mode.
         printing = RunRequest { mode: Mode::DryRun, ..request.clone() };
         &printing
     } else {
@@ -107,7 +107,8 @@ pub async fn run(integration: &Integration, request: &RunRequest) -> RunOutcome 
     };
     let performed = execute(integration, request, &permits, &preflight.data, &mut outcome).await;
     outcome.query_log = preflight.data.query_log();
-    // A forbidden schema is reported only once, with a hint. The end state of the run reports a shutdown.
+    // A forbidden schema is reported only once, with a hint. A shutdown is reported by the end state of the
+    // run.
     let failed =
         performed.err().filter(|fault| outcome.query_log.forbidden.is_empty() && !fault.is_interrupted);
     outcome.faults.extend(failed);
@@ -244,7 +245,7 @@ async fn execute(
             shard.removed = did.removed;
             (shard.changes, shard.held) = (did.changes, did.held);
             (shard.faults, shard.applied) = (did.faults, did.applied);
-            // The faults already contain a change that was abandoned because of a shutdown.
+            // A change that was abandoned because of a shutdown is already one of the faults.
             shard.faults.extend(ran.err().filter(|fault| !fault.is_interrupted));
             outcome.shards.insert(ShardKey::default(), shard);
         }

@@ -92,7 +92,7 @@ pub struct RunRequest {
     pub run: String,
     /// Whether the run may write to targets.
     pub mode: Mode,
-    /// The only requests that a real run may write; without bounds, it may write everywhere.
+    /// The only requests that a real run may write; without bounds, it may write everything.
     pub write_bounds: Option<Arc<WriteBounds>>,
     /// The data to reconcile.
     pub head: Arc<dyn BundleReader>,
@@ -102,8 +102,8 @@ pub struct RunRequest {
     pub options: Options,
     /// The shard slot of this process.
     pub slot: Slot,
-    /// The only shards to run, besides what flags and slot select. The other shards are not observed, and nothing
-    /// follows from such a run about them. A key that the data does not declare is an error.
+    /// The only shards to run, among those that flags and slot select. The other shards are not observed, so
+    /// such a run has no results about them. A key that the data does not declare is an error.
     pub only_shards: Option<BTreeSet<ShardKey>>,
     /// Whether to run only shards that the change affects.
     pub only_affected: bool,
@@ -131,9 +131,10 @@ pub struct RunRequest {
     pub today: Date,
     /// Timeout and concurrency limits.
     pub limits: RunLimits,
-    /// Waits for rollouts, at most for this time; without it, rollouts are only reported.
+    /// Maximum time to wait for rollouts; without it, rollouts are only reported.
     pub await_rollouts: Option<Duration>,
-    /// Changes when newer data is available, which ends waiting: the next run continues with that data.
+    /// Changes when newer data is available; the run then stops waiting, and the next run continues with that
+    /// data.
     pub newer_data: Option<watch::Receiver<u64>>,
     /// The shutdown signal. Once requested, reads end immediately and no further step starts; steps in
     /// progress are finished, or abandoned when the shutdown is forced.
@@ -142,7 +143,8 @@ pub struct RunRequest {
     pub audit: Arc<dyn Audit>,
     /// Records the inputs of the plans, so that they can be replayed.
     pub inputs: Option<InputRecorder>,
-    /// Observes which shards the run processes. A run that ends before they are selected does not call it.
+    /// Observes which shards the run processes. It is not called if the run ends before the shards are
+    /// selected.
     pub selection: Option<SelectionObserver>,
 }
 
@@ -156,7 +158,7 @@ impl RunLimits {
 }
 
 impl RunLimits {
-    /// These limits, with those that the integration sets for itself. The number of concurrent shards is only
+    /// These limits, adjusted by those that the integration sets. The number of concurrent shards is only
     /// ever lowered.
     #[must_use]
     pub fn for_integration(self, own: &IntegrationLimits) -> Self {
@@ -242,7 +244,7 @@ impl RunRequest {
         }
     }
 
-    /// Whether the run is not restricted to other shards.
+    /// Whether the run includes the shard.
     pub(crate) fn selects(&self, key: &ShardKey) -> bool {
         let Some(only) = &self.only_shards else { return true };
         only.contains(key) || only.iter().any(|one| one.has_same_parts(key))

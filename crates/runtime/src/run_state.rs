@@ -9,7 +9,7 @@ use crate::record::RunRecord;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunState {
-    /// The target matches the data, or will once operations in progress are complete.
+    /// The target matches the data, or will match it when operations in progress are complete.
     Ok,
     /// No failure, but an operation is in progress in the target; the next run observes it again.
     Waiting,

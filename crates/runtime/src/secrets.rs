@@ -69,7 +69,7 @@ pub struct ShardSecrets {
 #[derive(Default)]
 struct SecretValues {
     all: BTreeSet<Box<str>>,
-    /// Those of the secret store, by address.
+    /// Values from the secret store, by address.
     by_address: BTreeMap<SecretLookup, Box<str>>,
 }
 

@@ -1,8 +1,8 @@
 //! Declared state: the state that follows from the data alone. Pure, cheap to compute, and comparable.
 //!
 //! **Invariant:** provenance is never part of a digest: moving a declaration to another file does not change
-//! the state. List order is significant; an integration for which it is not uses a `BTreeSet` or sorts the
-//! list.
+//! the state. List order is significant; an integration that does not depend on it uses a `BTreeSet` or sorts
+//! the list.
 
 mod comparison;
 mod consent;
@@ -24,8 +24,8 @@ pub use digest::digest;
 /// The declared state of one shard, and the address of its target.
 #[derive(Clone, Debug)]
 pub struct Shard<T, S> {
-    /// The address of the target. It is sufficient to observe the target even if nothing is declared there
-    /// any longer.
+    /// The address of the target. It is sufficient to observe the target even if nothing is declared in it
+    /// any more.
     pub target: T,
     /// The declared state.
     pub state: S,
@@ -49,7 +49,7 @@ pub struct DisabledReason {
 }
 
 impl DisabledReason {
-    /// The integration does not run for this object, whose objects stay.
+    /// The integration does not run for the shard, whose objects stay.
     pub fn new(by: impl Into<String>, place: Option<SourceLocation>) -> Self {
         Self { by: by.into(), place, removes_target: false }
     }
@@ -118,7 +118,7 @@ pub struct DeclaredState<C, T, S> {
     pub faults: BTreeMap<ShardKey, Vec<Fault>>,
     /// Labels by which flags select shards, each with the shards that have it.
     pub labels: BTreeMap<&'static str, BTreeSet<ShardKey>>,
-    /// The keys of shards in terms of their targets' addresses instead of names, also of invalid shards. Two
+    /// The keys of shards, including invalid ones, with the addresses of their targets instead of names. Two
     /// shards with equal target keys have the same objects, although the data has renamed the target.
     pub target_keys: BTreeMap<ShardKey, ShardKey>,
 }

@@ -176,7 +176,7 @@ mod tests {
         check(Some(long.clone()), None, [Some(cut.clone()), None]);
         check(None, Some(long.clone()), [None, Some(cut.clone())]);
         check(Some(json!(1)), Some(long), [Some(json!(1)), Some(cut)]);
-        // An added or removed string is not compared line by line, nor is a value that is not a string.
+        // Only two strings are compared line by line: not an added or removed string, and not other values.
         check(Some(json!("a\nb")), None, [Some(json!("a\nb")), None]);
         check(Some(json!("a\nb")), Some(json!(1)), [Some(json!("a\nb")), Some(json!(1))]);
     }

@@ -1,7 +1,7 @@
 //! The target addresses that a run may contact.
 //!
-//! **Invariant:** in a dry run with a base, only addresses that base names are contacted, each judged by itself
-//! (`tests/trust.rs`).
+//! **Invariant:** in a dry run with a base, only addresses that base names are contacted, each judged
+//! independently (`tests/trust.rs`).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::key::ShardKey;
 use crate::state::digest;
 use crate::type_erasure::AnyDeclaredState;
 
-/// An address that a shard contacts, together with everything that decides who gets which credentials there.
+/// An address that a shard contacts, together with everything that determines which credentials are sent to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetAddress {
     label: String,
@@ -68,8 +68,8 @@ impl AddressTrust {
         self.0.as_ref().is_none_or(|trusted| trusted.contains(&address.digest))
     }
 
-    /// Fails unless the address may be contacted. The state behind a refused address is unknown: list its
-    /// scopes as [`Observed::Unknown`](crate::Observed::Unknown) with this fault, which does not fail the run.
+    /// Fails unless the address may be contacted. The state at a refused address is unknown: list its scopes
+    /// as [`Observed::Unknown`](crate::Observed::Unknown) with this fault, which does not fail the run.
     pub fn check(&self, address: &TargetAddress) -> Result<(), Fault> {
         if self.trusts(address) {
             return Ok(());
@@ -101,7 +101,8 @@ mod tests {
         };
         check("a", "t1", true);
         check("b", "t2", true);
-        // Neither a known server with the credentials of another one, nor the other way round.
+        // A known server with the credentials of another server is refused, and so are known credentials for
+        // another server.
         check("a", "t2", false);
         check("b", "t1", false);
         check("c", "t1", false);

@@ -39,7 +39,7 @@ pub enum DesiredKind {
     Present,
     /// The object must not exist.
     Delete,
-    /// The integration has observed that the removal of the object is approved.
+    /// The integration observed an approval of the removal of the object.
     Approved,
     /// The desired state could not be resolved, for this reason.
     Unresolved(Fault),

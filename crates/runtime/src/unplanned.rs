@@ -1,5 +1,5 @@
-//! What a plan leaves out: what was not planned, and what is no longer managed. Both are reported, so that a plan
-//! without changes is never mistaken for a change without effect.
+//! Objects that a plan omits, because they were not planned or are no longer managed. Both are reported, so
+//! that a plan without changes always means a change without effect.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::key::ShardKey;
 use crate::options::Options;
 use crate::source_location::SourceLocation;
 
-/// What happens to something that was not planned.
+/// The kind of an item that was not planned.
 pub const AFTER_MERGE: &str = "it is planned and applied after the merge";
 
 /// Something that was not planned, although the change may affect it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnplannedItem {
-    /// A description: what was not planned, why, and what happens to it after the merge.
+    /// A description of what was not planned, the reason, and what happens after the merge.
     pub text: String,
     /// The source locations, as far as they are known.
     pub places: Vec<SourceLocation>,
@@ -40,7 +40,7 @@ pub struct DeclaredDifference {
     pub place: Option<SourceLocation>,
 }
 
-/// What happens to objects that an integration no longer manages.
+/// The fate of objects that an integration no longer manages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectFate {
     /// They stay in the target.
@@ -54,11 +54,11 @@ pub enum ObjectFate {
 pub struct ReleasedObjects {
     /// The shard.
     pub shard: ShardKey,
-    /// A description: why they are no longer managed, and what happens to them.
+    /// A description of why they are no longer managed, and of what happens to them.
     pub text: String,
     /// Number of objects that base declares; `None` if it is not known.
     pub count: Option<usize>,
-    /// What happens to them.
+    /// Whether they stay or are removed.
     pub fate: ObjectFate,
     /// The source location.
     pub place: Option<SourceLocation>,
@@ -95,7 +95,7 @@ pub struct ReleasedPart {
     pub kind: Option<String>,
     /// Number of objects that base declares; `None` if it is not known.
     pub count: Option<usize>,
-    /// The source location in head, if the integration knows it.
+    /// The source location in head, if the integration provides it.
     pub place: Option<SourceLocation>,
 }
 

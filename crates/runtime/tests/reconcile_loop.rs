@@ -11,8 +11,8 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_runtime::RunEnd;
 use qontract_runtime::reconcile_loop::{
-    Isolation, Limiter, LoopContext, LoopEvent, LoopExit, LoopJob, LoopObserver, LoopSettings, Schedule,
-    ShutdownSignal, WatchdogLimits,
+    Isolation, Limiter, LoopContext, LoopEvent, LoopExit, LoopJob, LoopObserver, LoopOrder, LoopOrders,
+    LoopSettings, Schedule, ShutdownSignal, WatchdogLimits,
 };
 use qontract_telemetry::activity;
 use tokio::sync::watch;
@@ -106,6 +106,9 @@ impl LoopObserver for EventLog {
             LoopEvent::Abandoned => format!("{at} abandoned"),
             LoopEvent::Sleeping(pause) => format!("{at} sleeps {}", pause.as_secs()),
             LoopEvent::Woken => format!("{at} woken"),
+            LoopEvent::RunOrdered => format!("{at} ordered to run"),
+            LoopEvent::Paused(reason) => format!("{at} {reason}"),
+            LoopEvent::Resumed => format!("{at} resumed"),
         };
         self.events.lock().unwrap().push(text);
     }
@@ -117,6 +120,7 @@ fn the_loop(once: bool) -> LoopSettings {
             interval: Duration::from_mins(10),
             initial_backoff: Duration::from_secs(10),
             jitter: 0.0,
+            ..Schedule::default()
         },
         limits: WatchdogLimits {
             heartbeat_interval: Duration::from_secs(1),
@@ -131,6 +135,109 @@ fn the_loop(once: bool) -> LoopSettings {
         limiter: Limiter::default(),
         once,
     }
+}
+
+/// Runs a loop over these acts, and gives it orders at these seconds; requests a shutdown after `seconds`.
+async fn play_orders(acts: &[Act], orders: &[(u64, LoopOrder)], seconds: u64) -> Vec<String> {
+    let script = Script { acts: Mutex::new(acts.iter().copied().collect()), release: Arc::default() };
+    let (stopper, shutdown) = ShutdownSignal::pair();
+    let (_sender, data) = watch::channel(0);
+    let given = watch::Sender::new(LoopOrder::default());
+    let received = LoopOrders::new(given.subscribe());
+    let seen = EventLog { begun: Instant::now(), events: Mutex::default() };
+    let timeline = async {
+        let begun = Instant::now();
+        for (at, order) in orders {
+            tokio::time::sleep_until(begun + Duration::from_secs(*at)).await;
+            given.send_replace(order.clone());
+        }
+        tokio::time::sleep_until(begun + Duration::from_secs(seconds)).await;
+        stopper.request();
+        std::future::pending::<()>().await;
+    };
+    let (reconcile_loop, random) = (the_loop(false), || 0.5);
+    let context = LoopContext { data, shutdown, orders: received, random, observer: &seen };
+    tokio::select! {
+        _ = reconcile_loop.run(Arc::new(script), context) => {}
+        () = timeline => unreachable!("it never ends"),
+    }
+    seen.events.into_inner().unwrap()
+}
+
+fn paused() -> LoopOrder {
+    LoopOrder { pause: Some("paused: INC-7".to_owned()), run: None }
+}
+
+fn run_order(id: &str) -> LoopOrder {
+    LoopOrder { pause: None, run: Some(id.to_owned()) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_loop_starts_no_run_until_it_is_resumed() {
+    let acts = [Act::Ends(0, RunEnd::Ok), Act::Ends(0, RunEnd::Ok)];
+    let seen = play_orders(&acts, &[(60, paused()), (3600, LoopOrder::default())], 3700).await;
+    let expect =
+        ["0 began", "0 ok after 0", "0 sleeps 600", "60 paused: INC-7", "3600 resumed", "3600 began"];
+    assert_eq!(seen[..6], expect, "{seen:?}");
+    // A loop that is paused from the start does not run either.
+    let seen = play_orders(&acts, &[(0, paused())], 100).await;
+    assert!(seen.len() <= 4 && seen.contains(&"0 paused: INC-7".to_owned()), "{seen:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_stops_a_run_in_progress_between_two_steps() {
+    let acts = [Act::UntilAsked, Act::Ends(0, RunEnd::Ok)];
+    let seen = play_orders(&acts, &[(20, paused()), (50, LoopOrder::default())], 100).await;
+    let expect = ["0 began", "20 ok after 20", "20 sleeps 600", "20 paused: INC-7", "50 resumed", "50 began"];
+    assert_eq!(seen[..6], expect, "{seen:?}");
+    // A step in progress is not abandoned, however long it takes.
+    let acts = [Act::Ends(55, RunEnd::Ok), Act::Ends(0, RunEnd::Ok)];
+    let seen = play_orders(&acts, &[(1, paused())], 58).await;
+    assert_eq!(seen[1], "55 ok after 55", "{seen:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_ends_a_paused_loop_and_forces_the_run_of_a_paused_one() {
+    let seen = play_orders(&[Act::Ends(0, RunEnd::Ok)], &[(5, paused())], 10).await;
+    assert_eq!(seen.last().map(String::as_str), Some("5 paused: INC-7"));
+    let seen = play_orders(&[Act::UntilForced], &[(5, paused())], 10).await;
+    assert_eq!(seen.last().map(String::as_str), Some("40 interrupted after 40"), "{seen:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_to_run_starts_one_run() {
+    let acts = [Act::Ends(0, RunEnd::Ok), Act::Ends(5, RunEnd::Ok), Act::Ends(0, RunEnd::Ok)];
+    let orders = [(60, run_order("1")), (63, run_order("2"))];
+    let seen = play_orders(&acts, &orders, 90).await;
+    // The second order is given while the run of the first one is in progress, which may have read its targets before.
+    let expect =
+        ["60 ordered to run", "60 began", "65 ok after 5", "65 sleeps 600", "65 ordered to run", "65 began"];
+    assert_eq!(seen[3..9], expect, "{seen:?}");
+    assert_eq!(seen.iter().filter(|line| line.ends_with("ordered to run")).count(), 2, "{seen:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn loops_that_a_server_wakes_start_at_random_times() {
+    let script = Script { acts: Mutex::new([Act::Ends(0, RunEnd::Ok); 2].into()), release: Arc::default() };
+    let (stopper, shutdown) = ShutdownSignal::pair();
+    let (sender, data) = watch::channel(0);
+    let seen = EventLog { begun: Instant::now(), events: Mutex::default() };
+    let mut reconcile_loop = the_loop(false);
+    reconcile_loop.schedule.wake_jitter = Duration::from_secs(10);
+    let context = LoopContext { data, shutdown, orders: LoopOrders::none(), random: || 0.7, observer: &seen };
+    let timeline = async {
+        sleep(Duration::from_secs(30)).await;
+        sender.send_replace(1);
+        sleep(Duration::from_secs(30)).await;
+        stopper.request();
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        _ = reconcile_loop.run(Arc::new(script), context) => {}
+        () = timeline => unreachable!("it never ends"),
+    }
+    let seen = seen.events.into_inner().unwrap();
+    assert_eq!(seen[3..5], ["30 woken", "37 began"], "{seen:?}");
 }
 
 /// Runs a loop over these acts; requests a shutdown after `seconds`, and provides new data at `new_data_at`.
@@ -150,7 +257,7 @@ async fn play(acts: &[Act], seconds: u64, new_data_at: Option<u64>, once: bool) 
     };
     let reconcile_loop = the_loop(once);
     let finish = tokio::select! {
-        finish = reconcile_loop.run(Arc::new(script), LoopContext { data, shutdown, random: || 0.5, observer: &seen }) => finish,
+        finish = reconcile_loop.run(Arc::new(script), LoopContext { data, shutdown, orders: LoopOrders::none(), random: || 0.5, observer: &seen }) => finish,
         () = timeline => unreachable!("it never ends"),
     };
     (finish, seen.events.into_inner().unwrap())
@@ -280,7 +387,7 @@ async fn blocked_threads_are_abandoned_and_beyond_a_limit_the_loop_exits() {
         max_stalls: 99,
         max_abandoned: 1,
     };
-    let schedule = Schedule { interval: short, initial_backoff: short, jitter: 0.0 };
+    let schedule = Schedule { interval: short, initial_backoff: short, jitter: 0.0, ..Schedule::default() };
     let reconcile_loop = LoopSettings {
         schedule,
         limits,
@@ -293,7 +400,13 @@ async fn blocked_threads_are_abandoned_and_beyond_a_limit_the_loop_exits() {
     let finish = reconcile_loop
         .run(
             Arc::new(script),
-            LoopContext { data, shutdown: ShutdownSignal::never(), random: || 0.5, observer: &seen },
+            LoopContext {
+                data,
+                shutdown: ShutdownSignal::never(),
+                orders: LoopOrders::none(),
+                random: || 0.5,
+                observer: &seen,
+            },
         )
         .await;
     release.store(true, Ordering::Relaxed);
@@ -330,7 +443,13 @@ async fn a_heartbeat_reports_the_current_activity_and_its_duration() {
     the_loop(true)
         .run(
             Arc::new(script),
-            LoopContext { data, shutdown: ShutdownSignal::never(), random: || 0.5, observer: &beats },
+            LoopContext {
+                data,
+                shutdown: ShutdownSignal::never(),
+                orders: LoopOrders::none(),
+                random: || 0.5,
+                observer: &beats,
+            },
         )
         .await;
     let lines = beats.0.into_inner().unwrap();

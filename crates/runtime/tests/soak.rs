@@ -10,8 +10,8 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_runtime::RunEnd;
 use qontract_runtime::reconcile_loop::{
-    Isolation, Limiter, LoopContext, LoopEvent, LoopExit, LoopJob, LoopObserver, LoopSettings, Schedule,
-    ShutdownSignal, WatchdogLimits,
+    Isolation, Limiter, LoopContext, LoopEvent, LoopExit, LoopJob, LoopObserver, LoopOrders, LoopSettings,
+    Schedule, ShutdownSignal, WatchdogLimits,
 };
 use qontract_telemetry::activity;
 use qontract_testkit::{SeededRng, chaos_count};
@@ -75,7 +75,10 @@ impl LoopObserver for Counts {
             | LoopEvent::Finished(_)
             | LoopEvent::Abandoned
             | LoopEvent::Sleeping(_)
-            | LoopEvent::Woken => {}
+            | LoopEvent::Woken
+            | LoopEvent::RunOrdered
+            | LoopEvent::Paused(_)
+            | LoopEvent::Resumed => {}
         }
     }
 }
@@ -104,6 +107,7 @@ fn fifty_loops_continue_whatever_happens_in_them() {
                     interval: Duration::from_millis(20),
                     initial_backoff: Duration::from_millis(10),
                     jitter: 0.1,
+                    ..Schedule::default()
                 },
                 limits: WatchdogLimits {
                     heartbeat_interval: Duration::from_millis(20),
@@ -122,7 +126,16 @@ fn fifty_loops_continue_whatever_happens_in_them() {
             let (data, stop) = (data.clone(), stop.clone());
             tasks.push(tokio::spawn(async move {
                 reconcile_loop
-                    .run(job, LoopContext { data, shutdown: stop, random: || 0.5, observer: &*counts })
+                    .run(
+                        job,
+                        LoopContext {
+                            data,
+                            shutdown: stop,
+                            orders: LoopOrders::none(),
+                            random: || 0.5,
+                            observer: &*counts,
+                        },
+                    )
                     .await
             }));
         }

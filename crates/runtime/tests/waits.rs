@@ -10,8 +10,8 @@ use std::time::Duration;
 use qontract_access::Mode;
 use qontract_runtime::guard::ProtectedKinds;
 use qontract_runtime::reconcile_loop::{
-    Isolation, Limiter, LoopContext, LoopEvent, LoopExit, LoopJob, LoopObserver, LoopSettings, Schedule,
-    ShutdownSignal, WatchdogLimits,
+    Isolation, Limiter, LoopContext, LoopEvent, LoopExit, LoopJob, LoopObserver, LoopOrders, LoopSettings,
+    Schedule, ShutdownSignal, WatchdogLimits,
 };
 use qontract_runtime::state::{DeclaredState, Shard};
 use qontract_runtime::{
@@ -416,8 +416,12 @@ async fn the_watchdog_sees_a_wait_as_progress_and_the_loop_comes_back_soon() {
     let fixture = Fixture::new(Duration::from_mins(3), |meta| meta.rounds(2));
     fixture.target.lock().unwrap().takes = Duration::from_mins(10);
     let ends = Arc::<Mutex<Vec<RunEnd>>>::default();
-    let schedule =
-        Schedule { interval: Duration::from_hours(1), initial_backoff: Duration::from_secs(10), jitter: 0.0 };
+    let schedule = Schedule {
+        interval: Duration::from_hours(1),
+        initial_backoff: Duration::from_secs(10),
+        jitter: 0.0,
+        ..Schedule::default()
+    };
     // Without a sign of life for twenty seconds, a run counts as stalled; a wait takes three minutes.
     let limits = WatchdogLimits {
         heartbeat_interval: Duration::from_secs(1),
@@ -439,7 +443,8 @@ async fn the_watchdog_sees_a_wait_as_progress_and_the_loop_comes_back_soon() {
     });
     let (_sender, data) = tokio::sync::watch::channel(0);
     let events = Events::default();
-    let context = LoopContext { data, shutdown: stop, random: || 0.5, observer: &events };
+    let context =
+        LoopContext { data, shutdown: stop, orders: LoopOrders::none(), random: || 0.5, observer: &events };
     let job = Arc::new(Job(fixture, Arc::clone(&ends)));
     let running = Arc::<Job>::clone(&job);
     assert_eq!(settings.run(running, context).await, LoopExit::Stopped);
@@ -470,6 +475,7 @@ async fn a_pause_that_exceeds_the_stall_timeout_is_not_a_stall() {
             interval: Duration::from_hours(1),
             initial_backoff: Duration::from_secs(10),
             jitter: 0.0,
+            ..Schedule::default()
         },
         limits: limits.for_integration(fixture.integration.meta()),
         isolation: Isolation::Task,
@@ -479,7 +485,8 @@ async fn a_pause_that_exceeds_the_stall_timeout_is_not_a_stall() {
     let (_trigger, shutdown) = ShutdownSignal::pair();
     let (_sender, data) = tokio::sync::watch::channel(0);
     let events = Events::default();
-    let context = LoopContext { data, shutdown, random: || 0.5, observer: &events };
+    let context =
+        LoopContext { data, shutdown, orders: LoopOrders::none(), random: || 0.5, observer: &events };
     let ends = Arc::<Mutex<Vec<RunEnd>>>::default();
     settings.run(Arc::new(Job(fixture, Arc::clone(&ends))), context).await;
     let events = events.0.into_inner().unwrap();

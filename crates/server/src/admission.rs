@@ -3,8 +3,8 @@
 //!
 //! A server on the loopback interface without a token serves the users and programs of one machine. A web
 //! page that such a user visits can make the browser send requests to the server under a host name that the
-//! attacker controls and that resolves to 127.0.0.1 (DNS rebinding). Those requests carry the foreign name in
-//! `Host`.
+//! attacker controls and that resolves to 127.0.0.1 (DNS rebinding). The `Host` header of these requests
+//! contains the foreign name.
 
 use hyper::header::{EXPECT, HOST, HeaderMap, ORIGIN};
 use hyper::http::request::Parts;
@@ -26,7 +26,7 @@ pub enum HostPolicy {
 }
 
 impl HostPolicy {
-    /// Whether this policy allows `NAME[:PORT]`.
+    /// Whether this policy allows the host `NAME[:PORT]`.
     fn allows(&self, host: &str) -> bool {
         match self {
             Self::Any => true,

@@ -22,8 +22,8 @@ const MIN_BACKGROUND_BYTES: usize = 64 << 10;
 /// Maximum size of a refused body that is still received, as a multiple of the size limit.
 const MAX_DISCARDED_FACTOR: usize = 8;
 
-/// The complete body, decompressed. A body above the size limit is refused, and one that arrives too slowly
-/// times out.
+/// The complete body, decompressed. A body above the size limit is refused, and a body that arrives too
+/// slowly times out.
 pub async fn read(settings: &Settings, headers: &HeaderMap, mut body: Incoming) -> Result<Bytes, Refusal> {
     let too_large = Refusal::Page(StatusCode::PAYLOAD_TOO_LARGE);
     if body.size_hint().lower() > settings.max_body_bytes as u64 {

@@ -92,7 +92,7 @@ fn hash(file: &mut fs::File) -> io::Result<Sha256> {
 /// Size of the buffer for hashing a file.
 const HASH_CHUNK_BYTES: usize = 256 << 10;
 
-/// Why a source cannot be read.
+/// The reason why a source cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// A file cannot be read.

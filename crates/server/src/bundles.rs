@@ -79,11 +79,11 @@ pub struct Bundles {
     source: Option<Arc<dyn BundleSource>>,
     store: Option<BundleStore>,
     observer: BundleObserver,
-    /// Held during a reload: reloads run one at a time.
+    /// Held during a reload, so that only one runs at a time.
     reloading: tokio::sync::Mutex<()>,
-    /// Held while a bundle is fetched: one at a time.
+    /// Held while a bundle is fetched, so that only one is fetched at a time.
     fetch_permit: Limiter,
-    /// Fetches under way, so that concurrent requests for a sha share one.
+    /// Fetches in progress, so that concurrent requests for a sha share one fetch.
     fetching: OnceMap<Sha256, Result<Arc<Engine>, Unavailable>>,
     /// Negative cache: shas that the store did not deliver.
     missing: Mutex<HashMap<Sha256, MissingBundle>>,
@@ -123,7 +123,7 @@ impl Bundles {
         }
     }
 
-    /// Loads a bundle and makes it the latest. A load that has begun completes even if the caller is dropped.
+    /// Loads a bundle and makes it the latest. A started load completes even if the caller is dropped.
     pub async fn load(self: &Arc<Self>, origin: Arc<dyn BundleSource>) -> Result<BundleEvent, LoadFailure> {
         let bundles = Arc::clone(self);
         let loading = tokio::spawn(async move {
@@ -140,8 +140,8 @@ impl Bundles {
 
     async fn load_now(&self, origin: &dyn BundleSource) -> Result<BundleEvent, LoadFailure> {
         let mut content = origin.read(&self.pool).await?;
-        // Checking whether a bundle is loaded is cheaper than loading it; before the first load, no bundle is
-        // loaded.
+        // Checking whether a bundle is loaded is cheaper than loading it. The check is skipped before the
+        // first load, when no bundle is loaded.
         if self.registry().latest().is_some() {
             let (sha, named) = with_sha(content).await?;
             content = named;
@@ -269,7 +269,7 @@ impl Bundles {
             return Err("the content does not match the sha".to_owned());
         }
         let engine = self.engine(content).await.map_err(|error| error_chain(&error))?;
-        // The file may have been rewritten since.
+        // The file may have been rewritten in the meantime.
         if engine.bundle().sha() != sha {
             return Err("the bundle changed while it was being read".to_owned());
         }

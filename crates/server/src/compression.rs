@@ -21,7 +21,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// The best coding that `Accept-Encoding` allows. A coding that it does not mention is not used.
+    /// The best coding that `Accept-Encoding` allows. Codings that the header does not mention are not used.
     pub fn of(accepted: &str) -> Self {
         let mut best = (0.0, Coding::Identity);
         for part in accepted.split(',') {

@@ -1,13 +1,13 @@
-//! Limits the number of connections, closes waiting ones in favour of new ones, and times out stalled
+//! Limits the number of connections, closes waiting connections in favour of new ones, and times out stalled
 //! clients.
 //!
 //! A connection is *busy* from the moment its request is complete until its response is sent. Otherwise it is
-//! *waiting* for its client: idle, or while a head or a body arrives. When the limit is reached, the
-//! connection that has waited longest is closed in favour of the new one.
+//! *waiting* for its client: it is idle, or is receiving a head or a body. When the limit is reached, the
+//! connection that has waited longest is closed in favour of the new connection.
 //!
-//! **Invariant:** `/healthz` is answered however many connections are open. When every connection is busy,
-//! new ones are admitted to a small reserve that serves only health checks, so reserve connections become
-//! free quickly.
+//! **Invariant:** `/healthz` is answered regardless of the number of open connections. When every connection
+//! is busy, new ones are admitted to a small reserve that serves only health checks, so reserve connections
+//! become free quickly.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,7 +22,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep};
 
-/// Number of connections beyond the limit, which may only make health checks.
+/// Number of additional connections beyond the limit, which may only make health checks.
 const HEALTH_RESERVE: usize = 16;
 
 /// The open connections.
@@ -53,7 +53,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Completes when the connection has to be closed in favour of another one.
+    /// Completes when the connection must be closed in favour of another connection.
     pub async fn must_close(&self) {
         self.close.notified().await;
     }
@@ -97,8 +97,8 @@ impl Connections {
     }
 
     /// Admits a connection. If the limit is reached, the connection that has waited longest for its client is
-    /// closed. If all are busy, the new one is admitted to the reserve, to which the same rule applies.
-    /// `None` if the new connection has to be refused.
+    /// closed. If all connections are busy, the new connection is admitted to the reserve, to which the same
+    /// rule applies. `None` if the new connection must be refused.
     pub fn open(self: &Arc<Self>) -> Option<OpenConnection> {
         let mut open = self.lock();
         let admission = [Admission::Full, Admission::HealthOnly]
@@ -154,7 +154,8 @@ impl Connections {
     }
 }
 
-/// Whether one more connection with this admission fits within the limit. Closes a waiting one if needed.
+/// Whether one more connection with this admission fits within the limit. Closes a waiting connection if
+/// needed.
 fn make_space(open: &mut BTreeMap<u64, Arc<Connection>>, admission: Admission, limit: usize) -> bool {
     let is_same = |connection: &Connection| connection.admission == admission;
     let count = open.values().filter(|connection| is_same(connection)).count();
@@ -266,7 +267,8 @@ mod tests {
         let connections = Arc::new(Connections::new(2));
         let [first, second] = [(); 2].map(|()| connections.open().unwrap());
         tokio::time::advance(Duration::from_secs(1)).await;
-        // A head arrived on the first connection, so it has waited less time than the second one.
+        // A head arrived on the first connection, so it has waited for a shorter time than the second
+        // connection.
         connections.mark_waiting_for_body(&first.connection);
         let _third = connections.open().unwrap();
         second.connection.must_close().await;

@@ -32,7 +32,7 @@ const MAX_INLINE_QUERY_BYTES: usize = 16 << 10;
 /// Maximum size of a response that is computed inline.
 const MAX_INLINE_ANSWER_BYTES: usize = 1 << 20;
 
-/// Whether a GraphQL request comes from a browser that wants a page.
+/// Whether a GraphQL request comes from a browser that requests a page.
 pub fn wants_page(parts: &Parts) -> bool {
     parts.method == Method::GET && graphql_request::wants_page(header(&parts.headers, ACCEPT))
 }
@@ -358,7 +358,7 @@ enum QueryTextError {
     Missing,
 }
 
-/// The query of a request, and its digest if the client wants to persist it.
+/// The query of a request, and its digest if the client requests that it is persisted.
 fn query_text(
     shared: &ServerState,
     sha: Sha256,

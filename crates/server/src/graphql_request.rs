@@ -256,7 +256,7 @@ impl ResponseFormat {
     }
 }
 
-/// Whether the client is a browser, that is, prefers HTML to JSON. Among equal weights, the first one counts.
+/// Whether the client is a browser, that is, prefers HTML to JSON. Among equal weights, the first one is used.
 pub fn wants_page(accept: Option<&str>) -> bool {
     let Some(accept) = accept else { return false };
     let best = |names: &[&str]| {
@@ -271,7 +271,7 @@ pub fn wants_page(accept: Option<&str>) -> bool {
     page.0 > 0.0 && (page.0 > json.0 || page.0 >= json.0 && page.1 < json.1)
 }
 
-/// The weight of `application/<name>` in `Accept`: the most specific range counts.
+/// The weight of `application/<name>` in `Accept`: the most specific range is used.
 fn preference(accept: &str, name: &str) -> f32 {
     let mut best = (0, 0.0);
     for part in accept.split(',') {
@@ -316,7 +316,7 @@ mod tests {
         check(r#"{"query":"\ud83d"}"#, Some(&invalid("D83D")));
         check(r#"{"variables":{"a":"\ud800"},"query":"{a}\udc00"}"#, Some(&invalid("DC00")));
         check(r#"{"query":"\ud83d\ude00 \ude00"}"#, Some(&invalid("DE00")));
-        // Outside of `query`, and in invalid JSON, it is not reported.
+        // Outside of `query`, and in invalid JSON, an unpaired surrogate is not reported.
         check(r#"{"query":"{a}","variables":{"a":"\ud800"}}"#, None);
         check(r#"{"query":"\ud83d"#, None);
         check(r#"{"query":"\\ud83d""#, None);

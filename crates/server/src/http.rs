@@ -63,8 +63,9 @@ pub async fn accept<R: Responder>(
         if let Ok((stream, _)) = accepted {
             connect(stream, limits, responder, &graceful);
         } else {
-            // The process has too many open files, or the client closed the connection immediately. A file
-            // descriptor is freed as soon as the closed connection is dropped.
+            // The process has too many open files, or the client closed the connection immediately. If a
+            // waiting connection was closed, a file descriptor is freed as soon as that connection is
+            // dropped.
             limits.connections.close_oldest_waiting();
             tokio::time::sleep(ACCEPT_RETRY).await;
         }
@@ -95,7 +96,7 @@ fn connect<R: Responder>(
     let serving = graceful.watch(serving);
     tokio::spawn(async move {
         tokio::select! {
-            // A connection that breaks is not an error of the server.
+            // A broken connection is not an error of the server.
             _ = serving => {}
             () = open.connection.must_close() => {}
         }

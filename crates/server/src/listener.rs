@@ -1,8 +1,8 @@
 //! Small read-only services next to the data server, such as health and metrics, on the same HTTP stack with
 //! the same limits on clients.
 //!
-//! **Invariant:** a new connection is served however many others are open: the connection that has waited
-//! longest for its client is closed in its favour.
+//! **Invariant:** a new connection is served regardless of the number of open connections: the connection
+//! that has waited longest for its client is closed in its favour.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,7 +66,7 @@ pub async fn serve_pages(listener: TcpListener, hosts: HostPolicy, pages: impl P
     accept(listener, &limits, &service, std::future::pending()).await;
 }
 
-/// Responds with pages. No connection is ever busy, so one can always be closed in favour of a new one.
+/// Responds with pages. Connections are never busy, so one can always be closed in favour of a new connection.
 struct PageService<P> {
     connections: Arc<Connections>,
     hosts: HostPolicy,

@@ -124,7 +124,7 @@ impl BundleRegistry {
     /// Adds a bundle that is not the latest. Returns the dropped bundles.
     pub fn put_fetched(&mut self, engine: Arc<Engine>, now: u64) -> Result<Vec<Arc<Engine>>, RegistryFull> {
         let sha = engine.bundle().sha();
-        // It was added by another request in the meantime.
+        // Another request added the bundle in the meantime.
         if self.entries.contains_key(&sha) {
             self.touch(sha, now);
             return Ok(Vec::new());
@@ -242,10 +242,10 @@ mod tests {
         let (mut registry, [a, b, c]) = (BundleRegistry::new(100, 8), ["a", "b", "c"].map(engine));
         assert!(registry.latest().is_none());
         assert!(registry.put_latest(Arc::clone(&a), 0).is_empty());
-        // The previous latest bundle stays, however old it is.
+        // The previous latest bundle stays, regardless of its age.
         assert!(registry.put_latest(Arc::clone(&b), 1000).is_empty());
         assert!(registry.get(sha(&a)).is_some());
-        // Then its TTL applies, for clients that have just read its sha.
+        // Afterwards its TTL applies, for clients that have just read its sha.
         assert_eq!(commits(&registry.put_latest(Arc::clone(&c), 1100)), ["a"]);
         assert_eq!(registry.latest().map(sha), Some(sha(&c)));
         assert!(registry.get(sha(&b)).is_some());

@@ -51,7 +51,7 @@ impl Reply {
         Self { status, headers: Vec::new(), body: None, is_tagged: false, flight: None }
     }
 
-    /// A reply with a body of a media type.
+    /// A reply with a body of the given media type.
     pub fn new(status: StatusCode, media_type: &'static str, body: impl Into<Bytes>) -> Self {
         Self::cached(media_type, Arc::new(CachedResponse::new(status.as_u16(), body)))
     }
@@ -101,8 +101,8 @@ impl Reply {
         Self::error_page(StatusCode::NOT_FOUND, &format!("Cannot {method} {path}"))
     }
 
-    /// A page for browsers, or a part of one. Its content security policy allows scripts and styles from this
-    /// server only.
+    /// A page for browsers, or a part of a page. Its content security policy allows scripts and styles from
+    /// this server only.
     pub fn page(media_type: &'static str, body: &'static str) -> Self {
         const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                               img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -305,7 +305,7 @@ pub struct InFlight {
 }
 
 impl InFlight {
-    /// Starts at 0; `released` is called when a large response is freed.
+    /// Starts with 0 bytes; `released` is called when a large response is freed.
     pub fn new(released: Option<ReleaseHook>) -> Self {
         Self { bytes: Arc::default(), released }
     }

@@ -113,7 +113,8 @@ pub fn store(answers: &ResponseCache, key: ResponseKey, response: &Arc<CachedRes
     answers.insert(key, Arc::clone(response), cost(response));
 }
 
-/// The cost of a response: its body, half of it again for its compressed forms, and the overhead of an entry.
+/// The cost of a response: the size of its body, another half of this size for its compressed forms, and the
+/// overhead of an entry.
 fn cost(response: &CachedResponse) -> usize {
     response.body.len() + response.body.len() / 2 + 256
 }

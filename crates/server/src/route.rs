@@ -63,9 +63,9 @@ pub struct FileRef {
 /// Selects a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestedBundle {
-    /// The latest.
+    /// The latest bundle.
     Latest,
-    /// The one with this sha, as the client spells it.
+    /// The bundle with this sha, as spelled by the client.
     Named(String),
 }
 

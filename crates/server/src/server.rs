@@ -115,7 +115,8 @@ async fn respond(
     let (parts, body) = request.into_parts();
     let route = Route::of(parts.uri.path());
     let early = early_answer(&shared, connection.admission, &route, &parts);
-    // While the body arrives, the connection waits for its client and may be closed for another one.
+    // While the body arrives, the connection waits for its client and may be closed in favour of another
+    // connection.
     shared.connections.mark_waiting_for_body(&connection);
     let received = if let Some(reply) = early {
         Err(reply)

@@ -42,7 +42,7 @@ pub struct Settings {
     pub hosts: HostPolicy,
     /// Receives an entry for every request after its response is computed.
     pub access_log: Option<AccessLog>,
-    /// The reason why the server is degraded, which `/healthz` shows; called for each health check.
+    /// Returns the reason why the server is degraded, which `/healthz` shows; called for each health check.
     pub degradation: Option<DegradationProbe>,
     /// Compares bundles and finds lines; without it, `/compare` and `/locate` do not exist.
     pub analysis: Option<Arc<dyn BundleAnalysis>>,

@@ -95,8 +95,7 @@ impl Activities {
         CURRENT.scope(self.clone(), future).await
     }
 
-    /// Number of activities that have begun plus those that have ended. While it grows, the run makes
-    /// progress.
+    /// Number of started plus number of ended activities. While it grows, the run makes progress.
     pub fn ticks(&self) -> u64 {
         self.0.ticks.load(Ordering::Relaxed)
     }

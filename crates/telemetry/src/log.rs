@@ -100,8 +100,8 @@ impl LogLine {
         Self::new(level, first).with_lines_below(rest)
     }
 
-    /// Adds further lines. The text formats print them below the line, each behind a bar, so that none can be
-    /// mistaken for a log line.
+    /// Adds further lines. The text formats print them below the line, each after a bar, so that they cannot
+    /// be mistaken for log lines.
     #[must_use]
     pub fn with_lines_below(mut self, text: impl Into<String>) -> Self {
         self.below = text.into();

@@ -1,5 +1,5 @@
-//! Loop metrics: all metrics of runs and loops. They are the metrics of qontract-reconcile, with their names
-//! and labels, and additional ones.
+//! Loop metrics: all metrics of runs and loops. They are those of qontract-reconcile, with the same names and
+//! labels, and additional metrics.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +13,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::data_validity::DataValidityGauges;
+use crate::journal_metrics::JournalMetrics;
 use crate::measure::Measurement;
 
 /// Metric labels of a process that runs an integration.
@@ -37,6 +38,25 @@ struct PhaseLabels {
 struct PlannedLabels {
     integration: String,
     change: String,
+}
+
+/// Labels of a successful run.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SuccessLabels {
+    integration: String,
+    shards: String,
+    shard_id: String,
+    commit: String,
+    bundle: String,
+}
+
+/// Labels of faults.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FaultLabels {
+    integration: String,
+    shards: String,
+    shard_id: String,
+    responsible: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -96,6 +116,19 @@ fn phase_histogram() -> Histogram {
     Histogram::new([0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0])
 }
 
+/// A successful run.
+#[derive(Clone, Copy, Debug)]
+pub struct SuccessfulRun<'r> {
+    /// When it ended, in seconds since 1970.
+    pub ended: i64,
+    /// The commit of its data, if known.
+    pub commit: Option<&'r str>,
+    /// The time of that commit, in seconds since 1970.
+    pub commit_time: Option<i64>,
+    /// Its bundle.
+    pub bundle: &'r str,
+}
+
 /// All metrics of a process.
 pub struct Metrics {
     registry: Registry,
@@ -117,6 +150,14 @@ pub struct Metrics {
     last_labels: Mutex<BTreeMap<String, Vec<ObjectLabels>>>,
     delays: Family<WriteLabels, Histogram, fn() -> Histogram>,
     redactions: Family<IntegrationLabel, Counter>,
+    last_success: Family<ProcessLabels, Gauge>,
+    success_commit_time: Family<ProcessLabels, Gauge>,
+    success: Family<SuccessLabels, Gauge>,
+    /// The labels of `success`, by process. A later success replaces them.
+    success_labels: Mutex<BTreeMap<(String, String), SuccessLabels>>,
+    paused: Family<ProcessLabels, Gauge>,
+    faults: Family<FaultLabels, Gauge>,
+    journal: JournalMetrics,
     data_validity: DataValidityGauges,
 }
 
@@ -140,6 +181,13 @@ impl Default for Metrics {
             last_labels: Mutex::default(),
             delays: Family::new_with_constructor(delay_histogram as fn() -> Histogram),
             redactions: Family::default(),
+            last_success: Family::default(),
+            success_commit_time: Family::default(),
+            success: Family::default(),
+            success_labels: Mutex::default(),
+            paused: Family::default(),
+            faults: Family::default(),
+            journal: JournalMetrics::default(),
             data_validity: DataValidityGauges::default(),
             registry: Registry::default(),
         };
@@ -183,6 +231,28 @@ impl Default for Metrics {
             "Report fields that contained a secret and were redacted",
             metrics.redactions.clone(),
         );
+        registry.register(
+            "last_success_timestamp_seconds",
+            "When the last successful run ended",
+            metrics.last_success.clone(),
+        );
+        registry.register(
+            "last_success_commit_timestamp_seconds",
+            "The time of the commit of the data of the last successful run",
+            metrics.success_commit_time.clone(),
+        );
+        registry.register(
+            "last_success",
+            "The commit and the bundle of the last successful run",
+            metrics.success.clone(),
+        );
+        registry.register("paused", "Whether the loop is paused", metrics.paused.clone());
+        registry.register(
+            "faults",
+            "Faults of the last run, by the party that has to act",
+            metrics.faults.clone(),
+        );
+        metrics.journal.register(registry);
         metrics.data_validity.register(registry);
         Self { registry: all, ..metrics }
     }
@@ -198,7 +268,7 @@ impl Metrics {
     /// Registers a process and initializes its counters with 0.
     pub fn start(&self, process: &ProcessLabels) {
         drop(self.stuck.get_or_create(process));
-        for gauge in [&self.held, &self.waits, &self.degraded] {
+        for gauge in [&self.held, &self.waits, &self.degraded, &self.paused] {
             drop(gauge.get_or_create(process));
         }
     }
@@ -218,6 +288,49 @@ impl Metrics {
         self.degraded.get_or_create(process).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
+    /// Notes a successful run: its end, and the commit and the bundle of its data.
+    pub fn set_success(&self, process: &ProcessLabels, run: &SuccessfulRun<'_>) {
+        self.last_success.get_or_create(process).set(run.ended);
+        if let Some(time) = run.commit_time {
+            self.success_commit_time.get_or_create(process).set(time);
+        }
+        let labels = SuccessLabels {
+            integration: process.integration.clone(),
+            shards: process.shards.clone(),
+            shard_id: process.shard_id.clone(),
+            commit: run.commit.unwrap_or_default().to_owned(),
+            bundle: run.bundle.to_owned(),
+        };
+        let key = (process.integration.clone(), process.shard_id.clone());
+        if let Some(old) = self.success_labels.lock().insert(key, labels.clone())
+            && old != labels
+        {
+            self.success.remove(&old);
+        }
+        self.success.get_or_create(&labels).set(1);
+    }
+
+    /// Sets whether the loop is paused.
+    pub fn set_paused(&self, process: &ProcessLabels, is_paused: bool) {
+        self.paused.get_or_create(process).set(is_paused.into());
+    }
+
+    /// Sets the number of faults of the last run for which this party is responsible.
+    pub fn set_faults(&self, process: &ProcessLabels, responsible: &str, count: usize) {
+        let labels = FaultLabels {
+            integration: process.integration.clone(),
+            shards: process.shards.clone(),
+            shard_id: process.shard_id.clone(),
+            responsible: responsible.to_owned(),
+        };
+        self.faults.get_or_create(&labels).set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// The metrics of the journal.
+    pub fn journal(&self) -> JournalMetrics {
+        self.journal.clone()
+    }
+
     /// The gauges of invalid data.
     pub fn data_validity(&self) -> DataValidityGauges {
         self.data_validity.clone()
@@ -234,7 +347,7 @@ impl Metrics {
         self.last_run_status.get_or_create(process).set(code.into());
     }
 
-    /// Counts a run that was aborted because it made no progress.
+    /// Counts a run that was cancelled because it made no progress.
     pub fn count_stalled(&self, process: &ProcessLabels) {
         self.stuck.get_or_create(process).inc();
     }

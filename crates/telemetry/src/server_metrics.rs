@@ -1,5 +1,5 @@
-//! All metrics of the data server: the metrics of qontract-server, with their names and labels, and
-//! additional ones.
+//! All metrics of the data server: those of qontract-server, with the same names and labels, and additional
+//! metrics.
 
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;

@@ -48,7 +48,7 @@ impl From<&serde_json::Value> for Data {
     }
 }
 
-/// Shows the type, never the value: it may be a secret.
+/// Shows the type, never the value, which may be a secret.
 impl fmt::Debug for Data {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -3,11 +3,11 @@
 /// The kinds of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The template has a syntax error, in Jinja2 as well.
+    /// The template has a syntax error, which Jinja2 also reports.
     Syntax,
     /// A variable, attribute or function is undefined.
     Undefined,
-    /// An operation fails, in Jinja2 as well.
+    /// An operation fails, as it does in Jinja2.
     Failed,
     /// The template raised the fault: `{% raise_error "…" %}`.
     Raised,

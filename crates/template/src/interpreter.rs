@@ -28,8 +28,8 @@ use crate::source::{Dialect, Whitespace};
 use crate::syntax::Name;
 use crate::value::{Dict, Value, conversion};
 
-/// The placeholder for a lookup that was not made yet. It may be printed, since the output is then
-/// discarded.
+/// The placeholder for a lookup that was not made yet. It may be printed, because the output is discarded in
+/// this case.
 pub(crate) const PENDING_LOOKUP: &str = "\0pending";
 
 /// The undefined value of an `if` expression without `else`. It is lenient, even in a strict template.
@@ -133,7 +133,7 @@ impl<'a> Interpreter<'a> {
         self.strictness == Strictness::Strict
     }
 
-    /// Spends `count` steps.
+    /// Charges `count` steps.
     pub fn step(&mut self, count: u64) -> EvalResult<()> {
         let Some(left) = self.steps_left.checked_sub(count) else {
             let message = format!("rendering takes more than {} steps", self.limits.steps);
@@ -143,7 +143,7 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    /// Spends the steps for creating `bytes` of text, and enforces the size limit.
+    /// Charges the steps for creating `bytes` of text, and enforces the size limit.
     pub fn charge(&mut self, bytes: usize) -> EvalResult<()> {
         if bytes > self.limits.output {
             return Err(EvalError::new(
@@ -154,7 +154,7 @@ impl<'a> Interpreter<'a> {
         self.step(1 + bytes as u64 / 16)
     }
 
-    /// Runs `work` one level deeper.
+    /// Runs `work` one nesting level deeper.
     pub fn deeper<T>(&mut self, work: impl FnOnce(&mut Self) -> EvalResult<T>) -> EvalResult<T> {
         if self.depth >= self.limits.depth {
             return Err(EvalError::new(Kind::Limit, format!("nested more than {} deep", self.limits.depth)));
@@ -165,7 +165,7 @@ impl<'a> Interpreter<'a> {
         done
     }
 
-    /// Makes a lookup, or records it as needed.
+    /// Makes a lookup, or records that it is needed.
     pub fn look_up(&mut self, address: TemplateLookup) -> EvalResult<Value> {
         self.step(1)?;
         let answer = self.lookups.answer(&address);

@@ -22,7 +22,7 @@ pub(crate) type Path = Vec<Value>;
 pub(crate) enum IterState {
     /// Items of a list or a tuple, read when requested, and the next index.
     Items(Value, usize),
-    /// Items that are computed already.
+    /// Items that were already computed.
     Buffered(std::vec::IntoIter<Value>),
     /// A range: the next item, the number of items left, and the step.
     Range(i128, i128, i128),
@@ -45,7 +45,7 @@ pub(crate) enum IterState {
     Deferred { of: Value, if_true: bool },
     /// The iterator of a deferred value, after the first item was requested.
     Inner(Rc<Iter>),
-    /// `map`, `select` and the like, before the first item is requested.
+    /// `map`, `select` and similar filters, before the first item is requested.
     Prepared { name: Name, of: Value, args: Args },
     /// `for … if …`.
     Condition { inner: Rc<Iter>, loop_: Rc<ForLoop>, scope: Rc<Scope> },
@@ -94,7 +94,7 @@ pub(crate) struct TemplateLoop {
     pub current: RefCell<Option<Value>>,
     pub length: Cell<Option<usize>>,
     pub changed: RefCell<Option<Vec<Value>>>,
-    /// For a recursive loop: its syntax, and the scope to render it in.
+    /// For a recursive loop: its syntax, and the scope in which it is rendered.
     pub recursion: Option<(Rc<ForLoop>, Rc<Scope>)>,
 }
 

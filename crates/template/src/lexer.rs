@@ -225,7 +225,7 @@ impl<'a> Lexer<'a> {
         let rest = self.rest();
         let end = self.delimiters.comment.close;
         let Some(offset) = rest.find(end) else {
-            // an unclosed comment without content is ignored: Jinja2's rule needs a character
+            // an unclosed comment without content is ignored, as in Jinja2, whose rule requires a character
             if rest.is_empty() {
                 return Ok(());
             }

@@ -25,8 +25,8 @@ pub(crate) struct TemplateParser {
 struct UnknownCallable {
     line: usize,
     description: String,
-    /// Whether it is within a condition or one of its branches: Jinja2 reports it there only if it is
-    /// reached.
+    /// Whether it is within a condition or one of its branches, where Jinja2 reports it only if it is
+    /// evaluated.
     may_be_skipped: bool,
 }
 
@@ -167,7 +167,7 @@ impl TemplateParser {
         self.unknown_callables.iter_mut().skip(since).for_each(|unknown| unknown.may_be_skipped = true);
     }
 
-    /// Runs `parse` one level deeper.
+    /// Runs `parse` one nesting level deeper.
     fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> EvalResult<T>) -> EvalResult<T> {
         self.depth += 1;
         self.check_depth(self.depth)?;

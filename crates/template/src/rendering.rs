@@ -43,7 +43,7 @@ impl<'a> RenderRequest<'a> {
 pub enum RenderOutcome {
     /// The template was rendered.
     Rendered(RenderedTemplate),
-    /// The template cannot be rendered before these lookups are made; more may be needed after that.
+    /// The template cannot be rendered before these lookups are made; further lookups may be needed after that.
     Needs(BTreeSet<TemplateLookup>),
 }
 

@@ -1,4 +1,4 @@
-//! Scopes of names. They are nested; variables are looked up after the outermost one.
+//! Scopes of names. They are nested; variables are looked up after the outermost scope.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -49,7 +49,7 @@ pub(crate) enum AssignTarget {
 #[derive(Debug)]
 pub(crate) struct Macro {
     pub name: Name,
-    /// Whether it is the body of a `call`, which has no name of its own.
+    /// Whether it is the body of a `call`, which has no name.
     pub is_anonymous: bool,
     pub parameters: Vec<(Name, Option<Expression>)>,
     pub body: Vec<Statement>,

@@ -80,7 +80,7 @@ impl Range {
     }
 }
 
-/// A method of a value, not called yet.
+/// A method of a value that was not called yet.
 pub(crate) struct Method {
     pub level: Cell<usize>,
     pub of: Value,

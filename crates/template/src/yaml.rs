@@ -12,7 +12,7 @@ pub(crate) fn read(run: &mut Interpreter<'_>, text: &str) -> EvalResult<Value> {
     run.charge(text.len())?;
     let parsed = parse(text.as_bytes(), &Limits::default());
     if let Some(finding) = parsed.findings.iter().find(|finding| Diagnostic::is_error(finding)) {
-        // PyYAML may accept it; either way the result is not a value
+        // PyYAML may accept it, but in any case the result is not a supported value
         return refused(format!(
             "text that is not YAML, or that YAML parsers read differently ({})",
             finding.code

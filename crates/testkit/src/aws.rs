@@ -14,7 +14,7 @@ const QUEUE_FORM: &str = "content-type: application/x-www-form-urlencoded\r\naut
 pub struct TestAws {
     port: u16,
     // in this order: the directory is removed after the process has ended
-    _process: Process,
+    process: Process,
     _folder: Scratch,
 }
 
@@ -30,12 +30,28 @@ impl TestAws {
         let arguments: Vec<String> = arguments.into_iter().chain([port.to_string()]).collect();
         let mut process = Process::start(&tool("QONTRACT_PYTHON"), &arguments, folder.path());
         process.wait_for(port);
-        Self { port, _process: process, _folder: folder }
+        Self { port, process, _folder: folder }
     }
 
     /// The URL of the server.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Stops the server with `SIGSTOP`: its connections stay open, and nothing responds.
+    pub fn suspend(&self) {
+        self.process.suspend();
+    }
+
+    /// Continues a server that was suspended.
+    pub fn resume(&self) {
+        self.process.resume();
+    }
+
+    /// The requests that the server received so far, as lines of its log.
+    pub fn requests(&self) -> Vec<String> {
+        let log = self.process.log();
+        log.lines().filter(|line| line.contains(" HTTP/1.1\" ")).map(str::to_owned).collect()
     }
 
     /// Creates a bucket.
@@ -51,7 +67,7 @@ impl TestAws {
         self.send("POST", "/", QUEUE_FORM, &form);
     }
 
-    /// Verifies signatures and policies from now on.
+    /// Turns on the verification of signatures and policies.
     pub fn require_permissions(&self) {
         self.send("POST", "/moto-api/reset-auth", "", "0");
     }

@@ -3,7 +3,7 @@
 //!
 //! `cargo xtask test` installs the programs and starts one server for all tests of a run: [`shared`] returns
 //! it. A test creates its own namespaces in it, named by [`unique_name`]. A test that stops or restarts a
-//! server starts its own with [`TestCluster::start`].
+//! server starts a separate one with [`TestCluster::start`].
 //!
 //! A test that needs a server is ignored by plain `cargo test`, and has `real_cluster` in its name, or in the
 //! name of its module or file; `cargo xtask test --without-kube` skips these tests.

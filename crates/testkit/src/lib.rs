@@ -69,8 +69,8 @@ pub fn public_schemas() -> Option<PathBuf> {
 /// The environment variable with the file to which [`not_tested`] appends; `cargo xtask test` sets it.
 pub const NOT_TESTED_VARIABLE: &str = "QONTRACT_NOT_TESTED";
 
-/// Reports that a test was skipped, and why: on stderr, and to `cargo xtask test`, which prints it in its
-/// summary. Test runners hide the stderr of a test that passes.
+/// Reports that a test was skipped, with the reason: on stderr, and to `cargo xtask test`, which prints it in
+/// its summary, because test runners hide the stderr of a passing test.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! A scripted HTTP server on the loopback interface that records the requests it receives. It can misbehave.
+//! A scripted HTTP server on the loopback interface that records the received requests, and that can misbehave.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -21,7 +21,7 @@ pub struct LoopbackRequest {
 pub enum Reply {
     /// Status, further headers, body.
     Full(&'static str, String, String),
-    /// Status and body, of which only the first half is sent.
+    /// Status and body; only the first half of the body is sent.
     Half(&'static str, String, BodyFraming),
     /// No reply.
     Never,
@@ -32,7 +32,7 @@ pub enum Reply {
     Drip(&'static str),
 }
 
-/// How the end of a body is marked.
+/// The way in which the end of a body is marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyFraming {
     /// By its length.
@@ -68,7 +68,7 @@ impl Loopback {
                 let counter = Arc::clone(&counter);
                 std::thread::spawn(move || {
                     if let Some(reply) = read(&stream, &remembered, &*script) {
-                        // The client may be gone.
+                        // The client may have disconnected.
                         let _ = answer(&stream, reply, &counter);
                     }
                 });

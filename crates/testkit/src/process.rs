@@ -1,4 +1,4 @@
-//! A server process that does not outlive the process that started it.
+//! A server process that ends with the process that started it.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// The supervisor script.
 const SUPERVISOR_SCRIPT: &str = include_str!("supervise.sh");
-/// Timeout until a server listens: long, since the machine may be busy.
+/// Timeout until a server listens; it is long because the machine may be busy.
 const LISTEN_TIMEOUT: Duration = Duration::from_mins(1);
 /// Number of log lines that are shown.
 const TAIL_LINES: usize = 20;
@@ -23,12 +23,12 @@ pub struct Process {
     supervisor: Child,
 }
 
-/// The files that remain when a server ends.
+/// The files that are kept when a server ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leftover {
     /// The directory.
     Folder,
-    /// Nothing: its directory is removed.
+    /// No files: the directory is removed.
     Nothing,
 }
 
@@ -83,7 +83,7 @@ impl Process {
     ///
     /// # Panics
     ///
-    /// If it does not run.
+    /// If it is not running.
     pub fn suspend(&self) {
         self.signal("-STOP");
     }
@@ -92,7 +92,7 @@ impl Process {
     ///
     /// # Panics
     ///
-    /// If it does not run.
+    /// If it is not running.
     pub fn resume(&self) {
         self.signal("-CONT");
     }
@@ -123,10 +123,14 @@ impl Process {
         }
     }
 
+    /// Its log.
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
+    }
+
     /// The end of its log.
     pub fn log_tail(&self) -> String {
-        let text = fs::read(&self.log).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
+        let text = self.log();
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
     }

@@ -50,7 +50,8 @@ impl Scratch {
         path
     }
 
-    /// Creates an empty journal in a sandbox that a test fills by hand, as `qontract journal init` does.
+    /// Creates an empty journal, as `qontract journal init` does, in a sandbox whose files the test writes
+    /// itself.
     pub fn init_journal(&self, sandbox: &str) {
         self.write(&format!("{sandbox}/journal/format.blob"), r#"{"format": 1, "ledgers": []}"#);
     }

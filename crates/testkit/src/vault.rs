@@ -139,8 +139,8 @@ impl Drop for TestVault {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic of the server is already printed; a second panic during drop would hide that of the
-            // test.
+            // A panic of the server is already printed; a second panic during drop would hide the panic of
+            // the test.
             let _ = thread.join();
         }
     }

@@ -3,7 +3,7 @@
 //! It is the real server, controlled by a test: the test loads bundles and inspects the requests. It runs in
 //! a thread with its own runtime, so that tests with and without a runtime can use it.
 //!
-//! **Invariant:** a bundle can be queried by its sha until the test removes it, whichever bundle is the
+//! **Invariant:** a bundle can be queried by its sha until the test removes it, even if another bundle is the
 //! latest.
 
 use std::collections::BTreeMap;
@@ -97,7 +97,7 @@ impl DataServer {
     pub fn load(&self, bytes: &[u8]) -> String {
         let (bundles, origin) = (Arc::clone(&self.bundles), Arc::new(BundleBytes(bytes.to_vec())));
         let (sender, loaded) = std::sync::mpsc::channel();
-        // On the threads of the server, because the test may not have a runtime.
+        // Runs on the threads of the server, because the test may not have a runtime.
         self.runtime.spawn(async move { sender.send(bundles.load(origin).await) });
         loaded.recv().expect("a server").expect("the bytes of a bundle");
         Sha256::of(bytes).to_string()
@@ -138,8 +138,8 @@ impl Drop for DataServer {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic of the server is already printed; a second panic during drop would hide that of the
-            // test.
+            // A panic of the server is already printed; a second panic during drop would hide the panic of
+            // the test.
             let _ = thread.join();
         }
     }

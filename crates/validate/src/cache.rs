@@ -1,13 +1,13 @@
 //! Cache for incremental validation: files that were valid before are not checked again.
 //!
-//! Two results are cached, both by the SHA-256 of a file's content: that a file conforms to its schema, and
+//! Two facts are cached, both by the SHA-256 of a file's content: that a file conforms to its schema, and
 //! that the links of a datafile are valid. Files with findings are not cached, and link results are cached
 //! only if the links of all datafiles are valid.
 //!
-//! The first is invalid when schemas, GraphQL types, options or the set of unreadable files change. The
-//! second is invalid also when a file is added or removed, or changes its `$schema` or `__identifier`. Links
-//! whose validity depends on the content of their targets (an inline `$schemaRef`) are cached separately, and
-//! are invalid when any such target changes.
+//! The first fact becomes invalid when schemas, GraphQL types, options or the set of unreadable files change.
+//! The second one also becomes invalid when a file is added or removed, or changes its `$schema` or
+//! `__identifier`. Links whose validity depends on the content of their targets (an inline `$schemaRef`) are
+//! cached separately, and are invalid when any such target changes.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -32,13 +32,13 @@ struct LastValidation {
 
 /// The documents and resources that passed validation, by digest.
 ///
-/// **Invariant:** validation with a cache finds the same as validation without one. Cached results are used
-/// only with the dependencies (schemas, types, files) that they were computed with.
+/// **Invariant:** validation with a cache has the same findings as validation without a cache. Cached results
+/// are used only with the same dependencies (schemas, types, files) as when they were computed.
 #[derive(Debug, Default)]
 pub struct ValidationCache {
     /// The last validation in this process.
     last: Option<LastValidation>,
-    /// A digest of the options, GraphQL types, schemas and unreadable files that the cache is valid for.
+    /// A digest of the options, GraphQL types, schemas and unreadable files for which the cache is valid.
     dependencies: Option<Sha256>,
     /// Documents and resources that conform to their schemas.
     conforming: HashSet<Sha256, RandomState>,
@@ -55,7 +55,7 @@ struct LinkCache {
     stable: HashMap<Sha256, UniqueHashes, RandomState>,
     /// Datafiles whose links depend on the *content* of other files; invalid when any of those files changes.
     content_dependent: HashMap<Sha256, UniqueHashes, RandomState>,
-    /// The paths of the files whose content links depend on.
+    /// The paths of the files on whose content links depend.
     content_targets: HashSet<Box<str>, RandomState>,
     /// The digest of those files when the cache was saved; set only in a cache that was read from bytes.
     content_digest: Option<Sha256>,
@@ -71,7 +71,7 @@ pub(crate) struct ValidDigests {
     pub conforming: Vec<Sha256>,
     /// Datafiles whose links are valid.
     pub linked: Vec<ValidFile>,
-    /// Newly found paths of files whose content links depend on.
+    /// Newly found paths of files on whose content links depend.
     pub content_targets: Vec<Box<str>>,
 }
 
@@ -96,7 +96,7 @@ fn sorted<T: Ord>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     all
 }
 
-/// The parts of a datafile that links to it depend on: its schema and its identifier.
+/// The parts of a datafile on which links to it depend: its schema and its identifier.
 fn identity(file: &Datafile) -> [Option<String>; 2] {
     file.document.value.strings(["$schema", "__identifier"])
 }
@@ -107,7 +107,7 @@ impl LinkCache {
         self.content_targets.clear();
     }
 
-    /// A digest of the content of all files whose content links depend on.
+    /// A digest of the content of all files on whose content links depend.
     fn digest_content_targets(&self, bundle: &Bundle) -> Sha256 {
         let mut hasher = Hasher::default();
         for path in sorted(&self.content_targets) {
@@ -142,8 +142,8 @@ impl ValidationCache {
         self.last = Some(LastValidation { bundle: bundle.clone(), options: options.clone() });
     }
 
-    /// The paths of changed datafiles, if schemas, types, options, paths and identities are surely those of
-    /// the last validation.
+    /// The paths of changed datafiles, if schemas, types, options, paths and identities are certainly those
+    /// of the last validation.
     fn changed_files<'b>(&self, bundle: &'b Bundle, options: &Options) -> Option<Vec<&'b str>> {
         let LastValidation { bundle: last, options: before } = self.last.as_ref()?;
         let is_same = |(a, b): &(&Datafile, &Datafile)| Arc::ptr_eq(&a.document, &b.document);
@@ -168,7 +168,7 @@ impl ValidationCache {
         let types = bundle.graphql().digest;
         let schemas = bundle.schemas().iter();
         let schemas = schemas.flat_map(|file| [file.path.as_bytes(), b"\0", file.document.digest.as_bytes()]);
-        // References to unreadable files are not reported, but they are not valid either.
+        // References to unreadable files are not reported, but do not count as valid.
         let unread = options.unread.iter().flat_map(|file| [file.as_bytes(), b"\0"]);
         let parts = [formats, b"\0", types.as_bytes()].into_iter().chain(schemas).chain([b"\0".as_slice()]);
         let digest = Sha256::of_parts(parts.chain(unread));
@@ -228,7 +228,7 @@ impl ValidationCache {
                     None => (old_dependent.remove(&digest), false),
                 },
             };
-            // Two files with the same digest: the entry was moved already.
+            // For two files with the same digest, the entry was already moved.
             let entries = if lasts { &mut *stable } else { &mut *content_dependent };
             unique.and_then(|unique| entries.insert(digest, unique));
         }

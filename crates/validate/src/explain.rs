@@ -27,7 +27,7 @@ pub struct FailureExplainer<'a> {
     budget: ComparisonBudget,
 }
 
-/// A failure that gets its own finding, and the note to attach to it.
+/// A failure that is reported as a separate finding, and the note to attach to it.
 struct ReportedFailure {
     failure: SchemaFailure,
     note: Option<String>,
@@ -70,7 +70,7 @@ impl FailureExplainer<'_> {
         for ReportedFailure { failure, note } in &reported {
             let finding = match &failure.kind {
                 FailureKind::UnknownFields(_) => continue,
-                // The field is present under a misspelt name, which is reported.
+                // The field is present under a misspelt name, which is reported instead.
                 FailureKind::MissingField(field)
                     if misspelt.contains(&(failure.pointer.clone(), field.clone())) =>
                 {
@@ -401,8 +401,8 @@ fn repeated_item(value: &Value, pointer: &str) -> String {
     second.map_or_else(|| pointer.to_owned(), |index| keywords::child_pointer(pointer, &index.to_string()))
 }
 
-/// Removes duplicates, and other failures of a value that has the wrong type, because they only follow from
-/// that.
+/// Removes duplicates. If a value has the wrong type, also removes its other failures, which only follow from
+/// the wrong type.
 fn without_redundant(reported: Vec<ReportedFailure>) -> Vec<ReportedFailure> {
     let typed: BTreeSet<String> = reported
         .iter()

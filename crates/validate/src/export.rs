@@ -1,8 +1,8 @@
 //! Exports the schemas of a bundle for editors: plain JSON Schema for the files as people write them.
 //!
-//! Fields that bundling adds and the data repo's own keywords (`$schemaRef` and the like) are removed.
-//! References become relative paths, so that the directory works in any location. Patterns are unchanged,
-//! because editors support them.
+//! Fields that bundling adds and the data repo's own keywords, such as `$schemaRef`, are removed. References
+//! become relative paths, so that the directory works in any location. Patterns are unchanged, because
+//! editors support them.
 
 use std::collections::BTreeMap;
 

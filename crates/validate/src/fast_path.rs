@@ -1,9 +1,9 @@
 //! Fast path of the link rules: decides whether all links are valid, without collecting findings.
 //!
-//! Nearly all data is valid. This checks the same links as [`references`] and
-//! [`unique`](crate::rules::unique), but allocates nothing that only a finding needs, and compares hashes of
-//! unique values. **Invariant:** if it reports valid links, those rules find nothing. If it does not, those
-//! rules decide: a hash collision is not a finding.
+//! Nearly all data is valid. The fast path checks the same links as [`references`] and
+//! [`unique`](crate::rules::unique), but does not allocate data that only findings need, and compares hashes
+//! of unique values. **Invariant:** if it reports valid links, those rules find nothing. Otherwise those
+//! rules decide, because a hash collision is not a finding.
 
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
 
@@ -25,7 +25,7 @@ const HASH_SEED: u64 = 0x6c69_6e6b_735f_6f6b;
 pub struct ValidLinks {
     /// The datafiles.
     pub files: Vec<ValidFile>,
-    /// Newly found paths of files whose content links depend on.
+    /// Newly found paths of files on whose content links depend.
     pub content_targets: Vec<Box<str>>,
 }
 
@@ -35,7 +35,7 @@ enum LinkState<'k> {
     Checked(CheckedFile),
 }
 
-/// The check result of a datafile, and the paths of files whose content its links depend on.
+/// The check result of a datafile, and the paths of files on whose content its links depend.
 struct CheckedFile {
     linked: LinkedFile,
     content_targets: Vec<Box<str>>,
@@ -103,10 +103,10 @@ struct LinkChecker<'a, 'b> {
     reader: LeafReader<'b>,
     hasher: FixedState,
     unique: Vec<u64>,
-    /// Hashes of list and identifier of each list item.
+    /// For each list item, a hash of its list and its identifier.
     items: Vec<u64>,
     is_broken: bool,
-    /// The paths of files whose content the links depend on.
+    /// The paths of files on whose content the links depend.
     content_targets: Vec<Box<str>>,
 }
 
@@ -203,7 +203,7 @@ mod tests {
         for (number, at) in all.iter().enumerate().step_by(29) {
             let mut changed = bundle.clone();
             match changed.pointer_mut(at).expect("a part") {
-                // Repeat an item, or use another string of the data.
+                // Repeats an item, or uses another string of the data.
                 serde_json::Value::Array(items) => items.extend(items.first().cloned()),
                 text => *text = texts[(number * 31) % texts.len()].into(),
             }

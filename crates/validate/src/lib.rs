@@ -124,7 +124,7 @@ fn check(bundle: &Bundle, options: &Options, cache: &ValidationCache) -> (Vec<Di
     let mut findings = rules::schemas::check(&cx);
     let (found, mut fit) = rules::files::check(&cx);
     findings.extend(found);
-    // Links are collected for findings only if the fast path finds something wrong.
+    // Links are collected for findings only if the fast path reports invalid links.
     let linked = valid_links(&cx);
     let links = if linked.is_some() { Vec::new() } else { cx.links() };
     let broken = rules::references::check(&cx, &links);

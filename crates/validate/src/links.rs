@@ -15,7 +15,7 @@ pub struct Link<'b> {
     pub pointer: String,
     /// The kind of the link.
     pub kind: LinkKind<'b>,
-    /// The schema file that the walk was in.
+    /// The schema file at this point of the walk.
     pub schema_path: Option<&'b str>,
 }
 
@@ -28,7 +28,7 @@ pub enum LinkKind<'b> {
     Resource(&'b str),
     /// A value that must be unique.
     Unique {
-        /// The type that has the field; the interface if that marks it too.
+        /// The type that has the field; the interface, if it marks the field, too.
         type_name: &'b str,
         /// The field.
         field: &'b str,
@@ -61,11 +61,11 @@ pub struct ListItem<'b> {
     pub identifier: &'b str,
     /// The fields that make up the identifier.
     pub fields: Vec<&'b str>,
-    /// Whether `qontract-validator` checks the item: it does not if the type came from an interface.
+    /// Whether `qontract-validator` checks the item, which it does not if the type comes from an interface.
     pub seen_by_peer: bool,
 }
 
-/// One fact about a leaf, in borrowed form: nothing is allocated.
+/// One fact about a leaf, in borrowed form, without allocations.
 #[derive(Clone, Copy)]
 pub enum LeafFact<'b> {
     /// A `$ref`.
@@ -180,7 +180,7 @@ impl<'b> LeafReader<'b> {
         }
     }
 
-    /// The type within which a field is unique: the interface, if that also marks the field.
+    /// The type within which a field is unique: the interface, if it also marks the field.
     fn unique_in(self, type_: &'b Type, field: &str) -> &'b str {
         let interface = type_.interface.as_deref().and_then(|name| self.types.get(name));
         let marks = |interface: &&Type| interface.field(field).is_some_and(|field| field.is_unique);

@@ -17,7 +17,7 @@ use crate::rules::{resources, unique};
 use crate::schema::{Formats, SchemaChecker, metaschema};
 use crate::{Context, FileLinks};
 
-/// The name under which `qontract-validator` reports the file of GraphQL types, whatever its path.
+/// The name under which `qontract-validator` reports the file of GraphQL types, regardless of its path.
 const GRAPHQL_FILE: &str = "graphql-schemas/schema.yml";
 
 /// One record.
@@ -107,8 +107,8 @@ pub fn to_json(records: &[ValidatorRecord]) -> String {
     text
 }
 
-/// Writes records as JSON one by one, so that they need not all be in memory: a bundle has hundreds of
-/// thousands of them, and their JSON is as large as the bundle.
+/// Writes records as JSON one by one, so that they are never all in memory: a bundle has hundreds of
+/// thousands of records, whose JSON is as large as the bundle.
 #[derive(Debug, Default)]
 pub struct JsonRecords {
     text: String,
@@ -139,7 +139,7 @@ impl JsonRecords {
     }
 }
 
-/// Buffered text is returned from this size on.
+/// Buffered text is returned when it reaches this size.
 const FLUSH_THRESHOLD: usize = 256 << 10;
 
 /// All records of a bundle.

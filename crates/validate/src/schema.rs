@@ -79,7 +79,7 @@ impl<'b> SchemaChecker<'b> {
     /// The failures of `value` against an inline `$schemaRef` of the schema at `path`.
     pub fn check_inline(&self, path: &str, schema: &'b Value, value: &Value) -> Vec<SchemaFailure> {
         if schema.as_map().is_none() {
-            // It is not a schema, which the schema rules report.
+            // The value is not a schema; the schema rules report this.
             return Vec::new();
         }
         let document = reference::document(self.bundle, path);

@@ -45,8 +45,8 @@ struct UnlocatedPlace<'f> {
     hint: Option<&'f mut Option<String>>,
 }
 
-/// The hint for a value that is a comment: `slack: #team`, where a string was meant. `rest` is the source
-/// after the key.
+/// The hint for a value that is a comment although a string was intended: `slack: #team`. `rest` is the
+/// source after the key.
 fn commented_out(rest: &str) -> Option<String> {
     let value = rest.lines().next()?.trim_start_matches(['"', '\'']).strip_prefix(':')?.trim();
     // A real comment has a space after the `#`.
@@ -58,15 +58,15 @@ fn commented_out(rest: &str) -> Option<String> {
     })
 }
 
-/// The span of a value. For a map or list it is that of its key or first key, because a span of many lines is
-/// not helpful.
+/// The span of a value. For a map or list, it is the span of its key or first key, because a span of many
+/// lines is not helpful.
 fn span(document: &Document, pointer: &str, about_key: bool) -> Span {
     let located = document.root().locate(pointer);
     let is_collection = matches!(located.node.value(), Yaml::Map(_) | Yaml::List(_));
     match located.key_span {
         Some(key) if about_key || is_collection => key,
         _ if is_collection => first_key(located.node),
-        // An empty value has no bytes of its own.
+        // An empty value has no bytes.
         Some(key) if located.span.start == located.span.end => key,
         _ => located.span,
     }

@@ -22,7 +22,7 @@ pub fn check<'a>(syntax: Syntax, bytes: &'a [u8], limits: &Limits) -> Result<&'a
         return Ok(text);
     }
     for (offset, character) in text.char_indices() {
-        // These are not line breaks in JSON.
+        // JSON does not treat these characters as line breaks.
         if syntax == Syntax::Json && matches!(character, '\u{85}' | '\u{2028}' | '\u{2029}') {
             continue;
         }

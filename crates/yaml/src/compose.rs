@@ -37,7 +37,7 @@ pub fn compose<'a>(
         composer.findings.push(*finding);
     }
     let Composer { document, mut findings, .. } = composer;
-    // A mistake repeated everywhere is reported often enough, and a hostile file must not exhaust memory.
+    // This is enough to show a mistake that occurs everywhere, and a hostile file must not exhaust memory.
     let first_error = findings.iter().position(Diagnostic::is_error);
     if let Some(error) = first_error.filter(|error| *error >= MAX_FINDINGS) {
         findings.swap(error, MAX_FINDINGS - 1);
@@ -69,7 +69,7 @@ struct Frame {
 
 enum FrameKind {
     List,
-    /// With the key of the next value.
+    /// A map, with the key of the next value.
     Map(Option<(Key, Span)>),
 }
 
@@ -96,7 +96,7 @@ struct Composer<'t> {
     started: bool,
 }
 
-/// A finding that ends parsing: the rest of the file has no meaning.
+/// A finding that ends parsing, because the rest of the file cannot be interpreted.
 type FatalFinding = Box<Diagnostic>;
 
 impl<'t> Composer<'t> {
@@ -347,8 +347,8 @@ impl<'t> Composer<'t> {
         (Slot::List(ArenaRange { start, end: narrow(self.document.items.len()) }), weight, last)
     }
 
-    /// Counts entries copied by merge keys before they are copied: a few lines can demand billions of
-    /// entries.
+    /// Counts entries copied by merge keys before they are copied, because a few lines can require billions
+    /// of entries.
     fn check_merge(&self, base: usize, span: Span) -> Result<(), FatalFinding> {
         let raw = &self.entries[base..];
         if !raw.iter().any(|entry| matches!(entry.key, Key::Merge)) {
@@ -413,7 +413,7 @@ impl<'t> Composer<'t> {
             Some(Frame { kind: FrameKind::List, .. }) => self.items.push(node),
             Some(Frame { kind: FrameKind::Map(pending), .. }) => match pending.take() {
                 Some((key, key_span)) => self.entries.push(RawEntry { key, key_span, value: node }),
-                // A list or map as a key, already reported when it was opened.
+                // A list or map as a key was already reported when it was opened.
                 None => *pending = Some((Key::Refused, span)),
             },
         }

@@ -56,7 +56,7 @@ pub trait EventSource<'a> {
     /// The next event and its bytes; after [`Event::End`] it is not called again.
     fn next_event(&mut self) -> Result<(Event<'a>, Span), Box<Diagnostic>>;
 
-    /// Whether the text is known to have no construct on which YAML 1.1 and 1.2 differ.
+    /// Whether the text certainly has no construct on which YAML 1.1 and 1.2 differ.
     fn is_compatible(&self) -> bool {
         false
     }

@@ -1,8 +1,8 @@
 //! Fast parser for simple block YAML, which nearly all datafiles are: one pass over the bytes.
 //!
 //! It supports block maps and lists, scalars and flow collections on one line, block scalars, comments, and
-//! anchors and aliases of values. On anything else (tags, several documents, multi-line scalars, tabs,
-//! errors) it gives up, and the fallback parser ([`crate::fallback`]) parses the text from the start.
+//! anchors and aliases of values. At any other construct (tags, several documents, multi-line scalars, tabs,
+//! errors) it stops, and the fallback parser ([`crate::fallback`]) parses the text from the start.
 //!
 //! **Invariant:** if it accepts a file, its events and their spans are those of granit, and granit finds no
 //! error.
@@ -144,7 +144,7 @@ struct FastParser<'a> {
     anchor: Option<(usize, usize)>,
     /// The open block collections, the innermost last.
     open: Vec<OpenCollection>,
-    /// Position of the missing value of the last key or dash; `None` if the value is present.
+    /// Position at which the value of the last key or dash is missing; `None` if the value is present.
     pending_value: Option<usize>,
 }
 
@@ -159,7 +159,7 @@ struct OpenCollection {
 enum Collection {
     Map,
     List,
-    /// A list at the indentation of the key whose value it is.
+    /// A list with the same indentation as the key to which it belongs.
     FlatList,
 }
 
@@ -202,7 +202,7 @@ impl<'a> FastParser<'a> {
         at
     }
 
-    /// The end of the line that `at` is in.
+    /// The end of the line that contains `at`.
     #[inline]
     fn line_end(&self, at: usize) -> usize {
         self.bytes[at..].iter().position(|byte| *byte == b'\n').map_or(self.bytes.len(), |length| at + length)

@@ -1,5 +1,5 @@
-//! Explains syntax errors. The parser reports where it stopped; the mistake is often above, and has a common
-//! form: an open bracket, a merge conflict, an unquoted value, a line with one space too many.
+//! Explains syntax errors. The parser reports where it stopped; the mistake is often on an earlier line, and
+//! has a common form: an open bracket, a merge conflict, an unquoted value, a line with one space too many.
 
 mod delimiters;
 
@@ -24,7 +24,8 @@ pub fn explain(finding: Diagnostic, text: &str) -> Diagnostic {
     }
 }
 
-/// Adds a merge conflict, if `text` has one: both sides of a conflict may start a document.
+/// Adds a merge conflict, if `text` has one. The parser may not report it, because both sides of a conflict
+/// may start a document.
 pub fn explain_conflict(finding: Diagnostic, text: &str) -> Diagnostic {
     match conflict(text) {
         Some(mistake) => mistake.describe(finding),
@@ -195,7 +196,7 @@ impl<'a> ParserError<'a> {
         })
     }
 
-    /// A line that is indented deeper than the one before, which has a value already.
+    /// A line that is indented deeper than the line before, which already has a value.
     fn too_deep_indent(&self) -> Option<Mistake> {
         let mut before = self.lines();
         let line = before.pop()?;

@@ -91,8 +91,9 @@ impl<'d> EntryCollector<'d> {
 
 /// The final entries of a map that was written as `raw`.
 ///
-/// Merged entries come first. If several merge keys or a list of maps have the same key, a later merge key
-/// wins over an earlier one and an earlier map of a list over a later one; the map's own keys win over all.
+/// Merged entries come first. If several merged maps have the same key, a later merge key takes precedence
+/// over an earlier one, and an earlier map of a list over a later one; the map's own keys take precedence
+/// over all of them.
 pub fn entries(raw: &[RawEntry], document: &Document, findings: &mut Vec<Diagnostic>) -> Vec<EntrySlot> {
     let mut gathered =
         EntryCollector { document, entries: Vec::with_capacity(raw.len()), index_by_key: HashMap::new() };

@@ -206,7 +206,7 @@ fn float(value: f64, negative: bool) -> Scalar {
     Scalar::Float(if negative { -value } else { value })
 }
 
-/// Whether there is at least one byte, and all bytes pass.
+/// Whether there is at least one byte, and the predicate is true for all bytes.
 fn all(bytes: &[u8], pass: impl Fn(u8) -> bool) -> bool {
     !bytes.is_empty() && bytes.iter().all(|byte| pass(*byte))
 }
@@ -341,7 +341,7 @@ fn skip_blanks(bytes: &[u8]) -> &[u8] {
     &bytes[blanks..]
 }
 
-/// Splits `least` to `most` digits off the front, as many as possible.
+/// Splits `least` to `most` digits off the beginning, as many as possible.
 fn take(bytes: &[u8], least: usize, most: usize) -> Option<(usize, &[u8])> {
     let digits = bytes.iter().take(most).take_while(|byte| byte.is_ascii_digit()).count();
     (digits >= least).then(|| (digits, &bytes[digits..]))

@@ -140,7 +140,7 @@ impl<'a> Node<'a> {
         self.id
     }
 
-    /// The bytes of the value. For an alias, those of its anchor's value.
+    /// The bytes of the value; for an alias, the bytes of its anchor's value.
     pub fn span(self) -> Span {
         self.document.spans[self.id.0 as usize]
     }
@@ -160,7 +160,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The node at a JSON pointer below this one, or the nearest one above it that exists.
+    /// The node at a JSON pointer below this node, or the nearest existing node above it.
     ///
     /// ```
     /// use qontract_yaml::{Limits, parse};
@@ -268,7 +268,7 @@ impl<'a> Entry<'a> {
 }
 
 impl<'a> Map<'a> {
-    /// The entries in the order of the file, merged ones first, without duplicate keys.
+    /// The entries in the order of the file, with merged entries first and without duplicate keys.
     pub fn iter(self) -> impl ExactSizeIterator<Item = Entry<'a>> {
         let document = self.document;
         document.entries[self.stretch.range()].iter().map(move |slot| Entry::at(document, slot))

@@ -19,7 +19,7 @@ pub struct CompatChecker<'t> {
     last: Option<(Style, bool)>,
     /// Number of open brackets.
     flow_depth: usize,
-    /// Whether anything but whitespace and comments was seen.
+    /// Whether anything other than whitespace and comments was found.
     content: bool,
 }
 
@@ -188,13 +188,13 @@ impl<'t> CompatChecker<'t> {
         Ok(())
     }
 
-    /// Whether the whitespace around `offset` only separates, and neither indents nor follows a bare
+    /// Whether the whitespace around `offset` is only a separator: not indentation, and not after a bare
     /// indicator.
     fn tab_is_plain_space(&self, offset: usize) -> bool {
         let line = self.source[..offset].rsplit('\n').next().unwrap_or_default();
         let line = line.trim_start_matches('\u{feff}').trim_end_matches([' ', '\t']);
         match line.strip_suffix(':') {
-            // After the colon of a key, but not after a bare colon.
+            // The whitespace may follow the colon of a key, but not a bare colon.
             Some(key) => !key.trim_start().is_empty() && !key.ends_with([' ', '\t']),
             None => !line.trim_start().is_empty() && !line.ends_with(['-', '?', '|', '>']),
         }

@@ -43,7 +43,7 @@ pub struct LabelPut {
     pub cluster: Cluster,
     /// The namespace with our labels.
     pub draft: ObjectDraft,
-    /// The refusal to expect because of labels that other field managers own.
+    /// The refusal to be expected because of labels that other field managers own.
     pub conflict: Option<Fault>,
 }
 
@@ -51,7 +51,7 @@ pub struct LabelPut {
 pub fn plan(wanted: &[DesiredItem<DesiredLabels>], current: &CurrentState<Object>) -> Plan<LabelAction> {
     let mut plan = Plan::default();
     for want in wanted {
-        // A scope that could not be read is not planned for; the runner reports why.
+        // A scope that could not be read is not planned; the runner reports the reason.
         let (DesiredState::Present(item), Some(Observed::Known(all))) =
             (&want.state, current.get(&want.object.scope))
         else {

@@ -1,4 +1,5 @@
-//! The inputs of plans as plain data, for replays: of a namespace, only its labels and the record of ours.
+//! The inputs of plans as plain data, for replays: the labels of a namespace, and the annotation that records
+//! ours.
 
 use std::collections::BTreeMap;
 

@@ -21,7 +21,7 @@ impl ObjectIntegration for OpenshiftNamespaces {
 
     fn meta(&self) -> IntegrationMeta {
         let description = "Creates namespaces, and deletes those with `delete: true`";
-        // The second round observes the namespaces whose removal the first one has started.
+        // The second round observes the namespaces whose removal the first round has started.
         namespace_integration::<query::Namespaces>(NAME, description).runs_first().rounds(2)
     }
 

@@ -42,8 +42,8 @@ struct RoleGrant<'a> {
     pointer: String,
 }
 
-/// All grants, by cluster and namespace. Unless `supports_roles` is set, `role` refers to a `ClusterRole` as
-/// well.
+/// All grants, by cluster and namespace. Unless `supports_roles` is set, `role` also refers to a
+/// `ClusterRole`.
 fn grants(roles: &[Role], supports_roles: bool) -> BTreeMap<(&str, &str), Vec<RoleGrant<'_>>> {
     let mut grants: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for (index, role) in roles.iter().enumerate() {

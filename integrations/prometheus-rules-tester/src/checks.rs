@@ -35,7 +35,7 @@ impl PromtoolRequest {
 
 type PromtoolResults = BTreeMap<PromtoolRequest, Result<RuleVerdict, PromtoolError>>;
 
-/// Converts a promtool error into a fault that names who has to act.
+/// Converts a promtool error into a fault that names the party that has to act.
 pub fn promtool_fault(error: &PromtoolError) -> Fault {
     if error.is_transient() {
         return Fault::remote(error.to_string());
@@ -131,7 +131,7 @@ fn rule_faults(rule: &NamespaceRule, found: &RuleSet, answers: &PromtoolResults)
         match &test.body {
             Err(why) => faults.push(wrong(format!("the test cannot be run: {why}")).at(place)),
             Ok(body) => match answers.get(&PromtoolRequest::test(spec, body)) {
-                // Not run: the rules are invalid, which is already reported.
+                // The tests are not run if the rules are invalid, which is reported separately.
                 None | Some(Ok(RuleVerdict::Passed)) => {}
                 Some(Ok(RuleVerdict::Failed(words))) => {
                     faults.push(wrong("the test fails".to_owned()).details(words).at(place));

@@ -50,7 +50,7 @@ impl Function for PrometheusRulesTester {
         &self.meta
     }
 
-    /// All rendered rules and tests, per cluster. Their provenance does not matter.
+    /// All rendered rules and tests, per cluster, without their provenance.
     fn state(&self, data: &Data, _: &Options) -> Result<Option<FunctionState>, Fault> {
         let found = rules::rules(data)?;
         let mut clusters: BTreeMap<String, Vec<Value>> = BTreeMap::new();

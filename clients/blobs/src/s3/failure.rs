@@ -114,7 +114,7 @@ impl S3Failure {
     }
 }
 
-/// Whether the request failed because its precondition does not hold.
+/// Whether the request failed because its precondition is not met.
 pub(super) fn is_conflict(failure: &S3Failure) -> bool {
     matches!(failure, S3Failure::Answer { status: 412, .. })
 }

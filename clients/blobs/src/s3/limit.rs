@@ -13,7 +13,7 @@ use aws_sdk_s3::primitives::SdkBody;
 use aws_smithy_runtime_api::client::orchestrator::Metadata;
 use http_body_util::{LengthLimitError, Limited};
 
-/// Maximum size of the body of an error, in bytes. Of an error, only the status and the code are used.
+/// Maximum size of the body of an error, in bytes. Only the status and the code of an error are used.
 pub(super) const MAX_ERROR_BYTES: u64 = 64 << 10;
 
 /// Maximum size of every other body that is not an object, in bytes: a page of a listing with 1,000 keys of
@@ -64,7 +64,8 @@ pub(super) fn is_too_large(error: &(dyn Error + 'static)) -> bool {
     chain.any(<dyn Error>::is::<LengthLimitError>)
 }
 
-/// Forbids a retry after a response that is too large: the next one would also be read up to the limit.
+/// Prevents a retry after a response that is too large, because the next response would also be read up to
+/// the limit.
 #[derive(Debug)]
 pub(super) struct NoRetryOfTooLarge;
 

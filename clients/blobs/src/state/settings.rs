@@ -101,7 +101,7 @@ mod tests {
         ("APP_INTERFACE_STATE_BUCKET_ACCOUNT", "acc"),
     ];
 
-    /// Checks the settings from all variables but these.
+    /// Checks the settings from all variables except these.
     fn check(without: &[&str], expect: &str) {
         let left = ALL.into_iter().filter(|(name, _)| !without.iter().any(|suffix| name.ends_with(suffix)));
         let variables = left.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();

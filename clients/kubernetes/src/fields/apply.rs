@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
+use super::exclusion::ExcludingField;
 use super::item_index::ItemIndex;
 use super::lists::field_name;
 use super::removal::remove;
@@ -13,7 +14,7 @@ use super::{FieldPath, FieldSet, ListTypes, ManagedFieldsEntry, display_path, is
 use crate::error::ConflictingManager;
 
 /// The object and its entries after `manager` applied `declared` onto `live`; or the managers that own fields
-/// which it would change.
+/// which the apply would change.
 pub(crate) fn apply(
     live: &Value,
     entries: &[ManagedFieldsEntry],
@@ -43,13 +44,18 @@ pub(crate) fn apply_without_residue(
     manager: &str,
     declared: &Value,
 ) -> Result<(Value, Vec<ManagedFieldsEntry>), Vec<ConflictingManager>> {
-    let (mut object, after) = apply(live, entries, manager, declared)?;
-    residue(live, entries, manager, declared).remove_from(&mut object);
+    let residue = residue(live, entries, manager, declared);
+    if !residue.refused.is_empty() {
+        return Err(residue.refused);
+    }
+    let (mut object, mut after) = apply(live, entries, manager, declared)?;
+    residue.remove_from(&mut object);
+    residue.remove_owners(&mut after);
     Ok((object, after))
 }
 
-/// The object after `manager` applied `declared` onto `live`, and the fields that it owns then; conflicting
-/// managers are overruled.
+/// The object after `manager` applied `declared` onto `live`, and the fields that `manager` then owns;
+/// conflicting managers are overruled.
 pub(super) fn merge_applied(
     live: &Value,
     entries: &[ManagedFieldsEntry],
@@ -65,7 +71,7 @@ pub(super) fn merge_applied(
         let side = if entry.manager == manager && entry.is_applied { &mut before } else { &mut retained };
         side.0.extend(entry.fields.0.iter().cloned());
     }
-    // The deepest paths come first: an item of a list is removed after its fields.
+    // The deepest paths come first, so that an item of a list is removed after its fields.
     let removed: Vec<&FieldPath> =
         before.0.iter().rev().filter(|path| !retained.contains_below(path)).collect();
     remove(&mut object, &removed, 0, &retained);
@@ -75,10 +81,14 @@ pub(super) fn merge_applied(
 /// The other managers that own fields which a write changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldConflicts {
-    /// Managers whose fields are not taken: the write is refused.
+    /// Managers whose fields must not be overruled: the write is refused.
     pub refused: Vec<ConflictingManager>,
+    /// Managers whose fields exclude declared ones and are not removed: the write is refused.
+    pub excluding: Vec<ConflictingManager>,
     /// Managers whose fields are taken, unless the write is refused.
     pub overruled: Vec<ConflictingManager>,
+    /// Fields that exclude declared ones and are removed, unless the write is refused.
+    pub removed: Vec<ExcludingField>,
 }
 
 /// The conflicts of a write of `declared` onto `live` by `manager`.
@@ -123,9 +133,11 @@ fn find_conflicts(
         fields.extend(changed.iter().map(|path| format!("`{}`", display_path(path))));
     }
     let managers = |side: BTreeMap<String, Vec<String>>| {
-        side.into_iter().map(|(manager, fields)| ConflictingManager { manager, fields }).collect()
+        side.into_iter()
+            .map(|(manager, fields)| ConflictingManager { manager, fields, excludes: None })
+            .collect()
     };
-    FieldConflicts { refused: managers(refused), overruled: managers(overruled) }
+    FieldConflicts { refused: managers(refused), overruled: managers(overruled), ..FieldConflicts::default() }
 }
 
 fn ends_in_item(path: &[String]) -> bool {
@@ -133,7 +145,8 @@ fn ends_in_item(path: &[String]) -> bool {
 }
 
 /// Adds to `changed` those of `paths` at which the two sides differ. The paths are sorted, and `sides` are
-/// the values at the first `depth` parts, which all paths share: so each list on the way is indexed once.
+/// the values at the first `depth` parts, which all paths share, so that each list on the way is indexed only
+/// once.
 fn find_changed<'a>(
     sides: [Option<&Value>; 2],
     paths: &[&'a FieldPath],

@@ -28,9 +28,9 @@ pub(crate) fn field_ownership(managed: &Value) -> FieldOwnership {
 /// The entries after `manager` took over the fields of previous writers, as `fields` specifies; `None` if
 /// there is nothing to take over.
 ///
-/// Sets of another API version cannot be merged with ours, and are dropped: their fields have no owner then.
-/// Fields that a tool owns but did not apply, according to the annotation of `live`, are dropped as well:
-/// they are server defaults.
+/// Sets of another API version cannot be merged with ours, and are dropped, so that their fields have no
+/// owner. Fields that a tool owns but did not apply, according to the annotation of `live`, are dropped as
+/// well, because they are server defaults.
 pub(crate) fn migrate(
     live: &Value,
     managed: &Value,
@@ -69,8 +69,9 @@ pub(crate) fn migrate(
     Some(others.chain([json!(taken)]).collect())
 }
 
-/// The entries after `manager` took over the fields of previous writers, and of its own update those that it
-/// declares: the other ones are defaults that the server set during the update, and have no owner then.
+/// The entries after `manager` took over the fields of previous writers and, from its own update, the fields
+/// that it declares. The other fields of the update are defaults that the server set, and have no owner
+/// afterwards.
 pub(crate) fn migrate_declared(
     live: &Value,
     manager: &str,
@@ -78,19 +79,18 @@ pub(crate) fn migrate_declared(
     fields: FieldOwnership,
 ) -> Option<Value> {
     let mut managed = live["metadata"]["managedFields"].clone();
-    let sets = || managed.as_array().into_iter().flatten().map(|entry| FieldSet::read(&entry["fieldsV1"]));
-    let sets: Vec<FieldSet> = sets().collect();
+    let entries = managed.as_array_mut()?;
+    let sets: Vec<FieldSet> = entries.iter().map(|entry| FieldSet::read(&entry["fieldsV1"])).collect();
     let wanted = FieldSet::declared(declared, &ListTypes::of(sets.iter()));
-    for entry in managed.as_array_mut().into_iter().flatten() {
-        if is_migrated(entry, |name| name == manager, FieldOwnership::ClientSideApplied)
-            && entry["manager"] == manager
-        {
-            let mut updated = FieldSet::read(&entry["fieldsV1"]);
-            updated.0.retain(|path| wanted.contains_below(path));
-            entry["fieldsV1"] = updated.print();
-        }
+    let is_own_update = |entry: &Value| {
+        entry["manager"] == manager && entry["operation"] == "Update" && is_main_resource(entry)
+    };
+    for (entry, mut fields) in entries.iter_mut().zip(sets).filter(|(entry, _)| is_own_update(entry)) {
+        fields.0.retain(|path| wanted.contains_below(path));
+        entry["fieldsV1"] = fields.print();
     }
     let fields = match fields {
+        // Our update is migrated in any case.
         FieldOwnership::Ours => FieldOwnership::ClientSideApplied,
         other => other,
     };
@@ -107,7 +107,7 @@ fn last_applied_fields(live: &Value, entries: &[Value]) -> Option<FieldSet> {
     Some(applied)
 }
 
-/// Whether the fields of this entry move to the manager with one of our names.
+/// Whether the fields of this entry are moved to our manager.
 fn is_migrated(entry: &Value, is_own: impl Fn(&str) -> bool, fields: FieldOwnership) -> bool {
     let name = entry["manager"].as_str().unwrap_or_default();
     let moves = || match fields {

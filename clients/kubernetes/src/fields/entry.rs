@@ -8,13 +8,13 @@ use super::FieldSet;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ManagedFieldsEntry {
     pub manager: String,
-    /// Whether it owns them by server-side apply.
+    /// Whether the manager owns them by server-side apply.
     pub is_applied: bool,
     pub fields: FieldSet,
 }
 
 impl ManagedFieldsEntry {
-    /// Parses an entry; `None` for one of a subresource.
+    /// Parses an entry; `None` for an entry of a subresource.
     pub fn read(entry: &Value) -> Option<Self> {
         if !entry["subresource"].as_str().unwrap_or_default().is_empty() {
             return None;

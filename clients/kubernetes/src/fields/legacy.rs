@@ -20,17 +20,17 @@ const WHOLE_OBJECT_WRITERS: [&str; 6] = [
     "qontract-reconcile",
 ];
 
-/// Managers that write whole objects or single fields. They wrote the whole object if they own the
+/// Managers that write whole objects or individual fields. They wrote the whole object if they own the
 /// last-applied annotation.
 const AMBIGUOUS_WRITERS: [&str; 2] = ["kubectl", "oc"];
 
-/// Managers of manual changes to single fields: undeclared fields stay.
+/// Managers of manual changes to individual fields: undeclared fields stay.
 const MANUAL_EDITORS: [&str; 1] = ["Mozilla"];
 
 /// Name prefixes of managers of manual changes: `kubectl-edit`, `kubectl-label`, `oc-patch`.
 const MANUAL_EDITOR_PREFIXES: [&str; 2] = ["kubectl-", "oc-"];
 
-/// Whether this manager applied the fields that it owns by `Update`; `fields` is `fieldsV1`.
+/// Whether this manager applied the fields that it owns with the operation `Update`; `fields` is `fieldsV1`.
 pub(crate) fn is_client_side_apply(manager: &str, fields: &Value) -> bool {
     let keeps = || fields["f:metadata"]["f:annotations"].get(format!("f:{LAST_APPLIED}")).is_some();
     manager == CLIENT_SIDE_APPLY || AMBIGUOUS_WRITERS.contains(&manager) && keeps()

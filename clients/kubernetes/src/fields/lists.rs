@@ -79,7 +79,7 @@ impl ListTypes {
     }
 }
 
-/// Whether `field_part` is one of the keys by which a path part identifies an item.
+/// Whether `field_part` is one of the keys with which a path part identifies an item.
 pub(super) fn is_key(part: &str, field_part: &str) -> bool {
     let keys = part.strip_prefix("k:").and_then(|keys| serde_json::from_str::<Map<String, Value>>(keys).ok());
     keys.zip(field_name(field_part)).is_some_and(|(keys, field)| keys.contains_key(field))

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::apply::{FieldConflicts, conflicts, merge_applied};
+use super::projection::Projection;
 use super::residue::residue;
-use super::{ManagedFieldsEntry, migrate};
+use super::{FieldSet, ListTypes, ManagedFieldsEntry, migrate};
 use crate::MANAGER;
 use crate::WritePrecondition;
 use crate::draft::fold_string_data;
@@ -27,22 +28,26 @@ impl fmt::Debug for ManagedFields {
 /// An object before and after a write.
 #[derive(Clone, PartialEq)]
 pub struct Preview {
-    /// The object after the write. Server defaults are not in it, unless they existed before without an
-    /// owner.
+    /// The object after the write. It does not contain server defaults, unless they already existed without
+    /// an owner.
     pub after: Value,
     /// The object without the fields that only we own, as if nothing were declared.
     pub without_ours: Value,
+    /// The part of the object before the write that only we own, or that is declared.
+    pub ours: Value,
+    /// The declared object, as it is written.
+    pub declared: Value,
     /// Other managers that own fields which the write changes.
     pub conflicts: FieldConflicts,
-    /// Whether the write removes fields that server-side apply alone would leave behind: defaults in maps that
-    /// are no longer declared, and emptied maps.
-    pub removes_residue: bool,
+    /// Whether server-side apply alone would not write the object: it would leave behind defaults in maps that
+    /// are no longer declared, emptied maps, or fields that exclude declared ones.
+    pub needs_rewrite: bool,
 }
 
 impl Preview {
     /// The precondition of the write, for an object of this version.
     pub fn precondition(&self, version: ObjectVersion, fields: FieldOwnership) -> WritePrecondition {
-        if self.removes_residue {
+        if self.needs_rewrite {
             WritePrecondition::Rewrite(version, fields)
         } else {
             WritePrecondition::Version(version, fields)
@@ -50,7 +55,7 @@ impl Preview {
     }
 }
 
-/// Prints nothing: it may be a secret.
+/// Prints nothing, because the object may be a secret.
 impl fmt::Debug for Preview {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Preview(…)")
@@ -73,8 +78,7 @@ impl ManagedFields {
     }
 
     /// The object `live` after `manager` writes `declared` onto it, with fields migrated as `fields`
-    /// specifies. The result is the one for a write that
-    /// is not refused, whatever the conflicts.
+    /// specifies. The result is that of a write that is not refused, regardless of conflicts.
     pub fn preview(&self, live: &Value, manager: &str, fields: FieldOwnership, declared: &Value) -> Preview {
         let managed: Value = serde_json::from_str(&self.0).unwrap_or_default();
         let has_version =
@@ -94,13 +98,34 @@ impl ManagedFields {
         let residue = residue(live, &entries, manager, &declared);
         let mut after = merge_applied(live, &entries, manager, &declared).0;
         residue.remove_from(&mut after);
-        Preview {
-            after,
-            without_ours: merge_applied(live, &entries, manager, &nothing).0,
-            conflicts: conflicts(live, &entries, manager, &declared),
-            removes_residue: !residue.is_empty(),
-        }
+        let needs_rewrite = !residue.is_empty();
+        let conflicts = FieldConflicts {
+            excluding: residue.refused,
+            removed: residue.excluding,
+            ..conflicts(live, &entries, manager, &declared)
+        };
+        let without_ours = merge_applied(live, &entries, manager, &nothing).0;
+        let ours = own_part(live, &entries, manager, &declared);
+        Preview { after, without_ours, ours, declared, conflicts, needs_rewrite }
     }
+}
+
+/// The part of an object that only `manager` owns, or that is declared.
+fn own_part(live: &Value, entries: &[ManagedFieldsEntry], manager: &str, declared: &Value) -> Value {
+    let lists = &ListTypes::of(entries.iter().map(|entry| &entry.fields));
+    let declared = &FieldSet::declared(declared, lists);
+    let (mut own, mut others) = (FieldSet::default(), FieldSet::default());
+    for entry in entries {
+        let side = if entry.manager == manager && entry.is_applied { &mut own } else { &mut others };
+        side.0.extend(entry.fields.0.iter().cloned());
+    }
+    own.0.retain(|path| !others.contains_below(path));
+    let fields = &own.union(declared);
+    let mut part = Projection { fields, declared, lists }.of(live, &mut Vec::new()).unwrap_or_default();
+    for field in ["apiVersion", "kind"] {
+        part[field] = live[field].clone();
+    }
+    part
 }
 
 impl ManagedFields {

@@ -117,7 +117,10 @@ fn find_conflicts(
             fields.extend(changed.iter().map(|path| format!("`{}`", display_path(path))));
         }
     }
-    contenders.into_iter().map(|(manager, fields)| ConflictingManager { manager, fields }).collect()
+    contenders
+        .into_iter()
+        .map(|(manager, fields)| ConflictingManager { manager, fields, excludes: None })
+        .collect()
 }
 
 fn apply_naively(

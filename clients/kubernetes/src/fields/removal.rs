@@ -40,7 +40,7 @@ struct Removal<'a> {
 }
 
 impl<'a> Removal<'a> {
-    /// The paths of `group` share their first `depth + 1` parts. The shortest one is the last.
+    /// The paths of `group` share their first `depth + 1` parts. The shortest path is the last.
     fn new(group: &[&'a FieldPath], depth: usize) -> Self {
         let path = &group[0][..=depth];
         let below: Vec<&FieldPath> = group.iter().copied().filter(|path| path.len() > depth + 1).collect();
@@ -81,7 +81,7 @@ impl ListRemoval {
         let Some(position) = positions.iter().copied().find(|position| !self.is_removed[*position]) else {
             return;
         };
-        // An identifying field stays as long as the item does: without it, the item could not be found.
+        // An identifying field is kept as long as its item, because the item could not be found without it.
         let depth = removal.path.len();
         let part = removal.part();
         removal.below.retain(|path| path.len() > depth + 1 || !is_key(part, &path[depth]));

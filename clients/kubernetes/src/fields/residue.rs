@@ -3,40 +3,54 @@
 //!
 //! Server-side apply removes exactly the fields that we owned. If a probe is no longer declared, the defaults
 //! that the API server added to it (`scheme`, `timeoutSeconds`) have no owner and stay, and so does an emptied
-//! map in a map. The API server then rejects the object.
+//! map in a map. The API server then rejects the object. It also rejects an object with a field that excludes
+//! a declared one, so such a field is residue even if it was never ours.
 //!
-//! **Invariant:** no other manager owns anything in a residue, and nothing in it is declared
-//! (`nothing_of_others_is_residue`).
+//! **Invariant:** nothing in a residue is declared, and no other manager owns anything in it, except managers
+//! that are overruled, in a field that excludes a declared one (`nothing_of_others_is_residue`,
+//! `an_excluding_field_is_residue_unless_its_manager_is_not_overruled`).
 
-use std::ops::Bound::{Included, Unbounded};
+use std::collections::{BTreeMap, BTreeSet};
 
+use qontract_kinds::is_free_form;
 use serde_json::Value;
 
+use super::exclusion::{ExcludingField, Exclusion, exclusions, removal_command};
 use super::removal::remove;
-use super::{FREE_KEYS, FieldPath, FieldSet, ListTypes, ManagedFieldsEntry};
-
-/// Kinds whose update strategy has defaults that the API server accepts for one `type` only, with the field
-/// of the strategy.
-const UPDATE_STRATEGIES: [(&str, &str); 3] =
-    [("DaemonSet", "updateStrategy"), ("Deployment", "strategy"), ("StatefulSet", "updateStrategy")];
+use super::{FieldPath, FieldSet, ListTypes, ManagedFieldsEntry, display_path, is_overruled};
+use crate::error::{ConflictingManager, ExcludedFields};
 
 /// The residue of a write.
 pub(super) struct Residue {
     /// The fields to remove, in descending order: the highest maps and list items below which we owned
-    /// something, declare nothing, and no other manager owns anything.
+    /// something, declare nothing, and no other manager owns anything; and fields that exclude declared ones.
     paths: Vec<FieldPath>,
     /// The fields that we declare, or that other managers own.
     retained: FieldSet,
+    /// The fields to remove that were not ours.
+    pub excluding: Vec<ExcludingField>,
+    /// The managers that own fields which exclude declared ones, and that are not overruled: the write is
+    /// refused.
+    pub refused: Vec<ConflictingManager>,
 }
 
 impl Residue {
+    /// Whether server-side apply alone writes the object as declared.
     pub fn is_empty(&self) -> bool {
-        self.paths.is_empty()
+        self.paths.is_empty() && self.refused.is_empty()
     }
 
     /// Removes the residue from an object.
     pub fn remove_from(&self, object: &mut Value) {
         remove(object, &self.paths.iter().collect::<Vec<_>>(), 0, &self.retained);
+    }
+
+    /// Removes the residue from the fields of all managers.
+    pub fn remove_owners(&self, entries: &mut Vec<ManagedFieldsEntry>) {
+        for entry in entries.iter_mut() {
+            entry.fields.0.retain(|field| !self.paths.iter().any(|path| field.starts_with(path)));
+        }
+        entries.retain(|entry| !entry.fields.0.is_empty());
     }
 }
 
@@ -48,13 +62,12 @@ pub(super) fn residue(
     declared: &Value,
 ) -> Residue {
     let lists = ListTypes::of(entries.iter().map(|entry| &entry.fields));
-    let wanted = FieldSet::declared(declared, &lists);
-    let (mut before, mut retained) = (FieldSet::default(), wanted.clone());
+    let (mut before, mut retained) = (FieldSet::default(), FieldSet::declared(declared, &lists));
     for entry in entries {
         let side = if entry.manager == manager && entry.is_applied { &mut before } else { &mut retained };
         side.0.extend(entry.fields.0.iter().cloned());
     }
-    let search = ResidueSearch { before: &before, wanted: &wanted, retained: &retained, lists: &lists };
+    let search = ResidueSearch { before: &before, retained: &retained, lists: &lists };
     let mut found = Vec::new();
     let root = live.as_object().filter(|_| declared["kind"] != "Secret");
     for (key, value) in root.into_iter().flatten() {
@@ -62,27 +75,55 @@ pub(super) fn residue(
             search.collect(value, vec![format!("f:{key}")], &mut found);
         }
     }
-    found.extend(rolling_update(live, declared, &retained).filter(|path| !found.contains(path)));
+    let mut conflicts = BTreeMap::<&str, Vec<Exclusion<'_>>>::new();
+    let mut excluding = Vec::new();
+    for exclusion in exclusions(live, declared, &lists) {
+        let is_other = |entry: &&ManagedFieldsEntry| {
+            entry.manager != manager && entry.fields.contains_below(&exclusion.path)
+        };
+        let others: BTreeSet<&str> =
+            entries.iter().filter(is_other).map(|entry| entry.manager.as_str()).collect();
+        let refused: Vec<&str> = others.iter().copied().filter(|name| !is_overruled(name)).collect();
+        if !refused.is_empty() {
+            for name in refused {
+                conflicts.entry(name).or_default().push(exclusion.clone());
+            }
+            continue;
+        }
+        let is_ours = others.is_empty() && before.contains_below(&exclusion.path);
+        if !is_ours {
+            excluding.push(ExcludingField {
+                managers: others.into_iter().map(str::to_owned).collect(),
+                field: display_path(&exclusion.path),
+                declared: exclusion.declared_field(),
+            });
+        } else if search.is_cleared_by_apply(exclusion.value, &exclusion.path) {
+            continue;
+        }
+        found.push(exclusion.path);
+    }
     found.sort_by(|one, other| other.cmp(one));
-    Residue { paths: found, retained }
+    found.dedup();
+    let refused = conflicts.into_iter().map(|(name, exclusions)| {
+        let (fields, names) =
+            exclusions.iter().map(|one| (display_path(&one.path), one.declared_field())).unzip();
+        let in_backticks =
+            |texts: Vec<String>| texts.iter().map(|text| format!("`{text}`")).collect::<Vec<_>>();
+        let removal = Some(removal_command(live, declared, &exclusions));
+        ConflictingManager {
+            manager: name.to_owned(),
+            fields: in_backticks(fields),
+            excludes: Some(ExcludedFields { declared: in_backticks(names), removal }),
+        }
+    });
+    let refused = refused.collect();
+    Residue { paths: found, retained, excluding, refused }
 }
 
-/// The defaults of a rolling update, if another strategy is declared. They need not have been ours.
-fn rolling_update(live: &Value, declared: &Value, retained: &FieldSet) -> Option<FieldPath> {
-    let is_apps = declared["apiVersion"].as_str().is_some_and(|version| version.starts_with("apps/"));
-    let (_, field) = UPDATE_STRATEGIES.iter().find(|(kind, _)| is_apps && declared["kind"] == *kind)?;
-    let strategy = declared["spec"][field]["type"].as_str()?;
-    let path = ["f:spec", &format!("f:{field}"), "f:rollingUpdate"].map(str::to_owned).to_vec();
-    let is_left = live["spec"][field]["rollingUpdate"].is_object() && !retained.contains_below(&path);
-    (strategy != "RollingUpdate" && is_left).then_some(path)
-}
-
-/// The owners of fields, reduced to what decides about the residue.
+/// The owners of fields, reduced to the facts that determine the residue.
 struct ResidueSearch<'a> {
     /// The fields that we applied.
     before: &'a FieldSet,
-    /// The fields that we declare.
-    wanted: &'a FieldSet,
     /// The fields that we declare, or that other managers own.
     retained: &'a FieldSet,
     lists: &'a ListTypes,
@@ -91,10 +132,6 @@ struct ResidueSearch<'a> {
 impl ResidueSearch<'_> {
     /// Adds the residue at and below `path`.
     fn collect(&self, value: &Value, path: FieldPath, found: &mut Vec<FieldPath>) {
-        if value.is_object() && self.is_other_source(&path) {
-            found.push(path);
-            return;
-        }
         if !self.before.contains_below(&path) {
             return;
         }
@@ -107,38 +144,18 @@ impl ResidueSearch<'_> {
         }
     }
 
-    /// Whether the value at `path` is the source of a volume for which another source is declared. It may have
-    /// no owner: an empty map such as `emptyDir: {}` is not part of `managedFields`.
-    fn is_other_source(&self, path: &[String]) -> bool {
-        let [.., list, _, source] = path else { return false };
-        let volume = &path[..path.len() - 1];
-        let has_source = || {
-            let below = self.wanted.0.range::<[String], _>((Included(volume), Unbounded));
-            let mut declared = below.take_while(|field| field.starts_with(volume));
-            declared.any(|field| field.get(volume.len()).is_some_and(|part| part != "f:name"))
-        };
-        list == "f:volumes"
-            && is_item(volume)
-            && source != "f:name"
-            && !self.retained.contains_below(path)
-            && has_source()
-    }
-
     /// Whether unowned values below `path` can only be defaults. Keys of a free-form map and items of a list
     /// are never defaults.
     fn is_removable(&self, value: &Value, path: &[String]) -> bool {
-        let is_free_form = path
-            .last()
-            .and_then(|part| part.strip_prefix("f:"))
-            .is_some_and(|name| FREE_KEYS.contains(&name));
+        let is_free_form = path.last().and_then(|part| part.strip_prefix("f:")).is_some_and(is_free_form);
         self.children(value, path).into_iter().all(|(path, value)| {
             let is_default = !is_free_form && !is_item(&path);
             (is_default || self.before.contains_below(&path)) && self.is_removable(value, &path)
         })
     }
 
-    /// Whether server-side apply removes the value at `path`: it does so with list items, scalars and atomic
-    /// lists, and with a map or list in which nothing else is. An empty map stays.
+    /// Whether server-side apply removes the value at `path`: it removes list items, scalars, atomic lists,
+    /// and maps and lists without other content. An empty map stays.
     fn is_cleared_by_apply(&self, value: &Value, path: &FieldPath) -> bool {
         let is_leaf = |path: &FieldPath, value: &Value| {
             self.before.0.contains(path)
@@ -189,7 +206,7 @@ mod tests {
         deployment(&json!({"template": {"spec": {"containers": [container]}}}))
     }
 
-    /// `managed` are our declaration before, and that of another manager.
+    /// `managed` are our previous declaration, and that of another manager.
     #[track_caller]
     fn check(live: &Value, managed: [&Value; 2], declared: &Value, expect: &[&str]) {
         let entries = [entry("qontract", true, managed[0]), entry("helm", false, managed[1])];
@@ -287,10 +304,36 @@ mod tests {
     }
 
     #[test]
+    fn an_excluding_field_is_residue_unless_its_manager_is_not_overruled() {
+        let live = container(&json!({"livenessProbe": {"exec": {"command": ["true"]}, "timeoutSeconds": 5}}));
+        let declared = container(&json!({"livenessProbe": {"httpGet": {"port": 80}}}));
+        let exec = format!("{WEB}.livenessProbe.exec");
+        let check = |manager: Option<&str>, expect: &[&str], refused: &[&str]| {
+            let entries: Vec<_> = manager.map(|name| entry(name, false, &live)).into_iter().collect();
+            let residue = residue(&live, &entries, "qontract", &declared);
+            assert_eq!(residue.paths.iter().map(|path| display_path(path)).collect::<Vec<_>>(), expect);
+            let texts: Vec<String> = residue.refused.iter().map(ToString::to_string).collect();
+            assert_eq!(texts, refused);
+            assert_eq!(residue.excluding.is_empty(), expect.is_empty());
+            assert!(!residue.is_empty());
+        };
+        check(None, &[&exec], &[]);
+        check(Some("kubectl-edit"), &[&exec], &[]);
+        check(Some("before-first-apply"), &[&exec], &[]);
+        let text = format!("`helm` owns `{exec}`, which excludes the declared `httpGet`");
+        check(Some("helm"), &[], &[&text]);
+    }
+
+    #[test]
     fn unowned_keys_and_items_are_not_defaults() {
         let live = json!({"map": {"matchLabels": {"a": "1", "b": "2"}, "x": {"y": 1}}});
         let before = json!({"map": {"matchLabels": {"a": "1"}, "x": {"y": 1}}});
         check(&deployment(&live), [&deployment(&before), &json!({})], &deployment(&json!({"z": 1})), &[]);
+        for map in ["limits", "nodeSelector", "requests", "selector"] {
+            let live = json!({"map": {map: {"a": "1", "b": "2"}, "x": {"y": 1}}});
+            let before = json!({"map": {map: {"a": "1"}, "x": {"y": 1}}});
+            check(&deployment(&live), [&deployment(&before), &json!({})], &deployment(&json!({"z": 1})), &[]);
+        }
         let [a, b] = [json!({"name": "A", "value": "1"}), json!({"name": "B", "value": "2"})];
         let (live, before) = (json!({"c": {"env": [a, b]}}), json!({"c": {"env": [a]}}));
         check(&deployment(&live), [&deployment(&before), &json!({})], &deployment(&json!({"z": 1})), &[]);

@@ -24,7 +24,7 @@ pub struct AccessRequest {
     pub group: String,
     /// The plural name of the kind: `configmaps`.
     pub resource: String,
-    /// The namespace; `None` means all.
+    /// The namespace; `None` means all namespaces.
     pub namespace: Option<String>,
 }
 

@@ -19,7 +19,7 @@ use super::{ClusterSettings, Clusters, TokenError};
 use crate::error::KubernetesError;
 use crate::object::Cluster;
 
-/// Status codes that are handled here; others are failures of the HTTP stack, which may retry.
+/// Status codes that this module handles; the HTTP stack treats others as failures, and may retry.
 const HANDLED_STATUSES: [StatusCode; 9] = [
     StatusCode::BAD_REQUEST,
     StatusCode::UNAUTHORIZED,

@@ -1,6 +1,6 @@
 //! Discovery cache: the kinds that a cluster serves. API groups are requested on demand, once, and cached.
 //!
-//! **Invariant:** if the kinds of a group cannot be read, only kinds that may be in that group are unknown.
+//! **Invariant:** if the kinds of a group cannot be read, only kinds that may belong to that group are unknown.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -165,7 +165,7 @@ impl Clusters {
         let is_old = kind.group.is_some()
             || catalogue.completed_at.is_none_or(|then| then.elapsed() >= REDISCOVERY_INTERVAL);
         match catalogue.served_kind(cluster, kind) {
-            // The kind may have been created since.
+            // The kind may have been created in the meantime.
             Err(KubernetesError::Unserved { .. }) if is_old => {}
             served if is_whole => return catalogue.check_complete(cluster, kind, served),
             _ => {}
@@ -175,7 +175,7 @@ impl Clusters {
         catalogue.check_complete(cluster, kind, served)
     }
 
-    /// Requests the group of a kind, or all groups if the kind names none.
+    /// Requests the group of a kind, or all groups if the kind does not name a group.
     async fn load_groups(
         &self,
         cluster: &Cluster,
@@ -230,7 +230,8 @@ impl Clusters {
             let kinds = match self.discover(cluster, &format!("{root}/{}", version.name)).await {
                 Ok(found) => Some(found.map(|found: ApiResourceList| found.resources).unwrap_or_default()),
                 Err(KubernetesError::Failed { .. } | KubernetesError::Malformed { .. }) => None,
-                // If one of many groups fails, the others are still used; the kinds of this one are unknown.
+                // If the request for one group fails, the other groups are still used; only the kinds of the
+                // failed group are unknown.
                 Err(KubernetesError::Unreachable { .. } | KubernetesError::Denied { .. }) if among_many => {
                     None
                 }

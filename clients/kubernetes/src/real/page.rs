@@ -1,4 +1,5 @@
-//! A page of a list. The managed fields of each item, which are as large as the rest, are stored unparsed.
+//! A page of a list. The managed fields of each item, which are as large as the rest of the item, are stored
+//! unparsed.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;

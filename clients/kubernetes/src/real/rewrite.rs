@@ -1,11 +1,11 @@
 //! Writes that remove more than server-side apply does: the fields that it would leave behind, with which the
-//! API server rejects the object.
+//! API server rejects the object. These are defaults of removed fields, and fields that exclude declared ones.
 //!
-//! An update writes the final content, so that the API server never validates anything else; then the fields
-//! become ours by server-side apply. Our marks are part of the last request only.
+//! An update writes the final content, so that the API server never validates an intermediate state; then the
+//! fields become ours by server-side apply. Only the last request contains our marks.
 //!
 //! **Invariant:** if the process ends in between, the object has its final content, but not its new marks, so
-//! the next run writes it again and takes its fields
+//! the next run writes it again and takes over its fields
 //! (`a_rewrite_that_is_killed_is_completed_on_a_real_cluster`).
 
 use serde_json::{Map, Value, json};
@@ -15,10 +15,10 @@ use super::read;
 use super::request::PatchKind;
 use super::write::{FieldWriter, WriteTarget};
 use crate::error::KubernetesError;
-use crate::fields::{ManagedFields, is_overruled, migrate_declared};
+use crate::fields::{ManagedFields, Preview, migrate_declared};
 use crate::object::{FieldOwnership, ObjectVersion};
 
-/// Maximum number of attempts to take the fields of an object to which controllers write as well.
+/// Maximum number of attempts to take over the fields of an object that controllers also write.
 const MAX_ATTEMPTS: u32 = 5;
 
 /// A rewrite of an object.
@@ -39,42 +39,42 @@ impl Clusters {
     pub(super) async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), KubernetesError> {
         let written = self.rewrite_content(rewrite).await?;
         let mut live = written.clone();
-        for _ in 1..MAX_ATTEMPTS {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
             match self.take_fields(rewrite, &live).await {
-                Err(KubernetesError::Stale { .. }) => {}
+                Err(KubernetesError::Stale { .. }) if attempts < MAX_ATTEMPTS => {}
+                // The rehearsal had no conflict: another manager has taken a field meanwhile.
+                Err(KubernetesError::Conflict { .. }) => return Err(rewrite.target.stale()),
                 other => return other,
             }
-            // A controller may have written its status or its annotations meanwhile.
+            // A controller may have written the status or the annotations in the meantime.
             let again = self.fetch_live(rewrite.target).await?;
             let again = again.filter(|again| has_content_of(again, &written));
             live = again.ok_or_else(|| rewrite.target.stale())?;
         }
-        self.take_fields(rewrite, &live).await
     }
 
     /// Writes the final content by an update; returns the object.
     ///
     /// An update takes fields of other managers without a conflict. So the apply is rehearsed first: the
-    /// server reports conflicts before it validates the object.
+    /// server reports conflicts before it validates the object. A field that excludes a declared one is no
+    /// conflict to the server, so it is one here.
     pub(super) async fn rewrite_content(&self, rewrite: Rewrite<'_>) -> Result<Value, KubernetesError> {
         let Rewrite { writer, target, body, version, fields } = rewrite;
-        let (uid, revision) = target.parts(version)?;
-        let live = self.fetch_live(target).await?;
-        let live = live.filter(|live| read::version(live).as_ref() == Some(version));
-        let live = live.ok_or_else(|| target.stale())?;
-        let mut declared = body.clone();
-        declared["metadata"]["uid"] = uid.into();
-        declared["metadata"]["resourceVersion"] = revision.into();
+        let (_, revision) = target.parts(version)?;
+        let live = self.fetch_version(target, version).await?;
+        let managed = ManagedFields::new(&live["metadata"]["managedFields"]);
+        let Preview { after, conflicts, .. } = managed.preview(&live, writer.manager, fields, body);
+        if !conflicts.excluding.is_empty() {
+            return Err(target.conflict(conflicts.excluding));
+        }
+        let declared = target.versioned_body(body.clone(), version)?;
         match self.patch(writer.rehearsal(), target, PatchKind::Apply, &declared).await {
             Ok(_) | Err(KubernetesError::Invalid { .. }) => {}
-            Err(KubernetesError::Conflict { conflicts, .. })
-                if conflicts
-                    .iter()
-                    .all(|one| is_overruled(&one.manager) || one.manager == writer.manager) => {}
+            Err(KubernetesError::Conflict { conflicts, .. }) if writer.overrules(&conflicts) => {}
             Err(error) => return Err(error),
         }
-        let managed = ManagedFields::new(&live["metadata"]["managedFields"]);
-        let after = managed.preview(&live, writer.manager, fields, body).after;
         let mut patch = merge_patch(&content(&live), &content(&after)).unwrap_or_else(|| json!({}));
         patch["metadata"] = json!({"resourceVersion": revision});
         let answer = self.patch(writer, target, PatchKind::Merge, &patch).await?;
@@ -91,13 +91,9 @@ impl Clusters {
         };
         self.apply_existing(writer, target, body.clone(), &version).await
     }
-
-    async fn fetch_live(&self, target: &WriteTarget<'_>) -> Result<Option<Value>, KubernetesError> {
-        self.fetch(target.cluster, target.address, &target.served, &target.api_version).await
-    }
 }
 
-/// Whether two versions of an object differ in metadata and status only.
+/// Whether two versions of an object differ only in metadata and status.
 fn has_content_of(one: &Value, other: &Value) -> bool {
     one["metadata"]["uid"] == other["metadata"]["uid"] && content(one) == content(other)
 }

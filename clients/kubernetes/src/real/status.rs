@@ -72,7 +72,7 @@ impl RequestSubject {
             cluster: cluster.name.clone(),
             object: kind.to_string(),
             namespace: namespace.map(str::to_owned),
-            // In any group: the names of sealed or external secret kinds contain the word as well.
+            // Applies to any group: the names of kinds for sealed or external secrets also contain the word.
             is_secret: kind.name.contains("Secret"),
         }
     }
@@ -165,7 +165,8 @@ impl RequestSubject {
                 fields.push(field);
             }
         }
-        let contender = |(manager, fields): (String, Vec<String>)| ConflictingManager { manager, fields };
+        let contender =
+            |(manager, fields): (String, Vec<String>)| ConflictingManager { manager, fields, excludes: None };
         contenders.into_iter().map(contender).collect()
     }
 
@@ -219,7 +220,7 @@ fn detail(message: &str) -> &str {
     after.unwrap_or("Invalid value")
 }
 
-/// The beginning of a server message. The caller redacts it, so words are not cut.
+/// The beginning of a server message. It consists of whole words, because the caller redacts it later.
 fn shorten(text: &str) -> String {
     first_words(text, MAX_MESSAGE_CHARS)
 }

@@ -14,14 +14,14 @@ use super::request::{ApiRequest, PatchKind, WriteOptions};
 use super::rewrite::Rewrite;
 use super::status::RequestSubject;
 use crate::draft::{complete_body, namespace};
-use crate::error::KubernetesError;
+use crate::error::{ConflictingManager, KubernetesError};
 use crate::fields::{is_overruled, migrate};
 use crate::object::{Cluster, FieldOwnership, ObjectAddress, ObjectVersion};
 use crate::{
     ObjectDraft, RECYCLED_ANNOTATION, RESTART_MANAGER, Rehearsal, WorkloadRestart, WritePrecondition,
 };
 
-/// The first interval of polling whether an object is gone; it doubles up to the maximum.
+/// The first polling interval while waiting until an object no longer exists; it doubles up to the maximum.
 const FIRST_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The maximum polling interval.
 const MAX_POLL_INTERVAL: Duration = Duration::from_secs(2);
@@ -56,6 +56,11 @@ impl<'w> FieldWriter<'w> {
     /// The writer of a rehearsal.
     pub fn rehearsal(self) -> Self {
         Self { is_rehearsal: true, ..self }
+    }
+
+    /// Whether the write takes the fields of all of these managers.
+    pub fn overrules(&self, conflicts: &[ConflictingManager]) -> bool {
+        conflicts.iter().all(|one| is_overruled(&one.manager) || one.manager == self.manager)
     }
 
     fn options(&self) -> WriteOptions<'_> {
@@ -225,9 +230,9 @@ impl Clusters {
     ) -> Result<(), KubernetesError> {
         if target.served.is_stored {
             match self.apply_new(writer, target, body).await {
-                // A server may accept by `POST` what it cannot apply: unknown fields, duplicate keys. And an
-                // account may be allowed to create but not to patch. An overloaded or unavailable server gets
-                // no second request.
+                // A server may accept by `POST` an object that it cannot apply, for example one with unknown
+                // fields or duplicate keys, and an account may be allowed to create but not to patch. No
+                // second request is sent to an overloaded or unavailable server.
                 Err(KubernetesError::Invalid { .. } | KubernetesError::Denied { .. }) => {}
                 Err(KubernetesError::Failed { status, .. }) if !matches!(status, 429 | 502..=504) => {}
                 other => return other,
@@ -237,7 +242,7 @@ impl Clusters {
     }
 
     /// Applies an object that must not exist: no object has the first revision of a server, so an existing
-    /// one is a conflict.
+    /// object is a conflict.
     async fn apply_new(
         &self,
         writer: FieldWriter<'_>,
@@ -260,28 +265,39 @@ impl Clusters {
         self.send_checked(writer.access, target, request).await.map(drop)
     }
 
-    /// Applies, and again with force if all conflicting managers may be overruled.
+    /// Applies the object, and repeats this with force if all conflicting managers may be overruled.
     pub(super) async fn apply_existing(
         &self,
         writer: FieldWriter<'_>,
         target: &WriteTarget<'_>,
-        mut body: Value,
+        body: Value,
         version: &ObjectVersion,
     ) -> Result<(), KubernetesError> {
-        // Without the uid, an object that is gone would be created again.
-        let (uid, revision) = target.parts(version)?;
-        body["metadata"]["uid"] = uid.into();
-        body["metadata"]["resourceVersion"] = revision.into();
+        let body = target.versioned_body(body, version)?;
         match self.patch(writer, target, PatchKind::Apply, &body).await {
-            Err(KubernetesError::Conflict { conflicts: contenders, .. })
-                if contenders
-                    .iter()
-                    .all(|one| is_overruled(&one.manager) || one.manager == writer.manager) =>
-            {
+            Err(KubernetesError::Conflict { conflicts, .. }) if writer.overrules(&conflicts) => {
                 self.patch(writer, target, PatchKind::ForcedApply, &body).await.map(drop)
             }
             other => other.map(drop),
         }
+    }
+
+    /// The object in the version of the draft; `None` if it does not exist.
+    pub(super) async fn fetch_live(
+        &self,
+        target: &WriteTarget<'_>,
+    ) -> Result<Option<Value>, KubernetesError> {
+        self.fetch(target.cluster, target.address, &target.served, &target.api_version).await
+    }
+
+    /// The object, if it still has this version.
+    pub(super) async fn fetch_version(
+        &self,
+        target: &WriteTarget<'_>,
+        version: &ObjectVersion,
+    ) -> Result<Value, KubernetesError> {
+        let live = self.fetch_live(target).await?;
+        live.filter(|live| read::version(live).as_ref() == Some(version)).ok_or_else(|| target.stale())
     }
 
     /// Migrates the fields of previous writers to us; returns the new version.
@@ -292,10 +308,7 @@ impl Clusters {
         version: &ObjectVersion,
         fields: FieldOwnership,
     ) -> Result<ObjectVersion, KubernetesError> {
-        let live = self.fetch(target.cluster, target.address, &target.served, &target.api_version).await?;
-        let Some(live) = live.filter(|live| read::version(live).as_ref() == Some(version)) else {
-            return Err(target.stale());
-        };
+        let live = self.fetch_version(target, version).await?;
         let (managed, manager) = (&live["metadata"]["managedFields"], writer.manager);
         match migrate(&live, managed, manager, &target.api_version, fields) {
             Some(managed) => self.write_owners(writer, target, version, &managed).await,
@@ -339,8 +352,7 @@ impl Clusters {
         let end = Instant::now() + self.connection(target.cluster)?.settings.removal_timeout;
         let mut pause = FIRST_POLL_INTERVAL;
         loop {
-            let live =
-                self.fetch(target.cluster, target.address, &target.served, &target.api_version).await?;
+            let live = self.fetch_live(target).await?;
             let Some(live) = live else { return Ok(()) };
             if live["metadata"]["deletionTimestamp"].is_null() {
                 // Another client created an object of this name.
@@ -383,6 +395,24 @@ impl<'a> WriteTarget<'a> {
     pub fn parts<'v>(&self, version: &'v ObjectVersion) -> Result<(&'v str, &'v str), KubernetesError> {
         let uid = version.uid.as_deref().filter(|uid| !uid.is_empty()).ok_or_else(|| self.stale())?;
         Ok((uid, &version.resource_version))
+    }
+
+    /// The body of a write onto a version. Without the uid, an object that is gone would be created again.
+    pub fn versioned_body(&self, mut body: Value, version: &ObjectVersion) -> Result<Value, KubernetesError> {
+        let (uid, revision) = self.parts(version)?;
+        body["metadata"]["uid"] = uid.into();
+        body["metadata"]["resourceVersion"] = revision.into();
+        Ok(body)
+    }
+
+    /// A conflict with other managers.
+    pub fn conflict(&self, conflicts: Vec<ConflictingManager>) -> KubernetesError {
+        let conflicts = if self.subject.is_secret {
+            conflicts.into_iter().map(ConflictingManager::without_keys).collect()
+        } else {
+            conflicts
+        };
+        KubernetesError::Conflict { object: self.address.to_string(), conflicts }
     }
 
     pub fn stale(&self) -> KubernetesError {

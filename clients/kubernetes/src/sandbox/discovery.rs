@@ -21,7 +21,7 @@ pub(super) struct SandboxKind {
 
 /// Finds the API resource of a kind.
 ///
-/// The directory is `Kind` if that name selects this kind among the well-known ones, else `Kind.group`.
+/// The directory is `Kind` if the name identifies a well-known kind, else `Kind.group`.
 pub(super) fn find_kind(
     folder: &ClusterDir,
     cluster: &Cluster,

@@ -77,7 +77,7 @@ impl ClusterDir {
     }
 
     /// Locks the cluster against other writers, in this process or another, as long as the file is open. The
-    /// directory itself is locked, so that no lock file stays behind.
+    /// directory itself is locked, so that no lock file is left.
     pub fn lock(&self) -> Result<File, KubernetesError> {
         self.create_dir(&self.path)?;
         let locked = lock::acquire_folder(&self.path, lock::DEFAULT_TIMEOUT);
@@ -105,7 +105,7 @@ impl ClusterDir {
         self.refuse_links(file)?;
         let folder = file.parent().unwrap_or(&self.path);
         self.create_dir(folder)?;
-        // A temporary file that stays behind is harmless: its name begins with a dot.
+        // A leftover temporary file is harmless, because its name begins with a dot.
         let written = atomic::write_private(file, text.as_bytes(), Durability::None);
         written.map_err(|error| file_error("write", file, error))
     }
@@ -121,7 +121,7 @@ impl ClusterDir {
         ignore_missing(fs::remove_file(file)).map_err(|error| file_error("remove", file, error))
     }
 
-    /// Refuses a path that contains a symbolic link: it may lead out of the sandbox.
+    /// Refuses a path that contains a symbolic link, which may point outside of the sandbox.
     fn refuse_links(&self, path: &Path) -> Result<(), KubernetesError> {
         let below = path.ancestors().take_while(|part| *part != self.root);
         for part in below {

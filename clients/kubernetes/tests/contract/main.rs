@@ -71,6 +71,9 @@ contract! {
         a_probe_of_client_side_apply_is_removed,
         fields_of_others_in_a_removed_field_stay,
         a_conflict_prevents_a_rewrite,
+        fields_that_exclude_declared_ones_are_removed,
+        the_other_limit_of_a_disruption_budget_is_removed,
+        a_field_of_a_program_that_excludes_a_declared_one_is_a_conflict,
         a_rewrite_has_a_precondition_and_a_rehearsal;
     writes:
         immutable_fields_are_reported_and_can_be_replaced,

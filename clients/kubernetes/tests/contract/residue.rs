@@ -66,7 +66,7 @@ async fn write(fixture: &ContractFixture, address: &ObjectAddress, body: &Value)
     assert_eq!(ours[0]["operation"], "Apply");
     let again = live.managed_fields.preview(&live.body, MANAGER, live.field_ownership, &declared);
     assert_eq!(again.after["spec"], live.body["spec"], "a second write changes nothing");
-    assert!(!again.removes_residue);
+    assert!(!again.needs_rewrite);
     live.body
 }
 
@@ -210,6 +210,120 @@ pub async fn a_conflict_prevents_a_rewrite(fixture: &ContractFixture) {
     assert_eq!(conflicts[0].manager, "helm");
     let after = fixture.get(&address).await.body;
     assert_eq!(web(&after)["livenessProbe"]["httpGet"]["port"], json!(80), "nothing is written");
+}
+
+/// Two Deployments, each with the fields that exclude those of the other.
+fn exclusive_deployments() -> [Value; 2] {
+    let pod = |fields: Value, more: Value| {
+        let mut body = container(&fields);
+        body["spec"]["strategy"] = more["strategy"].clone();
+        body["spec"]["template"]["spec"]["volumes"] = json!([more["volume"]]);
+        body
+    };
+    let env = |mut variable: Value| {
+        variable["name"] = json!("B");
+        json!([variable])
+    };
+    let exec = json!({"exec": {"command": ["true"]}});
+    let http = json!({"httpGet": {"path": "/", "port": 80}});
+    let key = json!({"valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}});
+    let fields = |variable: Value, probe: Value, hook: Value| json!({"env": env(variable), "livenessProbe": probe, "lifecycle": {"preStop": hook}});
+    [
+        pod(
+            fields(key, http.clone(), exec.clone()),
+            json!({"strategy": {"type": "Recreate"}, "volume": {"name": "v", "configMap": {"name": "c"}}}),
+        ),
+        pod(
+            fields(json!({"value": "1"}), exec, http),
+            json!({"strategy": {"rollingUpdate": {"maxSurge": 1}}, "volume": {"name": "v", "emptyDir": {}}}),
+        ),
+    ]
+}
+
+pub async fn fields_that_exclude_declared_ones_are_removed(fixture: &ContractFixture) {
+    let [one, other] = exclusive_deployments();
+    for (number, (manager, before, after)) in
+        [("kubectl", &one, &other), ("kubectl-edit", &other, &one)].into_iter().enumerate()
+    {
+        let address = fixture.address("Deployment", &format!("a{number}"));
+        fixture.put_as(manager, &address, before.clone(), WritePrecondition::Absent).await.unwrap();
+        let written = write(fixture, &address, after).await;
+        let spec = &written["spec"];
+        let names = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        assert_eq!(names(&web(&written)["env"][0]), names(&web(after)["env"][0]));
+        assert_eq!(names(&web(&written)["lifecycle"]["preStop"]), names(&web(after)["lifecycle"]["preStop"]));
+        let volume = |spec: &Value| names(&spec["template"]["spec"]["volumes"][0]);
+        assert_eq!(volume(spec), volume(&after["spec"]));
+        let handler = |object: &Value| {
+            let probe = names(&web(object)["livenessProbe"]);
+            probe.into_iter().filter(|name| name == "exec" || name == "httpGet").collect::<Vec<_>>()
+        };
+        assert_eq!(handler(&written), handler(after));
+        let is_recreate = after["spec"]["strategy"]["type"] == "Recreate";
+        assert_eq!(spec["strategy"].get("rollingUpdate").is_none(), is_recreate);
+        assert_eq!(spec["strategy"]["type"] == "Recreate", is_recreate);
+    }
+}
+
+pub async fn the_other_limit_of_a_disruption_budget_is_removed(fixture: &ContractFixture) {
+    let address = fixture.address("PodDisruptionBudget", "a");
+    let resource = fixture.kubernetes.api_resource(&fixture.permits.read, &fixture.cluster, &address.kind);
+    let api_version = resource.await.unwrap().api_version;
+    let body = |limit: &str| {
+        json!({"apiVersion": api_version, "kind": "PodDisruptionBudget",
+            "spec": {limit: 1, "selector": {"matchLabels": {"app": "a"}}}})
+    };
+    let declared = body("maxUnavailable");
+    fixture.put_as("kubectl-edit", &address, body("minAvailable"), WritePrecondition::Absent).await.unwrap();
+    loop {
+        let live = fixture.get(&address).await;
+        let preview = live.managed_fields.preview(&live.body, MANAGER, live.field_ownership, &declared);
+        assert!(preview.needs_rewrite);
+        let onto = preview.precondition(live.version, live.field_ownership);
+        match fixture.put(&address, declared.clone(), onto).await {
+            // The controllers of a real cluster write to it as well.
+            Err(KubernetesError::Stale { .. }) => {}
+            other => break other.unwrap(),
+        }
+    }
+    let spec = fixture.get(&address).await.body["spec"].clone();
+    assert_eq!((&spec["maxUnavailable"], spec.get("minAvailable")), (&json!(1), None));
+}
+
+pub async fn a_field_of_a_program_that_excludes_a_declared_one_is_a_conflict(fixture: &ContractFixture) {
+    let [one, other] = exclusive_deployments();
+    let address = fixture.address("Deployment", "a");
+    fixture.put_as("helm", &address, one, WritePrecondition::Absent).await.unwrap();
+    let live = fixture.get(&address).await;
+    let mut declared = other.clone();
+    (declared["apiVersion"], declared["kind"]) = (json!("apps/v1"), json!("Deployment"));
+    declared["metadata"]["namespace"] = fixture.namespace.as_str().into();
+    // The strategy and the annotation are conflicts of their own.
+    for field in ["metadata", "spec"] {
+        declared[field].as_object_mut().unwrap().retain(|key, _| key != "annotations" && key != "strategy");
+    }
+    let preview = live.managed_fields.preview(&live.body, MANAGER, live.field_ownership, &declared);
+    assert!(preview.needs_rewrite && preview.conflicts.refused.is_empty());
+    let conflicts = loop {
+        let live = fixture.get(&address).await;
+        let onto = preview.precondition(live.version, live.field_ownership);
+        match fixture.put(&address, declared.clone(), onto).await.unwrap_err() {
+            // The controllers of a real cluster write to it as well.
+            KubernetesError::Stale { .. } => {}
+            KubernetesError::Conflict { conflicts, .. } => break conflicts,
+            error => panic!("{error}"),
+        }
+    };
+    assert_eq!(conflicts, preview.conflicts.excluding);
+    let container = "spec.template.spec.containers[web]";
+    let expect = format!(
+        "`helm` owns `{container}.env[B].valueFrom`, `{container}.lifecycle.preStop.exec`, \
+         `{container}.livenessProbe.httpGet`, `spec.template.spec.volumes[v].configMap`, \
+         which exclude the declared `value`, `httpGet`, `exec`, `emptyDir`"
+    );
+    assert_eq!(conflicts[0].to_string(), expect);
+    let after = fixture.get(&address).await.body;
+    assert_eq!(after["spec"], live.body["spec"], "nothing is written");
 }
 
 pub async fn a_rewrite_has_a_precondition_and_a_rehearsal(fixture: &ContractFixture) {

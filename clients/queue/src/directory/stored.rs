@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::message::{MessageId, NewMessage, ReceiptHandle, ReceivedMessage};
 
-/// How long a deduplication ID is remembered.
+/// The time for which a deduplication ID is remembered.
 const DEDUPLICATION_WINDOW: Duration = Duration::from_mins(5);
 /// Number of digits of a position, so that file names are sorted by position.
 const DIGITS: usize = 20;
@@ -41,8 +41,8 @@ fn milliseconds(time: SystemTime) -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Whether a message that was sent at `sent` is within the deduplication window. One that was sent in the future,
-/// before a step of the clock, is.
+/// Whether a message that was sent at `sent` is within the deduplication window. A message with a time in the
+/// future, sent before the clock was set back, also is.
 fn is_recent(sent: u64, now: SystemTime) -> bool {
     Duration::from_millis(milliseconds(now).saturating_sub(sent)) < DEDUPLICATION_WINDOW
 }
@@ -68,7 +68,7 @@ pub struct StoredMessage {
 }
 
 impl StoredMessage {
-    /// A message that nothing received yet.
+    /// A message that was not received yet.
     pub fn new(message: &NewMessage, now: SystemTime) -> Self {
         Self {
             body: message.body().to_owned(),
@@ -103,7 +103,7 @@ impl StoredMessage {
         self.hidden_until(now, hidden_for)
     }
 
-    /// The message, hidden for another time.
+    /// The message with a new visibility timeout.
     pub fn hidden_until(mut self, now: SystemTime, hidden_for: Duration) -> Self {
         let hidden_for = u64::try_from(hidden_for.as_millis()).unwrap_or(u64::MAX);
         self.hidden_until = milliseconds(now).saturating_add(hidden_for);
@@ -135,7 +135,7 @@ impl StoredMessage {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueHistory {
-    /// The position after the last one that was deleted.
+    /// The position after that of the last deleted message.
     next: u64,
     /// The deleted messages by deduplication ID.
     #[serde(default)]
@@ -161,7 +161,7 @@ impl QueueHistory {
         deleted.map(|deleted| deleted.position)
     }
 
-    /// The history after a message was deleted, without the messages that do not matter anymore.
+    /// The history after a message was deleted, without messages that are no longer relevant.
     pub fn with_deleted(mut self, position: u64, message: &StoredMessage, now: SystemTime) -> Self {
         self.next = self.next.max(position.saturating_add(1));
         self.deduplications.retain(|_, deleted| is_recent(deleted.sent, now));

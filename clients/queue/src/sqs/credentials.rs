@@ -12,7 +12,7 @@ use qontract_client_http::Secret;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-/// Credentials are read again this long before they expire.
+/// The time before their expiry at which credentials are read again.
 const EXPIRATION_MARGIN: Duration = Duration::from_mins(5);
 /// Time limit for reading credentials from the environment.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -104,7 +104,7 @@ impl NoCredentials {
     }
 }
 
-/// Whether credentials that expire then can be used now.
+/// Whether credentials with this expiry can be used now.
 fn is_valid(expiry: Option<SystemTime>, now: SystemTime) -> bool {
     expiry.is_none_or(|expiry| expiry > now + EXPIRATION_MARGIN)
 }

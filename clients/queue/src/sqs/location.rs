@@ -4,10 +4,10 @@ use qontract_client_http::Url;
 
 use crate::message::QueueName;
 
-/// The region of a queue that names none.
+/// The default region of a queue.
 const DEFAULT_REGION: &str = "us-east-1";
 
-/// How a queue is addressed.
+/// The way in which a queue is addressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueAddress<'a> {
     /// By its URL, such as `https://sqs.us-east-1.amazonaws.com/123456789012/orders`.
@@ -44,8 +44,8 @@ pub enum SqsLocationError {
 }
 
 impl SqsLocation {
-    /// The location of a queue. Without a region, that of the URL is used; without an endpoint, the host of the URL,
-    /// or that of AWS for the region.
+    /// The location of a queue. Without a region, the region of the URL is used; without an endpoint, the
+    /// host of the URL, or the AWS endpoint of the region.
     pub fn new(
         address: QueueAddress<'_>,
         region: Option<&str>,

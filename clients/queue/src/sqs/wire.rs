@@ -31,7 +31,7 @@ pub(super) struct Attributes {
 }
 
 impl Attributes {
-    /// The number of messages; `None` if one is missing.
+    /// The numbers of messages; `None` if one of them is missing.
     pub fn counts(&self) -> Option<MessageCounts> {
         let number = |name: &str| self.attributes.get(name)?.parse().ok();
         Some(MessageCounts {

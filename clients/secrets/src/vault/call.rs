@@ -62,7 +62,7 @@ impl Vault {
         build_api_url(&self.shared.server, segments)
     }
 
-    /// The error of a call that sent no secret but the token.
+    /// The error of a call that sent no secret except the token.
     pub(super) fn unreachable(&self, error: HttpError, what: impl Into<String>) -> SecretsError {
         SecretsError::of_read(error, what, &self.shared.server)
     }

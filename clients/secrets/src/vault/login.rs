@@ -40,7 +40,7 @@ pub enum Login {
 }
 
 impl Login {
-    /// The paths below `/v1/` that logins and renewals post to.
+    /// The paths below `/v1/` to which logins and renewals are posted.
     pub(super) fn post_paths(&self) -> Vec<String> {
         let login = match self {
             Self::Token(_) => None,

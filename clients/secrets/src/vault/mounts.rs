@@ -73,7 +73,7 @@ impl MountCache {
 
 impl Vault {
     /// The mount of a secret. Concurrent first reads of a mount share one query; a failed query is reported
-    /// only to the caller that made it, because its error names a path.
+    /// only to its caller, because its error names a path.
     pub(super) async fn mount(&self, access: AccessPermit<'_>, path: &str) -> Result<Mount, SecretsError> {
         let mounts = &self.shared.mounts;
         if let Some(mount) = mounts.lookup(path, Instant::now()) {
@@ -137,7 +137,7 @@ impl Vault {
         let response =
             self.send_authenticated(access, request, |error| self.unreachable(error, what.clone())).await?;
         let kv = match response.status {
-            // With a wrong guess of the version, an existing secret would seem absent.
+            // If the version were guessed wrongly, an existing secret would seem absent.
             StatusCode::FORBIDDEN => {
                 return Err(SecretsError::Denied(SecretLocation::in_mount(path, None, &format!("{first}/"))));
             }

@@ -203,7 +203,7 @@ impl BuildCache {
     }
 }
 
-/// Number of files that the cache could not answer.
+/// Number of files without a valid cache entry.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ChangeStats {
     /// Files that are new or have different bytes.

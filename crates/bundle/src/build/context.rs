@@ -1,4 +1,4 @@
-//! The schemas and GraphQL types that every datafile is read with.
+//! The schemas and GraphQL types with which all datafiles are read.
 
 use qontract_diagnostics::Diagnostic;
 

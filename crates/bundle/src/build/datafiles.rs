@@ -43,7 +43,7 @@ pub struct ParsedDatafile {
 /// The content of a datafile that is not empty.
 #[derive(Debug)]
 pub(super) struct DatafileContent {
-    /// The value. `None` if it was restored from disk: then one of `documents` has it.
+    /// The value. `None` if it was restored from disk; in that case, one of `documents` contains it.
     pub value: Option<Value>,
     pub schema: Option<String>,
     pub facts: DatafileFacts,
@@ -252,7 +252,7 @@ impl Datafiles {
         self.files.len()
     }
 
-    /// Counts the datafiles that the cache could not answer.
+    /// Counts the datafiles without a valid cache entry.
     pub fn count_changes(&self, known: &FileCache<ParsedDatafile>, stats: &mut ChangeStats) {
         for (place, (path, entry)) in self.files.iter().enumerate() {
             let known = known.find_near(place, path).map(|(_, known)| known);

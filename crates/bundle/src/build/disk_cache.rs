@@ -1,11 +1,11 @@
-//! On-disk build cache: lets the next process start from the results of this one. Its location is decided in
-//! `crates/daemon/src/repo_cache.rs`.
+//! On-disk build cache: lets the next process start from the results of this process. Its location is decided
+//! in `crates/daemon/src/repo_cache.rs`.
 //!
 //! A directory holds the last bundle and an index. The index has, for each document, its position in the
 //! bundle, the file stamp of its file, and the facts collected by the walk. The values themselves are in the
-//! bundle, and most of them are copied, not parsed. **Invariant:** a cache that was not written completely,
-//! or by another version of the program, is ignored; one of another data repo has another schema context
-//! digest, or other file stamps and hashes.
+//! bundle, and most of them are copied, not parsed. **Invariant:** a cache that is incomplete, or that
+//! another version of the program wrote, is ignored; the cache of another data repo has another schema
+//! context digest, or other file stamps and hashes.
 
 use std::fs;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -41,7 +41,8 @@ impl BuildCache {
             return Ok(());
         };
         fs::create_dir_all(folder)?;
-        // Without waiting for the disk: a file that is incomplete after a crash fails its checksum and is ignored.
+        // Does not wait for the disk: a file that is incomplete after a crash fails its checksum and is
+        // ignored.
         let draft = |name: &str| AtomicFile::private(&folder.join(name), Durability::None);
         let mut file = draft(BUNDLE)?;
         match written.map(fs::File::open) {
@@ -117,7 +118,7 @@ impl BuildCache {
         Some(index)
     }
 
-    /// Encodes the cache entry of one document; without an index, that of the GraphQL types.
+    /// Encodes the cache entry of one document, or of the GraphQL types if there is no index.
     fn encode_piece(
         &self,
         bundle: &Bundle,

@@ -50,7 +50,7 @@ pub struct BundleParts<'a> {
 /// A checkpoint of the hasher: the state of the hash after a prefix of the bundle.
 #[derive(Clone, Debug)]
 pub struct HashCheckpoint {
-    /// Number of datafiles in the prefix; once it has all datafiles, plus the number of resources.
+    /// Number of datafiles in the prefix, plus the number of its resources once it contains all datafiles.
     written: usize,
     hasher: Hasher,
 }
@@ -246,8 +246,8 @@ fn encode_documents(documents: Vec<DocumentInput<'_>>, pool: &Pool, out: &mut Te
     })
 }
 
-/// Receives text, and returns whether to continue. The number is the count of entries written so far, given
-/// where a checkpoint is possible.
+/// Receives text, and returns whether to continue. The number is the count of entries written so far; it is
+/// given only at positions where a checkpoint is possible.
 type TextSink<'o> = dyn FnMut(&[u8], Option<usize>) -> bool + Send + 'o;
 
 /// Encodes items in parallel and emits their JSON in order. While one group of chunks is encoded, the

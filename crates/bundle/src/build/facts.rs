@@ -74,7 +74,7 @@ impl<'s, 'd> Visitor<'s, 'd, Schema<'s>, Node<'d>> for FactCollector {
             match value.shape() {
                 Shape::Str("") if *key == "$ref" => {}
                 Shape::Str(path) if *key == "$ref" => self.facts.listed.push(path.into()),
-                // A reference identifies by its path; other maps and lists do not identify.
+                // A reference is identified by its path; other maps and lists have no identifier.
                 Shape::Map if identifies => {
                     let reference = value.get("$ref").map(Tree::shape);
                     if matches!(reference, Some(Shape::Str(_) | Shape::Number(_) | Shape::Null)) {
@@ -103,7 +103,7 @@ impl<'s, 'd> Visitor<'s, 'd, Schema<'s>, Node<'d>> for FactCollector {
 }
 
 impl FactCollector {
-    /// Gives a list item its identifier, and its schema the field for it.
+    /// Records the identifier of a list item, and that its schema needs a field for it.
     fn identify<'s>(&mut self, item: Node<'_>, at: WalkPosition<'s, Schema<'s>>, fields: &[&str]) {
         let (nothing, mut findings) = (Additions::default(), Vec::new());
         let mut converter = Converter { additions: &nothing, findings: &mut findings };

@@ -44,7 +44,7 @@ impl<'k> RepoFiles<'k> {
             types: &context.types,
         };
         let data = datafiles::read_all(listing, &datafile_context, findings);
-        // Not earlier: the listing of a Git revision holds the content of its files in memory.
+        // Not created earlier, because the listing of a Git revision holds the content of its files in memory.
         let mut listing = match repo.list_cached(&layout.resources, NameFilter::All, before(known_resources))
         {
             // Resources are the only optional part of a data repo.
@@ -63,7 +63,7 @@ impl<'k> RepoFiles<'k> {
         (self.data.len(), self.resources.len())
     }
 
-    /// Counts the files that the cache could not answer.
+    /// Counts the files without a valid cache entry.
     pub fn change_stats(&self, known: &CacheState) -> ChangeStats {
         let mut stats = ChangeStats::default();
         self.data.count_changes(&known.datafiles, &mut stats);

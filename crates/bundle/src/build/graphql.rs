@@ -8,7 +8,7 @@ use super::parse;
 use crate::repo::RepoFile;
 use crate::value::Value;
 
-/// Reads the file and reports everything that is not a well-formed type.
+/// Reads the file and reports all malformed types.
 pub fn read(file: &RepoFile, findings: &mut Vec<Diagnostic>) -> Option<Value> {
     let Some((document, _)) = parse::parse(file, findings) else {
         if !findings.iter().any(Diagnostic::is_error) {

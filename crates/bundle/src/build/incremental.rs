@@ -89,8 +89,8 @@ pub fn build(
     Some(built)
 }
 
-/// Whether the file may have another name (a hard link, elsewhere a symbolic link): a change through that
-/// name is not reported as a change of this one.
+/// Whether the file may have another name (through a hard link, or on other platforms a symbolic link): a
+/// change through that name is not reported as a change of this file.
 fn has_other_names(about: &Metadata) -> bool {
     #[cfg(unix)]
     return std::os::unix::fs::MetadataExt::nlink(about) > 1;
@@ -119,7 +119,8 @@ impl<'a> IncrementalBuild<'a> {
         let parts = [&layout.data, &layout.resources, &layout.schemas, &layout.graphql];
         for file in changed_paths {
             let within = |part: &str| file.strip_prefix(root.join(part)).ok();
-            // A part of the layout itself, or a directory above it: everything in it may have changed.
+            // The path is a part of the layout, or a directory above one: everything in that part may have
+            // changed.
             if parts.iter().any(|part| root.join(part).starts_with(file)) {
                 return None;
             }
@@ -155,7 +156,7 @@ impl<'a> IncrementalBuild<'a> {
         Some((data, raw))
     }
 
-    /// The contents of all datafiles: the changed ones as they are now, the others from the cache.
+    /// The contents of all datafiles: changed datafiles with their new content, the others from the cache.
     fn contents(
         &self,
         data: &'a BTreeMap<usize, CacheEntry<ParsedDatafile>>,
@@ -218,8 +219,8 @@ impl<'a> IncrementalBuild<'a> {
             };
             let (had, has) = (identity(was, &before), identity(is, &after));
             let properties = |one: Option<&Identity>| one.and_then(|identity| identity.properties);
-            // A new identifier needs a schema that has the field already; a lost one may be the reason for
-            // the field, which a full build would then not add.
+            // A new identifier requires that its schema already has the field. If an identifier is lost, it
+            // may have been the only reason for the field, and a full build would not add the field.
             let is_patched = properties(has).is_none_or(|place| patches.properties.contains(&place));
             if !is_patched || properties(had).is_some() && properties(had) != properties(has) {
                 return None;

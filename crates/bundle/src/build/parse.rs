@@ -39,7 +39,7 @@ pub(super) fn parse_bytes(file: &RepoFile, bytes: &[u8], findings: &mut Vec<Diag
     if empty {
         let mut finding =
             Diagnostic::new(code::EMPTY_FILE, "the file is empty and is left out").in_file(&file.name);
-        // The established bundler leaves empty files out, and bundles must be equal. Validation reports it as
+        // qontract-bundler omits empty files, and bundles must be equal. Validation reports an empty file as
         // an error.
         finding.severity = Severity::Warning;
         findings.push(finding);
@@ -76,7 +76,7 @@ pub(super) fn not_a_map(file: &RepoFile, document: &Document) -> Diagnostic {
         .in_file(&file.name)
 }
 
-/// Whether a file is a datafile or schema by its name. Reports a name that is almost one.
+/// Whether a file is a datafile or schema, judged by its name. Reports a name that is nearly valid.
 pub(super) fn is_document(file: &RepoFile, findings: &mut Vec<Diagnostic>) -> bool {
     let Some(ending) = repo::document_ending(&file.path) else { return false };
     if ending == ending.to_ascii_lowercase() {

@@ -40,7 +40,7 @@ impl Repo {
     /// (`a_bundle_has_the_source_digest_of_its_data_repo`).
     pub fn source_digest(&self) -> Result<Sha256, RepoError> {
         let layout = self.layout();
-        // A file with findings is compared by its bytes, like every other.
+        // A file with findings is compared by its bytes, like every other file.
         let ignored = &mut Vec::new();
         let context = SchemaContext::read(self, ignored)?.digest(self);
         let mut data = self.list(&layout.data, NameFilter::Documents)?.files;
@@ -103,8 +103,11 @@ fn file_digest(
 }
 
 /// Whether a YAML file has no value, judged without parsing it; true if in doubt. A map, which every other
-/// datafile is, has a colon outside of comments.
+/// datafile is, has a colon. Directives and comments may have one, too; a `#` may also be part of a key.
 fn may_be_empty(bytes: &[u8]) -> bool {
-    let mut lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_start);
-    !lines.any(|line| !line.starts_with(b"#") && line.contains(&b':'))
+    let has_colon = |line: &[u8]| {
+        let text = line.split(|byte| *byte == b'#').next().unwrap_or_default();
+        !text.starts_with(b"%") && text.contains(&b':')
+    };
+    !bytes.split(|byte| *byte == b'\n').any(has_colon)
 }

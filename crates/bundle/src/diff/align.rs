@@ -14,9 +14,9 @@ pub enum AlignStep {
     Added(usize),
 }
 
-/// Aligns `before` items with `after` items: equal ones in order, and the others between them by position. If
-/// more than `max_pairs` pairs would have to be compared, all items between the first and the last difference
-/// are aligned by position.
+/// Aligns `before` items with `after` items: first equal items, in order, then the items between them by
+/// position. If more than `max_pairs` pairs would have to be compared, all items between the first and the
+/// last difference are aligned by position.
 pub fn align(
     before: usize,
     after: usize,

@@ -104,7 +104,7 @@ fn content_digest(document: &Document) -> Option<&str> {
     document.value.get("$file_sha256sum").and_then(Value::as_str)
 }
 
-/// A removed and an added file that may be the same one.
+/// A removed and an added file that may be a rename.
 struct Candidate<'d, T> {
     score: f64,
     old_path: &'d str,

@@ -38,7 +38,7 @@ impl DatafileChange {
             json.raw(",\"datafileschema\":");
             json.str(schema);
         }
-        // For clients, the path is the last field of a datafile.
+        // In this format, the path is the last field of a datafile.
         let path = Value::str(&self.path);
         let document = |json: &mut JavaScriptWriter<'_>, document: &Document| match &*document.value {
             Value::Map(map) => json.map(map, &[("path", &path)]),

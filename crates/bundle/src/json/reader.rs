@@ -1,4 +1,4 @@
-//! JSON parser: into [`Value`], or past a value without parsing it.
+//! JSON parser: parses a [`Value`], or skips a value without parsing it.
 //!
 //! Written by hand for two reasons: integers of any size stay exact, and the bytes of each document of a
 //! bundle are known before it is parsed, so that a document that is already in memory is not parsed again.
@@ -44,7 +44,7 @@ impl<'a> JsonParser<'a> {
         Self { text, at: 0, fields: Vec::new(), items: Vec::new(), shapes: ShapeTree::default() }
     }
 
-    /// Creates a parser that starts with the shapes of earlier input of the same kind.
+    /// Creates a parser that starts with the shapes of earlier, similar input.
     pub(crate) fn with_shapes(shapes: ShapeTree) -> Self {
         Self { shapes, ..Self::new("") }
     }

@@ -1,8 +1,8 @@
 //! Shape prediction for the JSON parser: most maps have the same keys as an earlier one, in the same order.
 //!
 //! The shapes form a tree of keys, in the order in which they occurred. While parsing a map, the parser
-//! follows the tree. If the next key equals the one that came last time (one byte comparison), it is not
-//! parsed; at the end of the map, the tree has its interned key set without a lookup.
+//! follows the tree. If the next key equals the predicted one (one byte comparison), it is not parsed; at the
+//! end of the map, the tree provides the interned key set without a lookup.
 
 use crate::keys::KeySet;
 
@@ -32,7 +32,7 @@ struct ShapeNode {
     parent: ShapeId,
     /// The children, sorted by key.
     children: Vec<ShapeId>,
-    /// The child that was taken last; the node itself if none was.
+    /// The child that was used last; the node itself if there is none.
     last_child: ShapeId,
     /// The key set of the path from the root, computed on first use.
     keys: Option<KeySet>,
@@ -53,8 +53,8 @@ impl ShapeTree {
         level % LEVELS
     }
 
-    /// Predicts that `text` starts with the key that came last time. If it does, returns its node and the
-    /// length of the key with its colon.
+    /// Predicts that `text` starts with the same key as last time. If it does, returns the node of the key,
+    /// and the length of the key with its colon.
     pub fn predict(&self, at: ShapeId, text: &[u8]) -> Option<(ShapeId, usize)> {
         let last = self.nodes[at].last_child;
         let written = self.nodes[last].encoded.as_bytes();

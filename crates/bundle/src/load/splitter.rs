@@ -145,7 +145,7 @@ impl<'r> DocumentSplitter<'r> {
     fn split(&mut self, pieces: &mut Vec<Piece>) -> Result<usize, LoadError> {
         let text = match str::from_utf8(&self.buffer) {
             Ok(text) => text,
-            // The rest of the character may follow.
+            // The text may end within a character.
             Err(error) if error.error_len().is_none() && !self.has_ended => {
                 str::from_utf8(&self.buffer[..error.valid_up_to()]).map_err(|error| self.encoding(error))?
             }
@@ -163,7 +163,7 @@ impl<'r> DocumentSplitter<'r> {
                         return Ok(end);
                     }
                 }
-                // The rest of the piece may follow.
+                // The text may end within a piece.
                 Err(fault) if fault.offset >= text.len() && !self.has_ended => return Ok(end),
                 Err(fault) => return Err(self.fault(fault.offset, fault.message)),
             }

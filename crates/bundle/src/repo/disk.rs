@@ -160,7 +160,7 @@ impl DiskPath {
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
         (&mut file).take(size).read_to_end(&mut bytes)?;
         // Some file systems report size 0 for files with content, and the file may have grown; the limit
-        // holds for both.
+        // applies in both cases.
         if bytes.is_empty() {
             file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
             if bytes.len() as u64 > MAX_FILE_BYTES {

@@ -23,7 +23,7 @@ pub struct RepoStamp {
 impl RepoStamp {
     /// Walks the directories. **Invariant:** two equal stamps mean that nothing changed in between. A file
     /// that was written shortly before `now` could be written again without a new stamp, so a stamp that
-    /// includes one equals no other.
+    /// includes such a file never equals another stamp.
     pub fn of(mut folders: Vec<PathBuf>, now: SystemTime) -> Self {
         let (mut text, mut files) = (String::new(), 0);
         while let Some(folder) = folders.pop() {
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn stamps_differ_when_a_file_is_added_removed_or_changed() {
         let folder = tempfile::tempdir().unwrap();
-        // Later than any file here is written, so that all stamps are trustworthy.
+        // Later than all writes in this test, so that all stamps are trustworthy.
         let later = SystemTime::now() + Duration::from_mins(1);
         let stamp = || RepoStamp::of(vec![folder.path().to_owned()], later);
         let empty = stamp();

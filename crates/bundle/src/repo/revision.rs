@@ -272,7 +272,7 @@ pub fn missing_commits(folder: &Path, base: &str, head: &str) -> Result<u64, Git
 
 /// The commit of the work tree around `folder`; empty if it is not in a work tree or has no commit yet.
 ///
-/// Fails if the repository must not be used, so that a bundle does not lose its commit silently.
+/// Fails if the repository must not be used, so that a bundle is never built without its commit silently.
 pub fn head_stamp(folder: &Path) -> Result<CommitStamp, GitError> {
     match Repository::discover(folder).and_then(|repository| repository.commit("HEAD")) {
         Ok(commit) => Ok(CommitStamp { commit: commit.id.to_string(), timestamp: commit.time }),

@@ -329,6 +329,8 @@ fn a_bundle_has_the_source_digest_of_its_data_repo() {
     let scratch = repo();
     scratch.write("data/empty.yml", "# key: none\n---\n");
     scratch.write("data/null.yml", "~");
+    scratch.write("data/marker.yml", "--- # a: b\n");
+    scratch.write("data/comment.yml", "~ # key: x\n");
     scratch.commit_all("state");
     let committed = Repo::revision(Revision::open(scratch.path(), "HEAD").unwrap(), Layout::default());
     let committed = committed.source_digest().expect("readable files");

@@ -190,13 +190,7 @@ fn hint(error: &KubernetesError) -> &'static str {
         KubernetesError::Unreachable { error: HttpError::SetUp(_), .. } => {
             "correct `ca`, and the client certificate of the kubeconfig"
         }
-        KubernetesError::Unreachable { error, .. } if error.to_string().contains("CA:TRUE") => {
-            "have the CA sign a certificate for the address of the API server, and set `ca` of the cluster to the CA's PEM file"
-        }
-        KubernetesError::Unreachable { error, .. } if error.to_string().contains("certificate") => {
-            "set `ca` of the cluster to the PEM file of the CA that signed the certificate of its API server"
-        }
-        KubernetesError::Unreachable { .. } => "check the address of the cluster, the network and proxies",
+        KubernetesError::Unreachable { error, .. } => unreachable_hint(&error.reason()),
         KubernetesError::Credentials { .. } => {
             "check its kubeconfig and `server` in the configuration, and `automationToken` and `serverUrl` in the data"
         }
@@ -204,6 +198,32 @@ fn hint(error: &KubernetesError) -> &'static str {
         KubernetesError::Failed { .. } => "check the API server, and the load balancer in front of it",
         _ => "check the cluster",
     }
+}
+
+/// The hint for a cluster that cannot be reached for this reason.
+fn unreachable_hint(reason: &str) -> &'static str {
+    let hints = [
+        (
+            "CA:TRUE",
+            "have the CA sign a certificate for the address of the API server, and set `ca` of the cluster to the CA's PEM file",
+        ),
+        (
+            "certificate not valid for",
+            "use an address that the certificate of the API server names, in `serverUrl` of the data and `server` of the configuration; or have a certificate issued for this address",
+        ),
+        ("certificate expired", "renew the certificate of the API server"),
+        (
+            "certificate not valid yet",
+            "correct the clock of this machine, or the certificate of the API server",
+        ),
+        ("certificate revoked", "replace the certificate of the API server"),
+        (
+            "certificate",
+            "set `ca` of the cluster to the PEM file of the CA that signed the certificate of its API server",
+        ),
+    ];
+    let hint = hints.iter().find(|(text, _)| reason.contains(text)).map(|(_, hint)| *hint);
+    hint.unwrap_or("check the address of the cluster, the network and proxies")
 }
 
 /// The clock skew and its direction, if it is above [`MAX_SKEW`].
@@ -218,6 +238,20 @@ fn skew(theirs: SystemTime, ours: SystemTime) -> Option<(Duration, &'static str)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_fault_of_a_certificate_has_its_hint() {
+        for (reason, expect) in [
+            ("certificate signed by unknown authority", "set `ca` of the cluster"),
+            ("certificate not valid for `api.example.com`", "use an address that the certificate"),
+            ("certificate expired", "renew the certificate"),
+            ("certificate not valid yet: check the clock", "correct the clock"),
+            ("certificate revoked", "replace the certificate"),
+            ("connection refused", "check the address of the cluster"),
+        ] {
+            assert!(unreachable_hint(reason).starts_with(expect), "{reason}: {}", unreachable_hint(reason));
+        }
+    }
 
     #[test]
     fn small_clock_skew_is_accepted() {

@@ -23,8 +23,8 @@ struct ProgramCheck {
     needed: Option<NeededPermissions>,
 }
 
-/// Checks all programs concurrently; returns the permissions that those need that declare objects. `defined` are
-/// the integrations that the data defines, if there is data.
+/// Checks all programs concurrently; returns the permissions that object programs need. `defined` are the
+/// integrations that the data defines, if there is data.
 pub fn check(
     config: &Config,
     defined: Option<&[String]>,
@@ -79,7 +79,7 @@ fn check_command(name: &str, registered: &ForeignTable) -> CheckReport {
         return report;
     };
     let hint = format!(
-        "correct `{key}.command`; a relative path is relative to the configuration file if the file exists there, else to the working directory"
+        "correct `{key}.command`; a relative path is relative to the configuration file if the file exists there, else to the working directory; a name without a path is searched for on `PATH`, then beside the configuration file"
     );
     match find(executable, std::env::var_os("PATH").as_deref()) {
         Ok(_) => report.ok(&title, format!("`{}` exists", registered.command.join(" "))),
@@ -109,7 +109,7 @@ fn check_program(name: &str, registered: &ProgramTable, is_sandbox: bool) -> Pro
     };
     if let Err(why) = find(executable, std::env::var_os("PATH").as_deref()) {
         let hint = format!(
-            "correct `{key}.command`; a relative path is relative to the configuration file if the file exists there, else to the working directory"
+            "correct `{key}.command`; a relative path is relative to the configuration file if the file exists there, else to the working directory; a name without a path is searched for on `PATH`, then beside the configuration file"
         );
         report.failed(&title, format!("`{executable}`: {why}"), &hint);
         return check;
@@ -163,7 +163,7 @@ fn find(executable: &str, path: Option<&OsStr>) -> Result<PathBuf, &'static str>
     }
     let mut files =
         path.map(std::env::split_paths).into_iter().flatten().map(|folder| folder.join(executable));
-    files.find(|file| is_executable(file)).ok_or("not found on PATH")
+    files.find(|file| is_executable(file)).ok_or("found neither on PATH nor beside the configuration file")
 }
 
 #[cfg(unix)]
@@ -193,8 +193,8 @@ mod tests {
         check("/etc/passwd", "/bin", Err("not an executable file"));
         check("/etc/", "/bin", Err("not an executable file"));
         check("sh", "/no/such/folder:/bin", Ok("/bin/sh"));
-        check("sh", "/no/such/folder", Err("not found on PATH"));
-        check("passwd", "/etc", Err("not found on PATH"));
-        assert_eq!(find("sh", None), Err("not found on PATH"));
+        check("sh", "/no/such/folder", Err("found neither on PATH nor beside the configuration file"));
+        check("passwd", "/etc", Err("found neither on PATH nor beside the configuration file"));
+        assert_eq!(find("sh", None), Err("found neither on PATH nor beside the configuration file"));
     }
 }

@@ -1,5 +1,5 @@
-//! Checks that the buckets of the configuration, and that of the state store, can be listed, and that the
-//! messages of its queues can be counted.
+//! Checks that the buckets of the configuration and of the state store can be listed, and that the messages
+//! of the configured queues can be counted.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

@@ -3,7 +3,7 @@
 use qontract_telemetry::log::{Level, Log, LogLine};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Open files that are not connections: bundles, caches, watches, child processes.
+/// Number of open files that are not connections: bundles, caches, watches, child processes.
 const OTHER_FILES: u64 = 128;
 
 /// The number of connections to allow: `wanted`, or fewer if the open-file limit is too low. The soft

@@ -35,13 +35,15 @@ use tokio::runtime::Handle;
 
 use crate::bundle_analysis::{CompareRequest, DifferenceLines, DifferencePlaces, Lines, MAX_PLACES, Places};
 use crate::exit::UsageError;
+use crate::pinned_data::PinnedData;
+use crate::reconciled_data::OpenError;
 
 /// The server of a configuration.
 pub struct ServerConnection {
     server: ServerClient,
     url: Url,
     runtime: Handle,
-    /// Whether requests have a token, without which the server does not grant leases.
+    /// Whether requests have a token; the server grants leases only with a token.
     has_token: bool,
 }
 
@@ -130,6 +132,27 @@ impl ServerConnection {
             UsageError(format!("`{sha}` is not the SHA-256 of a bundle, which has 64 digits"))
         })?;
         Ok(self.remote(&sha, BundleSelector::Sha(sha.clone())))
+    }
+
+    /// Identifies the server: its URL without credentials.
+    pub fn identity(&self) -> String {
+        let mut url = self.url.clone();
+        // They fail for URLs that cannot have credentials.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+        url.to_string()
+    }
+
+    /// A bundle that the server had earlier.
+    pub fn reopen(&self, sha: &str) -> Result<PinnedData, OpenError> {
+        let name = Sha::parse(sha).context("it is not the sha of a bundle").map_err(OpenError::Lost)?;
+        let permit = ReadPermit::for_data();
+        let call = self.server.commit_info(&permit, &name);
+        match wait_for(&self.runtime, call) {
+            Err(error @ ServerError::UnknownSha(_)) => Err(OpenError::Lost(error.into())),
+            Err(error) => Err(OpenError::Unavailable(error.into())),
+            Ok(_) => self.base(sha).map(PinnedData::remote).map_err(OpenError::Lost),
+        }
     }
 
     fn remote(&self, sha: &Sha, address: BundleSelector) -> RemoteBundle {

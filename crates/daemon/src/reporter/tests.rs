@@ -62,7 +62,7 @@ fn record(ended: RunEnd, changes: usize, held: usize) -> RunRecord {
 fn ended_run(record: &RunRecord) -> EndedRun<'_> {
     let has_changes = record.shards.values().any(|shard| !shard.changes.is_empty() || !shard.held.is_empty());
     let storage = if has_changes { RecordStorage::Stored } else { RecordStorage::Counted };
-    EndedRun { record, storage }
+    EndedRun { record, storage, commit_time: None }
 }
 
 fn run(reporter: &LoopReporter, record: Option<&RunRecord>, ended: RunEnd) {
@@ -105,7 +105,7 @@ async fn each_run_is_logged_in_one_line_with_its_id_if_it_has_a_record() {
         lines.take(),
         "[INFO] run ended: ok changes=0 held=0 integration=a mode=real next_in=10m00s took=34ms\n"
     );
-    // A run that stalled or panicked has no record, and its line contains nothing of the previous run.
+    // A run that stalled or panicked has no record, and its line contains nothing about the previous run.
     run(&reporter, None, RunEnd::Transient);
     assert_eq!(lines.take(), "[INFO] run ended: failed for now integration=a next_in=10m00s took=34ms\n");
     let reporter = reporter.with_run_level(Level::Debug);
@@ -139,7 +139,7 @@ async fn a_held_change_is_a_warning_and_so_is_the_same_one_an_hour_later() {
     assert!(!is_warned(&held, RunEnd::Held));
     tokio::time::advance(Duration::from_hours(1)).await;
     assert!(is_warned(&held, RunEnd::Held));
-    // A failed run may not have planned the change, so that it does not count as released.
+    // A failed run may not have planned the change, so the change does not count as released.
     assert!(!is_warned(&record(RunEnd::Failed, 0, 0), RunEnd::Failed));
     assert!(!is_warned(&held, RunEnd::Held));
     assert_eq!(reporter.status().held.len(), 1);

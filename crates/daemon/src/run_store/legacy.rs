@@ -1,6 +1,7 @@
 //! Records of older versions: files in the directory of run records. They are listed, read and removed when they
 //! are old, but no new ones are written. A process of an older version may still write some.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,8 @@ use std::time::UNIX_EPOCH;
 
 use anyhow::Context as _;
 use jiff::Timestamp;
-use qontract_journal::RunId;
+use qontract_access::WritePermit;
+use qontract_journal::{Retention, RunId};
 use qontract_runtime::RunRecord;
 
 /// The record files in a directory.
@@ -64,13 +66,25 @@ impl<'a> LegacyRecords<'a> {
         if path.is_file() { record_file(path) } else { None }
     }
 
-    /// Removes the oldest files of an integration, except the last `kept` ones; returns their runs.
-    pub fn prune(&self, integration: &str, kept: usize) -> anyhow::Result<Vec<RunId>> {
+    /// Removes files that are not kept; without a permit, only finds them. Returns their runs. `newer` is the number
+    /// of records that each integration has besides these files, which are older.
+    pub fn prune(
+        &self,
+        write: Option<&WritePermit>,
+        retention: Retention,
+        newer: &BTreeMap<String, usize>,
+        now: Timestamp,
+    ) -> anyhow::Result<Vec<RunId>> {
         let mut files = self.list(None)?;
-        files.retain(|file| file.run.integration() == integration);
-        files.sort_by(|a, b| (a.run.second(), a.written).cmp(&(b.run.second(), b.written)));
-        files.truncate(files.len().saturating_sub(kept));
-        for file in &files {
+        files.sort_by(|a, b| (b.run.second(), b.written).cmp(&(a.run.second(), a.written)));
+        let oldest = now.checked_sub(retention.max_age).unwrap_or(Timestamp::MIN);
+        let mut counts = newer.clone();
+        files.retain(|file| {
+            let count = counts.entry(file.run.integration().to_owned()).or_default();
+            *count += 1;
+            *count > retention.max_records || file.run.start().is_some_and(|start| start < oldest)
+        });
+        for file in files.iter().filter(|_| write.is_some()) {
             let path = &file.path;
             match fs::remove_file(path) {
                 // Another process may have removed it.

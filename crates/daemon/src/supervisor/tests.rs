@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::io::{self, Write};
 
-use qontract_runtime::guard::MemoryLedger;
 use qontract_runtime::lease::NoLeases;
 use qontract_runtime::{Data, Function, FunctionContext, FunctionState, Integration, Options};
 use qontract_telemetry::log::LineFormat;
@@ -112,9 +111,10 @@ impl Fixture {
             targets: Targets::none(),
             source: Arc::clone(&source) as _,
             runs: Arc::new(RunStore::new(Some(records.path().join("runs"))).expect("a directory")),
-            ledger: Arc::new(MemoryLedger::default()),
+            orders: None,
+            journal: Arc::new(crate::journal::of_sandbox(records.path())),
             leases: Arc::new(NoLeases),
-            journal: Some(records.path().join("journal")),
+            journal_folder: Some(records.path().join("journal")),
             log: Arc::new(Log::new(Level::Info).with_output(LineFormat::Plain, lines.clone())),
             metrics: Arc::new(Metrics::default()),
             run_level: Level::Info,

@@ -20,7 +20,7 @@ use super::kubeconfig;
 const PEM_HEADER: &[u8] = b"-----BEGIN CERTIFICATE-----";
 
 /// The real clusters of the configuration, with their tokens. The files that the configuration names for a
-/// cluster are read when the cluster is used, so that a broken one is an error of this cluster only.
+/// cluster are read when the cluster is used, so that a broken file is an error of this cluster only.
 pub struct RealClusters {
     table: KubernetesTable,
     secrets: Arc<dyn SecretReader>,
@@ -76,7 +76,8 @@ impl SettingsSource for RealClusters {
     }
 }
 
-/// The settings of a cluster; `own_key` is its key in the configuration, and `default_key` that of the table.
+/// The settings of a cluster; `own_key` is its key in the configuration, and `default_key` the key of the
+/// table.
 fn cluster_settings(
     own: &ClusterTable,
     defaults: &ClusterTable,

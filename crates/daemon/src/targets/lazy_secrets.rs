@@ -1,4 +1,5 @@
-//! The secret store, opened by the first call: an integration without secrets does not need one that works.
+//! The secret store, opened by the first call, because an integration without secrets does not need a working
+//! secret store.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,7 +10,7 @@ use qontract_client_secrets::{
     Secret, SecretFields, SecretReader, SecretRef, SecretWriter, Secrets, SecretsError, WriteOutcome,
 };
 
-/// A secret store that is opened by the first call, and by the next one if that failed.
+/// A secret store that is opened by the first call, or by a later one if that fails.
 pub(super) struct LazySecrets {
     open: Box<dyn Fn() -> anyhow::Result<Arc<dyn Secrets>> + Send + Sync>,
     /// The open store. It is never invalidated.

@@ -2,7 +2,7 @@
 
 use qontract_access::Mode;
 
-/// The mode of each client: a run may write to one target system, and only read the others.
+/// The mode of each client: a run may write to one target system and only read from the others.
 ///
 /// ```
 /// use qontract_access::Mode;

@@ -38,7 +38,7 @@ enum QueueSource {
     Configured { tables: BTreeMap<String, QueueTable>, secrets: Arc<dyn SecretReader> },
     /// One queue for every name.
     Given(Arc<dyn Queue>),
-    /// None, because the command only reads data.
+    /// No queues, because the command only reads data.
     Unused,
 }
 
@@ -191,7 +191,7 @@ impl LazyQueue {
     }
 }
 
-/// Whether a client with the one credentials can be used for the other.
+/// Whether a client with one set of credentials can be used for the other set.
 fn is_same(one: &SqsCredentials, other: &SqsCredentials) -> bool {
     match (one, other) {
         (SqsCredentials::Keys { id, secret }, SqsCredentials::Keys { id: other_id, secret: other }) => {

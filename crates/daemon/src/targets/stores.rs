@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -18,6 +19,13 @@ use qontract_config::{BucketTable, ConfigError, TargetsTable};
 
 use super::SandboxFolders;
 use crate::exit::UsageError;
+
+/// Timeouts of a request to the bucket of the journal, and of its attempts together.
+const JOURNAL_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
+const JOURNAL_DEADLINE: Duration = Duration::from_secs(15);
+
+/// Maximum size of a blob of the journal, in bytes: it contains compressed bundles.
+const MAX_JOURNAL_BLOB_BYTES: u64 = 256 << 20;
 
 /// The region of a bucket that names none.
 const DEFAULT_REGION: &str = "us-east-1";
@@ -42,7 +50,7 @@ enum StoreSource {
     Buckets { tables: Box<TargetsTable>, secrets: Arc<dyn SecretReader> },
     /// One store for every name.
     Given(Arc<dyn Blobs>),
-    /// None, because the command only reads data.
+    /// No stores, because the command only reads data.
     Unused,
 }
 
@@ -125,7 +133,11 @@ impl BlobStores {
         self.cached(key, |source| match source {
             StoreSource::Buckets { tables, secrets } => {
                 let missing = || UsageError(format!("no journal is configured: set `{key}.bucket`"));
-                let bucket = Bucket::of_table(key, tables.journal.as_ref().ok_or_else(missing)?)?;
+                let mut bucket = Bucket::of_table(key, tables.journal.as_ref().ok_or_else(missing)?)?;
+                // A run must not wait long for a bucket that does not respond.
+                bucket.settings.attempt_timeout = JOURNAL_ATTEMPT_TIMEOUT;
+                bucket.settings.deadline = JOURNAL_DEADLINE;
+                bucket.settings.max_blob_bytes = MAX_JOURNAL_BLOB_BYTES;
                 Ok(self.bucket(bucket, secrets))
             }
             StoreSource::Given(blobs) => Ok(Arc::clone(blobs)),
@@ -277,7 +289,8 @@ impl LazyBucket {
     }
 }
 
-/// Whether a client with the one credentials can be used for the other. Those other than keys do not change.
+/// Whether a client with one set of credentials can be used for the other set. Credentials other than keys do
+/// not change.
 fn is_same(one: &S3Credentials, other: &S3Credentials) -> bool {
     match (one, other) {
         (S3Credentials::Keys { id, secret }, S3Credentials::Keys { id: other_id, secret: other }) => {

@@ -41,7 +41,7 @@ fn store(scratch: &Scratch) -> Arc<RunStore> {
     Arc::new(RunStore::new(Some(scratch.path().to_owned())).unwrap())
 }
 
-/// The rounds of a run of a process: this one, or one that has ended.
+/// The rounds of a run of a process: of this process, or of a process that has ended.
 fn rounds(runs: &Arc<RunStore>, is_gone: bool) -> RunRounds {
     let mut process = this_process();
     process.started -= u64::from(is_gone);
@@ -131,7 +131,7 @@ fn a_run_of_another_machine_is_in_progress_until_it_is_silent() {
     assert!(found(&other, 1).is_in_progress());
     assert!(!found(&other, 3).is_in_progress());
     assert!(!found(&other, 1).abandoned().is_in_progress());
-    // A process of this machine is known to exist, however long a step takes.
+    // The existence of a process on this machine can be checked, even if a step takes long.
     assert!(found(&owner(this_process()), 30).is_in_progress());
     let record = found(&other, 1).record().unwrap();
     assert_eq!((record.state(), record.milliseconds), (RunState::Running, 3_600_000));

@@ -1,8 +1,8 @@
 //! Reports namespaces that are declared more than once, and clusters with the same server.
 //!
-//! `plan` and runs report them for every integration, and process neither of the two; this check reports
-//! them without a target system. The check is one pass over the clusters and one over the namespaces of a
-//! bundle.
+//! `plan` and runs report them for every integration, and process neither of the duplicates; this check
+//! reports them without a target system. The check is one pass over the clusters and one over the namespaces
+//! of a bundle.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,7 +1,7 @@
 //! Reports templates and files of namespaces that do not produce a Kubernetes object, as far as the data
 //! alone shows.
 //!
-//! `plan` finds them as well, one object at a time; this check reports them without a target system. Runs do
+//! `plan` reports them, too, one object at a time; this check reports them without a target system. Runs do
 //! not depend on this check: an object that cannot be rendered is reported, and the others are processed.
 
 use std::collections::BTreeSet;
@@ -88,7 +88,7 @@ struct MisspeltKind {
 }
 
 impl MisspeltKind {
-    /// The misspelt kind, if the kind of the object is well known and the similar managed one is not.
+    /// The misspelt kind, if the kind of the object is well known and the similar managed kind is not.
     fn of(unmanaged: &UnmanagedKind) -> Option<Self> {
         let UnmanagedKind { kind, managed, namespace, .. } = unmanaged;
         let managed = nearest(kind, managed.iter().map(String::as_str))?;

@@ -46,7 +46,7 @@ pub fn check(
     let mut fragments = Fragments::new();
     for definition in &document.definitions {
         if let Definition::Fragment(fragment) = definition {
-            // The last fragment of a name counts.
+            // If several fragments have the same name, the last one is used.
             fragments.insert(fragment.name.text, fragment);
         }
     }
@@ -136,7 +136,7 @@ struct Checker<'c, 't> {
 
 impl Checker<'_, '_> {
     fn report(&mut self, message: String, places: impl Into<Vec<usize>>) {
-        // One more than the limit, so that the report can state that there are more.
+        // One more than the limit, so that the report can state that more errors exist.
         if !self.aborted && self.reported <= MAX_ERRORS {
             self.reported += 1;
             self.entries.push(WalkEntry::Mistake(message, places.into()));

@@ -151,8 +151,8 @@ impl<'a, S: Sink> Executor<'a, S> {
             )
         };
         let mut at = interface;
-        // An interface that is resolved by schema may yield an interface that is resolved by key; a chain is
-        // never longer.
+        // An interface that is resolved by schema may yield an interface that is resolved by key. Longer
+        // chains do not occur.
         for _ in 0..2 {
             let Kind::Interface(dispatch) = &schema.type_(at).kind else { break };
             at = match dispatch {

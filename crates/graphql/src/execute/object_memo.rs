@@ -42,7 +42,7 @@ impl ObjectMemo {
         Self { selections: plan.selections.iter().map(|_| SelectionMemo::default()).collect(), end: 0 }
     }
 
-    /// The byte range of an earlier copy of this selection of this datafile. The caller must write its copy
+    /// The byte range of an earlier copy of this selection of this datafile. The caller must write a new copy
     /// at `offset`; the entry then refers to the new copy, which is most likely still in the CPU cache.
     pub fn find(&mut self, selection: SelectionId, file: FileId, offset: usize) -> Option<Range<usize>> {
         let memo = &mut self.selections[selection];

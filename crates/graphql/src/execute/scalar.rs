@@ -35,7 +35,7 @@ impl<'a, S: Sink> Executor<'a, S> {
             let mut scratch = std::mem::take(&mut self.scratch);
             scratch.clear();
             view.write_json(resolved, &mut scratch);
-            // The bytes are the JSON form of strings, so they are valid UTF-8.
+            // The bytes are JSON strings, so they are valid UTF-8.
             self.out.text(str::from_utf8(&scratch).unwrap_or_default());
             self.scratch = scratch;
             return Ok(());

@@ -72,7 +72,7 @@ impl<'d> Generator<'d> {
             let merged = self.merged(possible.into_iter().map(|(_, fields)| fields).collect())?;
             return self.structure(name, &doc, &merged).map(drop);
         }
-        // Types with only the common fields need no variant of their own.
+        // Types with only the common fields need no separate variant.
         let common: Vec<String> = keys(first)
             .into_iter()
             .filter(|key| possible.iter().all(|(_, fields)| keys(fields).contains(key)))

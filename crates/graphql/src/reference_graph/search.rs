@@ -21,7 +21,7 @@ pub struct CollectedRefs {
     pub targets: IdLists,
     /// Per datafile, the resources that it names.
     pub resources: IdLists,
-    /// Per datafile, its mistyped references: the target, and the type it is read as.
+    /// Per datafile, its mistyped references: the target, and the type as which it is read.
     pub loose: BTreeMap<FileId, BTreeSet<(FileId, TypeId)>>,
     /// Per datafile, the hashes of the datafile and resource paths in it that do not exist.
     pub dangling: BTreeMap<FileId, Vec<PathHash>>,
@@ -51,7 +51,7 @@ pub struct DatafileRefs {
     pub dangling: Vec<PathHash>,
 }
 
-/// A hash of a path. A collision is harmless: a datafile is searched again without need.
+/// A hash of a path. A collision is harmless: it only causes an unnecessary search of a datafile.
 pub type PathHash = u64;
 
 /// Hashes a path.
@@ -63,14 +63,14 @@ pub fn path_hash(path: &str) -> PathHash {
 /// references in them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct MistypedRefs {
-    /// Per datafile, the datafiles that refer to it through a mistyped reference or while they are themselves
-    /// read as another type.
+    /// Per datafile, the datafiles that refer to it through a mistyped reference, or that are themselves read
+    /// as another type when they refer to it.
     pub referrers: BTreeMap<FileId, BTreeSet<FileId>>,
     /// Per resource, the datafiles that name it while they are read as another type.
     pub naming: BTreeMap<ResourceId, BTreeSet<FileId>>,
     /// The datafiles that are read as another type.
     pub targets: MistypedTargets,
-    /// The types that they are read as.
+    /// The types as which they are read.
     pub read_as: BTreeSet<TypeId>,
     /// Types that have an inline object in one of these datafiles.
     pub inline: BTreeSet<TypeId>,
@@ -125,7 +125,7 @@ impl<'a> RefSearch<'a> {
         inline.filter_map(|(type_, is)| std::mem::take(is).then_some(type_)).collect()
     }
 
-    /// Adds the next datafile, with references that are already known.
+    /// Adds the next datafile, with references from an earlier search.
     pub fn push(&mut self, file: FileId, known: DatafileRefs) {
         let DatafileRefs { mut targets, mut resources, loose, mut dangling } = known;
         self.collected.targets.push(&mut targets);
@@ -140,7 +140,7 @@ impl<'a> RefSearch<'a> {
         }
     }
 
-    /// Adds the next datafile, with its references in `before`, where it has the same id.
+    /// Adds the next datafile, with its references in `before`, in which it has the same id.
     pub fn push_copy(&mut self, before: &CollectedRefs, file: FileId) {
         self.collected.targets.push_ordered(before.targets.of(file));
         self.collected.resources.push_ordered(before.resources.of(file));
@@ -153,7 +153,7 @@ impl<'a> RefSearch<'a> {
     }
 
     /// Searches the next datafile as each of these types. Targets that are read as their own type are not
-    /// followed, because they are searched on their own.
+    /// followed, because they are searched separately.
     pub fn scan(&mut self, file: FileId, types: Option<&BTreeSet<TypeId>>) {
         for type_ in types.into_iter().flatten() {
             self.scan_as(file, *type_);
@@ -260,8 +260,8 @@ impl<'a> RefSearch<'a> {
         let view = self.view;
         let find =
             || Ok::<_, Infallible>(target.as_str().and_then(|text| view.file(text.split('$').next()?)));
-        // For requests, a reference that contains `$` is an error. It must not be in the cache that both
-        // share.
+        // For requests, a reference that contains `$` is an error, so it must not be in the cache that the
+        // search shares with requests.
         let is_plain = target.as_str().is_some_and(|text| !text.contains('$'));
         let Ok(file) = if is_plain { view.index.ref_targets().get(map, find) } else { find() };
         let Some(file) = file else {

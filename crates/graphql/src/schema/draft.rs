@@ -169,8 +169,8 @@ impl Drafts {
         Ok(DraftField { name: field.name.clone(), description: None, arguments, shape, resolver })
     }
 
-    /// Adds the introspection types and the directives. Fields and order are those of `meta.graphql`;
-    /// descriptions that it lacks are those of apollo-compiler.
+    /// Adds the introspection types and the directives. Fields and order are those of `meta.graphql`; missing
+    /// descriptions are taken from apollo-compiler.
     pub fn add_meta(&mut self, meta: &ast::Document, built_in: &Compiled) {
         for (name, draft) in &mut self.types {
             if matches!(draft.kind, DraftKind::Scalar(_)) {
@@ -216,7 +216,7 @@ impl Drafts {
                     let mut locations: Vec<Box<str>> =
                         directive.locations.iter().map(|place| place.name().into()).collect();
                     if directive.name == "deprecated" {
-                        // The parser does not support this location yet.
+                        // The parser does not support this directive location yet.
                         locations.push("DIRECTIVE_DEFINITION".into());
                     }
                     self.directives.push(DraftDirective {
@@ -251,8 +251,8 @@ pub fn scalar(name: &str) -> Option<&'static str> {
     })
 }
 
-/// The interfaces of a type: the one that it names and, for a datafile type, the interface of all datafile
-/// types.
+/// The interfaces of a type: the interface that it names and, for a datafile type, the interface of all
+/// datafile types.
 fn interfaces(type_: &Type, types: &Types) -> Vec<Box<str>> {
     let own = type_.interface.as_deref();
     let has_datafile = |name: &str| types.get(name).is_some_and(|type_| type_.datafile.is_some());

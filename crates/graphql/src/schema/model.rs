@@ -39,7 +39,7 @@ pub enum Kind {
     Enum,
 }
 
-/// How a scalar is serialized.
+/// The serialization of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scalar {
     /// A string.
@@ -54,7 +54,7 @@ pub enum Scalar {
     Json,
 }
 
-/// How the object type of a value is resolved if the field has an interface type.
+/// The strategy to resolve the object type of a value of an interface type.
 #[derive(Debug)]
 pub enum Dispatch {
     /// By the value of a key. The resulting type may be missing from the schema.
@@ -81,7 +81,7 @@ pub struct FieldDef {
     pub arguments: Vec<ArgumentDef>,
     /// The type.
     pub shape: Shape,
-    /// Where its value comes from.
+    /// The source of its value.
     pub resolver: Resolver,
 }
 
@@ -109,7 +109,7 @@ pub struct Shape {
     pub required: bool,
 }
 
-/// Where the value of a field comes from.
+/// The source of the value of a field.
 #[derive(Debug)]
 pub enum Resolver {
     /// The key with the name of the field.

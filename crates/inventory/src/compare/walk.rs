@@ -1,4 +1,4 @@
-//! Walks through a declared object and checks whether each field holds in the live one.
+//! Walks through a declared object and compares each field with the live object.
 
 use serde_json::{Map, Value};
 
@@ -21,7 +21,7 @@ impl<'a> CompareWalk<'a> {
         Self { kind, show, path: PathCursor::new(declared), differences: DifferenceList::default() }
     }
 
-    /// The fields that do not hold.
+    /// The fields that differ.
     pub fn differences(self) -> Vec<FieldDifference> {
         self.differences.into_vec()
     }

@@ -1,12 +1,13 @@
 //! Values that an API server sets by default, so that removing them has no effect.
 //!
-//! Server-side apply does not own them. But a tool that created or replaced an object as a whole owns all of
-//! its fields, and atomic lists are written without them.
+//! With server-side apply, they have no owner. However, a tool that created or replaced an object as a whole
+//! owns all of its fields, and atomic lists are written without the defaults.
 //!
 //! **Invariant:** a value counts as a default only where the server would set the same value again. A default
 //! that depends on the kind, the parent field or the sibling fields is in
 //! [`RemovedField::is_conditional_default`], all others are in the tables.
 
+use qontract_kinds::is_free_form;
 use serde_json::{Map, Value, json};
 
 use crate::path::{PathSegment, last_key};
@@ -52,21 +53,8 @@ const PROBE_DEFAULTS: [(&str, i64); 4] =
 /// The fields of a container that are probes.
 const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 
-/// Maps that the server creates if they are missing. The defaults of any other map are gone with the map.
+/// Maps that the server creates if they are missing. The defaults in any other map are removed with the map.
 const RECREATED_MAPS: [&str; 3] = ["persistentVolumeClaimRetentionPolicy", "strategy", "updateStrategy"];
-
-/// Maps with user-defined keys, or whose keys do not denote the field of that name.
-const FREE_FORM_MAPS: [&str; 9] = [
-    "annotations",
-    "binaryData",
-    "data",
-    "hard",
-    "labels",
-    "matchLabels",
-    "nodeSelector",
-    "selector",
-    "stringData",
-];
 
 /// A field that a write removes.
 pub struct RemovedField<'a> {
@@ -87,7 +75,7 @@ impl RemovedField<'_> {
             return false;
         }
         let is_builtin = !self.group.contains('.') || self.group.ends_with(".k8s.io");
-        if !is_builtin || FREE_FORM_MAPS.iter().any(|free| self.is_below(free)) {
+        if !is_builtin || self.path.iter().any(is_free_form_map) {
             return false;
         }
         let key = last_key(self.path);
@@ -134,8 +122,8 @@ impl RemovedField<'_> {
         }
     }
 
-    /// Whether the server assigned the value and keeps it. `None` for a headless service is declared, never
-    /// assigned.
+    /// Whether the server assigned the value and keeps it. The value `None` of a headless service is always
+    /// declared, never assigned.
     fn is_chosen(&self, key: &str, value: &Value) -> bool {
         if !matches!(self.path, [PathSegment::Key(spec), ..] if spec == "spec") {
             return false;
@@ -157,6 +145,10 @@ impl RemovedField<'_> {
     fn is_below(&self, name: &str) -> bool {
         self.path.iter().any(|segment| matches!(segment, PathSegment::Key(key) if key == name))
     }
+}
+
+fn is_free_form_map(segment: &PathSegment) -> bool {
+    matches!(segment, PathSegment::Key(key) if is_free_form(key))
 }
 
 /// Whether a table has a matching default for the field.

@@ -23,10 +23,9 @@ fn lines(differences: &[FieldDifference]) -> Vec<String> {
 fn changed(kind: &str, before: &Value, after: &Value, disclosure: Disclosure<'_>) -> (Vec<String>, KeyLoss) {
     let [before, after] = [before, after].map(|side| object(kind, side));
     let (desired, live) = (DesiredBody::new(after.clone()).unwrap(), LiveBody::new(before));
-    let without_ours = object(kind, &json!({}));
     let (desired, live) = (&desired, &live);
-    let write =
-        ObjectWrite { desired, live, after: &after, without_ours: &without_ours, writer: LiveWriter::Us };
+    let (ours, declared) = (live.body(), &after);
+    let write = ObjectWrite { desired, live, after: &after, ours, declared, writer: LiveWriter::Us };
     let diff = diff(&write, disclosure);
     (lines(&diff.differences), diff.loss)
 }
@@ -147,12 +146,12 @@ fn marks_and_server_fields_are_not_counted() {
     let after =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "1"}});
     let desired = DesiredBody::new(after.clone()).unwrap();
-    let without_ours = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
     let write = ObjectWrite {
         desired: &desired,
-        live: &LiveBody::new(marked),
+        live: &LiveBody::new(marked.clone()),
         after: &after,
-        without_ours: &without_ours,
+        ours: &marked,
+        declared: &after,
         writer: LiveWriter::Us,
     };
     let diff = diff(&write, Disclosure::Everything);
@@ -233,15 +232,9 @@ fn values_that_another_tool_wrote_are_not_shown() {
         object("ConfigMap", &json!({"data": {"b": "3", "c": "4", "t": "x\nz\n"}})),
     );
     let (desired, live) = (DesiredBody::new(after.clone()).unwrap(), LiveBody::new(before));
-    let without_ours = object("ConfigMap", &json!({}));
     let sides = |writer: LiveWriter<'_>| {
-        let write = ObjectWrite {
-            desired: &desired,
-            live: &live,
-            after: &after,
-            without_ours: &without_ours,
-            writer,
-        };
+        let (desired, live, after) = (&desired, &live, &after);
+        let write = ObjectWrite { desired, live, after, ours: live.body(), declared: after, writer };
         diff(&write, Disclosure::Everything).differences
     };
     let one = |path: &str, before: DifferenceSide, after: DifferenceSide| FieldDifference {
@@ -277,12 +270,12 @@ fn removed_values_are_shown_only_if_they_have_no_other_owner() {
         let [live, others] = [before, others].map(|spec| object("Widget", &json!({ "spec": spec })));
         let after = object("Widget", &json!({"spec": {"x": 1}}));
         let (desired, live) = (DesiredBody::new(after.clone()).unwrap(), LiveBody::new(live));
-        let without_ours = object("Widget", &json!({}));
         let write = ObjectWrite {
             desired: &desired,
             live: &live,
             after: &after,
-            without_ours: &without_ours,
+            ours: live.body(),
+            declared: &after,
             writer: LiveWriter::UsAndOthers { others: &others },
         };
         assert_eq!(lines(&diff(&write, Disclosure::Everything).differences), expect);
@@ -367,10 +360,30 @@ fn declared_keys_of_another_owner_count() {
         desired: &desired,
         live: &live,
         after: &after,
-        without_ours: &before,
+        ours: &before,
+        declared: &after,
         writer: LiveWriter::Us,
     };
     assert_eq!(diff(&write, Disclosure::Everything).loss, KeyLoss { lost: 1, of: 5, lists: 0 });
+}
+
+#[test]
+fn defaults_that_are_removed_with_a_field_are_not_lost_keys() {
+    let probe = json!({"httpGet": {"path": "/health", "port": 80}});
+    let live_probe = json!({"httpGet": {"path": "/health", "port": 80, "scheme": "HTTP"}, "timeoutSeconds": 1,
+        "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3});
+    let side = json!({"name": "side", "image": "s"});
+    let live_side = json!({"name": "side", "image": "s", "terminationMessagePolicy": "File", "imagePullPolicy": "Always"});
+    let pod = |containers: Value| object("Pod", &json!({"spec": {"containers": containers}}));
+    let web = |probe: &Value| json!({"name": "web", "image": "w", "livenessProbe": probe});
+    let (live, ours) = (pod(json!([web(&live_probe), live_side])), pod(json!([web(&probe), side])));
+    let after = pod(json!([{"name": "web", "image": "w"}]));
+    let (desired, live) = (DesiredBody::new(after.clone()).unwrap(), LiveBody::new(live));
+    let (desired, live, after) = (&desired, &live, &after);
+    let write = ObjectWrite { desired, live, after, ours: &ours, declared: after, writer: LiveWriter::Us };
+    let diff = diff(&write, Disclosure::Everything);
+    assert_eq!(diff.loss, KeyLoss { lost: 4, of: 6, lists: 0 });
+    assert_eq!(diff.differences.len(), 8, "{:?}", lines(&diff.differences));
 }
 
 /// Random items `{name, value}` with unique names, in random order.
@@ -434,8 +447,8 @@ fn the_work_grows_with_the_length_of_a_list_and_not_with_its_square() {
         assert_eq!((lines.len() > count / 2, loss.lost), (true, count));
         assert!(IDENTIFY_CALLS.get() <= most, "{} names for {count} items", IDENTIFY_CALLS.get());
     };
-    check(Disclosure::Everything, 2 * count);
-    check(Disclosure::PathsOf(&declared), 7 * count);
+    check(Disclosure::Everything, 4 * count);
+    check(Disclosure::PathsOf(&declared), 9 * count);
     IDENTIFY_CALLS.set(0);
     let (desired, live) =
         (DesiredBody::new(object("Widget", &after)).unwrap(), LiveBody::new(object("Widget", &before)));

@@ -21,8 +21,8 @@ fn named_items<'a>(names: &'a [String], items: &'a [Value]) -> Vec<NamedItem<'a>
     names.iter().zip(items).map(|(name, item)| NamedItem { name, item }).collect()
 }
 
-/// An added item with more values than this is expanded field by field, because reports do not show more
-/// values of one field.
+/// An added item with more values than this is expanded field by field, because reports show no more values
+/// of a single field.
 const MAX_ITEM_VALUES: usize = 16;
 
 /// A walk through two versions of an object, and the differences found.
@@ -32,17 +32,15 @@ pub struct FieldWalk<'a> {
     show: Visibility,
     /// Whether the previous values of changed and removed fields are shown.
     pub show_before: Visibility,
-    /// The fields that others own: if removed, their values are not shown.
+    /// The fields that others own: if they are removed, their values are not shown.
     pub owned_by_others: PathCursor<'a>,
-    /// Whether large list items are shown field by field, so that none of their fields is left out.
+    /// Whether large list items are shown field by field, so that none of their fields is omitted.
     pub expands_items: bool,
     path: PathCursor<'a>,
     removed: Vec<FieldDifference>,
     others: DifferenceList,
     /// Number of removed keys.
     pub lost: usize,
-    /// Number of added keys.
-    pub added: usize,
     /// Number of lists that lose all of their items.
     pub lists: usize,
 }
@@ -62,7 +60,6 @@ impl<'a> FieldWalk<'a> {
             removed: Vec::new(),
             others: DifferenceList::default(),
             lost: 0,
-            added: 0,
             lists: 0,
         }
     }
@@ -163,7 +160,6 @@ impl<'a> FieldWalk<'a> {
     }
 
     fn item_added(&mut self, name: &str, item: &Value) {
-        self.added += item_leaves(item);
         self.enter(PathSegment::Item(name.to_owned()));
         if self.expands_items && self.show == Visibility::Values && leaves(item) > MAX_ITEM_VALUES {
             self.value_added(item);
@@ -212,7 +208,6 @@ impl<'a> FieldWalk<'a> {
                 }
             }
             value => {
-                self.added += 1;
                 self.report(None, Some(value));
             }
         }
@@ -222,9 +217,7 @@ impl<'a> FieldWalk<'a> {
         if before.is_object() || before.is_array() {
             self.lost += leaves(before);
             self.lists += usize::from(before.is_array());
-            self.added += leaves(after);
         } else if after.is_object() || after.is_array() {
-            self.added += leaves(after);
             self.lost += 1;
         }
         self.report(Some(before), Some(after));

@@ -102,6 +102,11 @@ pub fn lease_key(integration: &str, shard: &ShardKey) -> Result<BlobKey, BlobsEr
     BlobKey::new(format!("{PREFIX}{integration}/{}", Sha256::of(&text)))
 }
 
+/// The key prefix of the leases of an integration, or of all.
+pub fn lease_prefix(integration: Option<&str>) -> String {
+    integration.map_or_else(|| PREFIX.to_owned(), |name| format!("{PREFIX}{name}/"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

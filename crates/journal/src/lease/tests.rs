@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use qontract_access::{Mode, Permits};
 use qontract_client_blobs::{
-    Blob, BlobHead, BlobPage, BlobReader, BlobWriter, Cursor, Directory, S3, S3Credentials, S3Settings,
+    BlobLayer, BlobOperation, Directory, LayeredBlobs, S3, S3Credentials, S3Settings,
 };
 use qontract_client_http::Secret;
 use qontract_runtime::ShardKey;
@@ -249,9 +249,8 @@ async fn a_damaged_lease_is_taken_over_when_it_stays_unchanged() {
     process.acquired().await;
 }
 
-/// A store that loses the answers of writes, or is not available.
-struct FaultyStore {
-    inner: Arc<dyn Blobs>,
+/// Loses the answers of writes, or is not available.
+struct FaultyLayer {
     is_available: AtomicBool,
     loses_answers: AtomicBool,
 }
@@ -261,73 +260,31 @@ fn fault() -> BlobsError {
     BlobsError::Unreachable { what, reason, transient: true }
 }
 
-impl BlobReader for FaultyStore {
-    fn get<'a>(
+impl BlobLayer for FaultyLayer {
+    fn send<'a, T: Send + 'a>(
         &'a self,
-        permit: &'a ReadPermit,
-        key: &'a BlobKey,
-    ) -> BoxFuture<'a, Result<Option<Blob>, BlobsError>> {
-        if !self.is_available.load(Ordering::Relaxed) {
-            return async { Err(fault()) }.boxed();
-        }
-        self.inner.get(permit, key)
-    }
-
-    fn head<'a>(
-        &'a self,
-        permit: &'a ReadPermit,
-        key: &'a BlobKey,
-    ) -> BoxFuture<'a, Result<Option<BlobHead>, BlobsError>> {
-        self.inner.head(permit, key)
-    }
-
-    fn list<'a>(
-        &'a self,
-        permit: &'a ReadPermit,
-        prefix: &'a str,
-        cursor: Option<&'a Cursor>,
-    ) -> BoxFuture<'a, Result<BlobPage, BlobsError>> {
-        self.inner.list(permit, prefix, cursor)
-    }
-}
-
-impl BlobWriter for FaultyStore {
-    fn put<'a>(
-        &'a self,
-        permit: &'a WritePermit,
-        key: &'a BlobKey,
-        content: &'a BlobContent,
-        precondition: &'a Precondition,
-    ) -> BoxFuture<'a, Result<Etag, BlobsError>> {
+        operation: BlobOperation,
+        request: BoxFuture<'a, Result<T, BlobsError>>,
+    ) -> BoxFuture<'a, Result<T, BlobsError>> {
         async move {
             if !self.is_available.load(Ordering::Relaxed) {
                 return Err(fault());
             }
-            let written = self.inner.put(permit, key, content, precondition).await;
-            if self.loses_answers.load(Ordering::Relaxed) { Err(fault()) } else { written }
+            let answer = request.await;
+            let is_lost = operation == BlobOperation::Write && self.loses_answers.load(Ordering::Relaxed);
+            if is_lost { Err(fault()) } else { answer }
         }
         .boxed()
-    }
-
-    fn delete<'a>(
-        &'a self,
-        permit: &'a WritePermit,
-        key: &'a BlobKey,
-        expected: Option<&'a Etag>,
-    ) -> BoxFuture<'a, Result<(), BlobsError>> {
-        self.inner.delete(permit, key, expected)
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn lost_answers_lose_no_lease_and_an_outage_only_if_it_lasts() {
     let scratch = Scratch::new();
-    let store = Arc::new(FaultyStore {
-        inner: directory(&scratch),
-        is_available: AtomicBool::new(true),
-        loses_answers: AtomicBool::new(true),
-    });
+    let layer = FaultyLayer { is_available: AtomicBool::new(true), loses_answers: AtomicBool::new(true) };
+    let store = Arc::new(LayeredBlobs::new(directory(&scratch), layer));
     let blobs: Arc<dyn Blobs> = Arc::clone(&store) as _;
+    let store = &store.layer;
     let [one, two] = ["1", "2"].map(|id| TestProcess::new(&blobs, id));
     let lease = one.acquired().await;
     one.maintain(&*lease, 5 * MINUTE).await;

@@ -8,7 +8,7 @@ use qontract_client_kubernetes::{
     Cluster, FieldOwnership, Kind, KubernetesError, MANAGER, ObjectAddress, ObjectDraft, ObjectVersion,
     Rehearsal, WorkloadRestart, WritePrecondition,
 };
-use qontract_inventory::{LiveBody, SENSITIVE, UPDATE, to_write};
+use qontract_inventory::{LiveBody, SENSITIVE, UPDATE, marked_body};
 use qontract_runtime::{ApplyResult, Fault, ReadContext, RehearsalResult, WriteContext};
 use serde_json::Value;
 
@@ -51,7 +51,7 @@ pub struct ObjectPut {
     pub precondition: WritePrecondition,
     /// Whether the same plan creates its kind (a CRD): the write waits until the kind is served.
     pub awaits_kind: bool,
-    /// The refusal to expect because of fields of other managers.
+    /// The refusal to be expected because of fields of other managers.
     pub conflict: Option<Fault>,
 }
 
@@ -72,7 +72,7 @@ impl ObjectPut {
         precondition: WritePrecondition,
         pending: Option<&str>,
     ) -> Self {
-        let mut body = marked_body(item, live, address.namespace.as_deref(), "");
+        let mut body = namespaced_body(item, live, address.namespace.as_deref());
         let annotations = &mut body["metadata"]["annotations"];
         if item.sensitivity.is_sensitive() {
             annotations[SENSITIVE] = "true".into();
@@ -109,14 +109,9 @@ impl ObjectPut {
     }
 }
 
-/// The body of an object with our marks, which include the time of writing, and with its namespace.
-pub fn marked_body(
-    item: &DesiredObject,
-    live: Option<&LiveBody>,
-    namespace: Option<&str>,
-    now: &str,
-) -> Value {
-    let mut body = to_write(&item.desired, live, &item.managed_scope.owner, now);
+/// The body of an object with our marks, but for the time of writing, and with its namespace.
+pub fn namespaced_body(item: &DesiredObject, live: Option<&LiveBody>, namespace: Option<&str>) -> Value {
+    let mut body = marked_body(&item.desired, live, &item.managed_scope.owner);
     if let Some(namespace) = namespace {
         body["metadata"]["namespace"] = namespace.into();
     }
@@ -170,7 +165,7 @@ impl ObjectReconciler {
         if put.awaits_kind || !matches!(result, RehearsalResult::Skipped) {
             return Ok(result);
         }
-        // The kinds of a cluster are known even if it validates nothing.
+        // The kinds of a cluster can be determined even if the cluster does not validate writes.
         match self.kubernetes.api_resource(&read.permit, cluster, &put.kind).await {
             Err(error @ KubernetesError::Unserved { .. }) => {
                 Ok(RehearsalResult::NotValidated(error.to_string()))
@@ -196,7 +191,7 @@ fn is_refusal(error: &KubernetesError) -> bool {
 ///
 /// If the last attempt of a write that is a single request is refused, nothing was written: an earlier attempt
 /// that succeeded would have turned this one into a conflict. A replacement, a rewrite, or a write that first
-/// migrates fields consists of several requests.
+/// migrates fields consists of several requests. A rewrite reports conflicts before it writes anything.
 fn put_result(
     precondition: &WritePrecondition,
     done: Result<(), KubernetesError>,
@@ -207,8 +202,13 @@ fn put_result(
         | WritePrecondition::Rewrite(..)
         | WritePrecondition::Replace(_) => false,
     };
+    let is_conflict_of_rewrite = |error: &KubernetesError| {
+        matches!((precondition, error), (WritePrecondition::Rewrite(..), KubernetesError::Conflict { .. }))
+    };
     match &done {
-        Err(error) if is_single_request && is_refusal(error) => Err(cluster_fault(error).undone()),
+        Err(error) if is_single_request && is_refusal(error) || is_conflict_of_rewrite(error) => {
+            Err(cluster_fault(error).undone())
+        }
         _ => apply_result(done),
     }
 }
@@ -222,15 +222,19 @@ pub fn apply_result(done: Result<(), KubernetesError>) -> Result<ApplyResult, Fa
     }
 }
 
-/// Converts the result of a rehearsed write. `expected` is the refusal to expect if the cluster validates
-/// nothing.
+/// Converts the result of a rehearsed write. `expected` is the refusal to be expected if the cluster does not
+/// validate writes.
 pub fn rehearsal_result(
     result: Result<Rehearsal, KubernetesError>,
     expected: Option<&Fault>,
 ) -> Result<RehearsalResult, Fault> {
     match result {
         Ok(Rehearsal::Accepted) => Ok(RehearsalResult::Accepted),
-        Ok(Rehearsal::Rejected(why)) => Ok(RehearsalResult::Refused(Fault::author(why))),
+        Ok(Rehearsal::Rejected(why)) => {
+            // The expected refusal has a hint.
+            let expected = expected.filter(|fault| fault.text == why).cloned();
+            Ok(RehearsalResult::Refused(expected.unwrap_or_else(|| Fault::author(why))))
+        }
         Ok(Rehearsal::Undetermined(why)) => Ok(RehearsalResult::NotValidated(why)),
         Ok(Rehearsal::Disabled) => {
             let refused = |fault: &Fault| RehearsalResult::Refused(fault.clone());
@@ -273,7 +277,12 @@ mod tests {
         check(onto(FieldOwnership::Ours), unserved(), true);
         check(onto(FieldOwnership::Ours), failed(), false);
         check(onto(FieldOwnership::Updated), invalid(), false);
-        check(WritePrecondition::Rewrite(version(), FieldOwnership::Ours), invalid(), false);
+        let rewrite = || WritePrecondition::Rewrite(version(), FieldOwnership::Ours);
+        let conflict =
+            || KubernetesError::Conflict { object: "ConfigMap x".to_owned(), conflicts: Vec::new() };
+        check(rewrite(), invalid(), false);
+        check(rewrite(), conflict(), true);
+        check(onto(FieldOwnership::Updated), conflict(), false);
         check(WritePrecondition::Replace(version()), invalid(), false);
     }
 }

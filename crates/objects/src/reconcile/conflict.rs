@@ -12,10 +12,10 @@ const MAX_OVERRULED_FIELDS: usize = 10;
 /// The effect of other field managers on a write.
 #[derive(Clone, Debug, Default)]
 pub struct ExpectedConflict {
-    /// Notes about the managers whose fields the write takes.
+    /// Notes about the managers whose fields the write overrules.
     pub notes: Vec<DiffEntry>,
-    /// The refusal to expect from the cluster. A dry run reports it if the cluster validates nothing; a real
-    /// run leaves the decision to the cluster.
+    /// The refusal to be expected from the cluster. A dry run reports it if the cluster does not validate
+    /// writes; a real run leaves the decision to the cluster.
     pub refusal: Option<Fault>,
 }
 
@@ -27,28 +27,25 @@ impl ExpectedConflict {
             let managers = managers.iter().cloned();
             managers.map(|one| if is_secret { one.without_keys() } else { one }).collect()
         };
-        if !conflicts.refused.is_empty() {
-            let error = KubernetesError::Conflict {
-                object: address.to_string(),
-                conflicts: shown(&conflicts.refused),
-            };
+        let refused = [shown(&conflicts.refused), shown(&conflicts.excluding)].concat();
+        if !refused.is_empty() {
+            let error = KubernetesError::Conflict { object: address.to_string(), conflicts: refused };
             return Self { notes: Vec::new(), refusal: Some(cluster_fault(&error)) };
         }
         // Of an object that a template renders from secrets, nothing about its differences is shown.
-        let overruled = match sensitivity {
-            Sensitivity::Template => Vec::new(),
-            Sensitivity::Public | Sensitivity::Filled(_) | Sensitivity::Entry(_) => {
-                shown(&conflicts.overruled)
-            }
-        };
-        let notes = overruled.into_iter().map(|manager| DiffEntry::Note(note(manager)));
-        Self { notes: notes.collect(), refusal: None }
+        if matches!(sensitivity, Sensitivity::Template) {
+            return Self::default();
+        }
+        let removed = conflicts.removed.iter().cloned();
+        let removed = removed.map(|one| if is_secret { one.without_keys() } else { one }.to_string());
+        let notes = shown(&conflicts.overruled).into_iter().map(note).chain(removed);
+        Self { notes: notes.map(DiffEntry::Note).collect(), refusal: None }
     }
 }
 
-/// The note about a manager whose fields are taken.
+/// The note about a manager whose fields are overruled.
 fn note(manager: ConflictingManager) -> String {
-    let ConflictingManager { manager, mut fields } = manager;
+    let ConflictingManager { manager, mut fields, excludes: _ } = manager;
     let more = fields.len().saturating_sub(MAX_OVERRULED_FIELDS);
     fields.truncate(MAX_OVERRULED_FIELDS);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -59,7 +56,7 @@ fn note(manager: ConflictingManager) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use qontract_client_kubernetes::Kind;
+    use qontract_client_kubernetes::{ExcludedFields, ExcludingField, Kind};
     use serde_json::Value;
 
     use super::*;
@@ -67,7 +64,7 @@ mod tests {
     /// One manager with these fields.
     fn managers(fields: &[&str]) -> Vec<ConflictingManager> {
         let fields = fields.iter().map(|field| format!("`{field}`")).collect();
-        vec![ConflictingManager { manager: "m".to_owned(), fields }]
+        vec![ConflictingManager { manager: "m".to_owned(), fields, excludes: None }]
     }
 
     #[track_caller]
@@ -84,7 +81,11 @@ mod tests {
         let taken = FieldConflicts { overruled: overruled(), ..FieldConflicts::default() };
         let note = "overrules the field manager `m`, which set `data.a`, `data.b`";
         check("ConfigMap", &Sensitivity::Public, &taken, [note, ""]);
-        let both = FieldConflicts { overruled: overruled(), refused: managers(&["data.c"]) };
+        let both = FieldConflicts {
+            overruled: overruled(),
+            refused: managers(&["data.c"]),
+            ..FieldConflicts::default()
+        };
         let refusal = "ConfigMap `a` in `ns` conflicts with other managers: `m` owns `data.c`";
         check("ConfigMap", &Sensitivity::Public, &both, ["", refusal]);
     }
@@ -101,6 +102,40 @@ mod tests {
         let refused = FieldConflicts { refused: managers(&["data.a"]), ..FieldConflicts::default() };
         let refusal = "Secret `a` in `ns` conflicts with other managers: `m` owns `data`";
         check("Secret", &Sensitivity::Template, &refused, ["", refusal]);
+    }
+
+    #[test]
+    fn fields_that_exclude_declared_ones_are_named_with_the_reason() {
+        let removed = |managers: &[&str]| ExcludingField {
+            managers: managers.iter().map(ToString::to_string).collect(),
+            field: "spec.env[A].value".to_owned(),
+            declared: "valueFrom".to_owned(),
+        };
+        let taken =
+            FieldConflicts { removed: vec![removed(&["m"]), removed(&[])], ..FieldConflicts::default() };
+        let why = "excludes the declared `valueFrom`";
+        let notes = format!(
+            "removes `spec.env[A].value`, which the field manager `m` set and which {why}; \
+             removes `spec.env[A].value`, which has no field manager and {why}"
+        );
+        check("Deployment", &Sensitivity::Public, &taken, [&notes, ""]);
+        check("Deployment", &Sensitivity::Template, &taken, ["", ""]);
+        let excludes = ExcludedFields {
+            declared: vec!["`valueFrom`".to_owned()],
+            removal: Some("kubectl patch".to_owned()),
+        };
+        let mut excluding = managers(&["spec.env[A].value"]);
+        excluding[0].excludes = Some(excludes);
+        let refused = FieldConflicts { excluding, ..taken };
+        let text = format!(
+            "Deployment `a` in `ns` conflicts with other managers: `m` owns `spec.env[A].value`, which {why}"
+        );
+        check("Deployment", &Sensitivity::Public, &refused, ["", &text]);
+        let address = ObjectAddress::in_namespace(Kind::named("Deployment"), "ns", "a");
+        let hint =
+            |sensitivity| ExpectedConflict::new(&address, &refused, &sensitivity).refusal.unwrap().hint;
+        assert!(hint(Sensitivity::Public).unwrap().ends_with(": `kubectl patch`"));
+        assert!(!hint(Sensitivity::Template).unwrap().contains("kubectl"));
     }
 
     #[test]

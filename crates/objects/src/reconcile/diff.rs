@@ -1,6 +1,6 @@
 //! The diff entries of a write, for a plan. Long diffs are truncated.
 
-use qontract_client_kubernetes::{FieldOwnership, MANAGER, Preview, WritePrecondition};
+use qontract_client_kubernetes::{FieldOwnership, Kind, MANAGER, Preview, WritePrecondition};
 use qontract_inventory::{
     DifferenceSide, Disclosure, FieldDifference, LiveWriter, ObjectWrite, SENSITIVE, SHA256SUM, diff,
     preserve_restarts,
@@ -26,6 +26,8 @@ pub struct ObjectUpdate<'a> {
     item: &'a DesiredObject,
     live: &'a LiveObject,
     preview: Preview,
+    /// The precondition of the write, which also decides how it is made.
+    pub precondition: WritePrecondition,
     writer: ValueWriter,
 }
 
@@ -40,25 +42,30 @@ enum ValueWriter {
 
 impl<'a> ObjectUpdate<'a> {
     /// The update that writes `item` onto the observed object.
-    pub fn new(item: &'a DesiredObject, live: &'a LiveObject, onto: &WritePrecondition) -> Self {
+    pub fn in_place(item: &'a DesiredObject, live: &'a LiveObject) -> Self {
+        let fields = migrated_fields(item, live);
         let declared = preserve_restarts(&item.desired, &live.live);
-        let body = live.live.body();
-        let (preview, ours) = match onto {
-            WritePrecondition::Version(_, fields) | WritePrecondition::Rewrite(_, fields) => {
-                (live.managed_fields.preview(body, MANAGER, *fields, &declared), ValueWriter::Us)
-            }
-            WritePrecondition::Absent | WritePrecondition::Replace(_) => {
-                let others =
-                    live.managed_fields.preview(body, MANAGER, FieldOwnership::Ours, &declared).without_ours;
-                (live.managed_fields.replacement(body, &declared), ValueWriter::UsAndOthers(others))
-            }
-        };
-        let is_taken_over = live.field_ownership != FieldOwnership::Ours || live.live.mark().is_none();
-        let writer = if is_taken_over { ValueWriter::Others } else { ours };
-        Self { item, live, preview, writer }
+        let preview = live.managed_fields.preview(live.live.body(), MANAGER, fields, &declared);
+        let precondition = preview.precondition(live.version.clone(), fields);
+        let is_others = preview.conflicts.removed.iter().any(|field| !field.managers.is_empty());
+        let writer =
+            if is_others { ValueWriter::UsAndOthers(preview.without_ours.clone()) } else { ValueWriter::Us };
+        Self { item, live, preview, precondition, writer: ValueWriter::of(live, writer) }
     }
 
-    /// The diff entries, limited to what may be shown. `decided` are the differences that caused the write.
+    /// The removal of the observed object, and its creation as `item`.
+    pub fn replacement(item: &'a DesiredObject, live: &'a LiveObject) -> Self {
+        let declared = preserve_restarts(&item.desired, &live.live);
+        let body = live.live.body();
+        let others = live.managed_fields.preview(body, MANAGER, FieldOwnership::Ours, &declared).without_ours;
+        let writer = ValueWriter::of(live, ValueWriter::UsAndOthers(others));
+        let preview = live.managed_fields.replacement(body, &declared);
+        let precondition = WritePrecondition::Replace(live.version.clone());
+        Self { item, live, preview, precondition, writer }
+    }
+
+    /// The diff entries, limited to the parts that may be shown. `decided` are the differences that caused
+    /// the write.
     pub fn entries(&self, decided: &[FieldDifference], disclosure: Disclosure<'_>) -> Vec<DiffEntry> {
         if matches!(disclosure, Disclosure::Nothing) {
             return entries(decided);
@@ -84,22 +91,12 @@ impl<'a> ObjectUpdate<'a> {
         vec![text.into()]
     }
 
-    /// The precondition of the write, if `planned` is that of an update by server-side apply alone.
-    pub fn precondition(&self, planned: WritePrecondition) -> WritePrecondition {
-        match planned {
-            WritePrecondition::Version(version, fields) => self.preview.precondition(version, fields),
-            other @ (WritePrecondition::Absent
-            | WritePrecondition::Rewrite(..)
-            | WritePrecondition::Replace(_)) => other,
-        }
-    }
-
     /// The effect of other field managers on the write.
     pub fn conflict(&self) -> ExpectedConflict {
         ExpectedConflict::new(&self.live.address, &self.preview.conflicts, &self.item.sensitivity)
     }
 
-    /// The fields that the object loses; `None` if it loses none.
+    /// The fields that the object loses; `None` if it loses no fields.
     pub fn loss(&self) -> Option<FieldLoss> {
         let qontract_inventory::KeyLoss { lost, of, lists } = diff(&self.write(), Disclosure::Nothing).loss;
         let was_sensitive = self.live.live.body()["metadata"]["annotations"][SENSITIVE] == "true";
@@ -112,13 +109,32 @@ impl<'a> ObjectUpdate<'a> {
             desired: &self.item.desired,
             live: &self.live.live,
             after: &self.preview.after,
-            without_ours: &self.preview.without_ours,
+            ours: &self.preview.ours,
+            declared: &self.preview.declared,
             writer: match &self.writer {
                 ValueWriter::Us => LiveWriter::Us,
                 ValueWriter::UsAndOthers(others) => LiveWriter::UsAndOthers { others },
                 ValueWriter::Others => LiveWriter::Others,
             },
         }
+    }
+}
+
+impl ValueWriter {
+    /// `ours`, unless another tool wrote the object.
+    fn of(live: &LiveObject, ours: Self) -> Self {
+        let is_taken_over = live.field_ownership != FieldOwnership::Ours || live.live.mark().is_none();
+        if is_taken_over { Self::Others } else { ours }
+    }
+}
+
+/// The fields of previous writers that become ours. Adopting an object keeps the undeclared fields that were
+/// written by hand. Of a namespace, every undeclared field stays: its labels belong to another integration.
+fn migrated_fields(item: &DesiredObject, live: &LiveObject) -> FieldOwnership {
+    match live.field_ownership {
+        _ if live.live.mark().is_none() && item.kind == Kind::namespace() => FieldOwnership::Ours,
+        FieldOwnership::Updated if live.live.mark().is_none() => FieldOwnership::ClientSideApplied,
+        fields => fields,
     }
 }
 

@@ -1,9 +1,9 @@
-//! Converts cluster errors into faults, which name who has to act.
+//! Converts cluster errors into faults, which name the party that has to act.
 
-use qontract_client_kubernetes::KubernetesError;
+use qontract_client_kubernetes::{ConflictingManager, KubernetesError};
 use qontract_runtime::Fault;
 
-/// Converts a cluster error into a fault that names who has to act.
+/// Converts a cluster error into a fault that names the party that has to act.
 pub fn cluster_fault(error: &KubernetesError) -> Fault {
     let text = error.full_message();
     match error {
@@ -12,9 +12,7 @@ pub fn cluster_fault(error: &KubernetesError) -> Fault {
             Fault::remote(text).caused_by(format!("cannot use the sandbox: {source}"))
         }
         _ if error.is_transient() => Fault::remote(text),
-        KubernetesError::Conflict { .. } => {
-            Fault::operator(text).hint("remove these fields from the data, or from the other manager")
-        }
+        KubernetesError::Conflict { conflicts, .. } => Fault::operator(text).hint(conflict_hint(conflicts)),
         // Another integration creates the namespace; a later run succeeds.
         KubernetesError::NamespaceMissing { .. } => Fault::remote(text),
         KubernetesError::Credentials { .. } => {
@@ -32,4 +30,18 @@ pub fn cluster_fault(error: &KubernetesError) -> Fault {
         | KubernetesError::Name { .. } => Fault::author(text),
         _ => Fault::operator(text),
     }
+}
+
+/// What to do about fields of other managers. Fields that they no longer set stay on the object, so a field that
+/// excludes a declared one has to be removed by a command.
+fn conflict_hint(conflicts: &[ConflictingManager]) -> String {
+    let removals = conflicts.iter().filter_map(|one| one.excludes.as_ref()?.removal.as_deref());
+    let commands = removals.map(|command| format!("`{command}`")).collect::<Vec<_>>();
+    if commands.is_empty() {
+        return "remove these fields from the data, or from the other manager".to_owned();
+    }
+    format!(
+        "remove these fields from the data; or from the other manager's configuration, and then from the object: {}",
+        commands.join(", ")
+    )
 }

@@ -32,7 +32,7 @@ pub struct Masking<'a> {
     pub public: Option<&'a Value>,
 }
 
-/// Where a managed field is.
+/// The location of a managed field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ManagedField {
     /// In a Secret, outside of its content.
@@ -158,7 +158,7 @@ impl Masking<'_> {
         }
     }
 
-    /// A workload that is only observed: what it uses and when it was restarted stays.
+    /// A workload that is only observed: the objects that it uses and the times of its restarts are kept.
     pub fn workload(self, value: &Value) -> Value {
         match value {
             Value::Array(items) => items.iter().map(|item| self.workload(item)).collect(),
@@ -182,7 +182,8 @@ impl Masking<'_> {
         }
     }
 
-    /// Managed fields in which values of sets, and the names of the fields of a Secret, are fingerprints.
+    /// Managed fields in which values of sets, and the names of the fields of a Secret, are replaced by
+    /// fingerprints.
     pub fn managed_fields(self, body: &Value, json: &str) -> String {
         let Ok(fields) = serde_json::from_str::<Value>(json) else { return "[]".to_owned() };
         let field = if body["kind"] == "Secret" { ManagedField::OfSecret } else { ManagedField::Other };

@@ -59,9 +59,9 @@ struct ListKey {
 }
 
 impl LiveObject {
-    /// Whether the object is one of those that its scope manages, and not one of another owner.
+    /// Whether the scope of the object manages it, so that it does not belong to another owner.
     pub fn is_managed(&self) -> bool {
-        self.managed_scope.is_owner(self.live.mark())
+        self.managed_scope.manages(self.live.mark())
     }
 
     fn new(managed_scope: &Arc<ManagedScope>, object: Object) -> Self {
@@ -140,7 +140,7 @@ impl ObjectReconciler {
                     | KubernetesError::Settings { .. }
                     | KubernetesError::Denied { .. }),
                 ) => Err(cluster_fault(&error)),
-                // Other errors are reported where they matter.
+                // Other errors are reported by the requests that they affect.
                 Ok(_) | Err(_) => Ok(()),
             }
         };
@@ -148,7 +148,7 @@ impl ObjectReconciler {
     }
 
     /// Kinds that cannot be managed in this scope: listed twice, cluster-scoped although the scope has a
-    /// namespace, or namespaced although it has none.
+    /// namespace, or namespaced although the scope has no namespace.
     async fn unmanageable_kinds(
         &self,
         read: &ReadContext,
@@ -196,7 +196,7 @@ impl ObjectReconciler {
         let concerns = |object: &Object| {
             let name = object.address.name.as_str();
             let is_ours = || {
-                managed_scope.is_owner(OwnerMark::of(&object.body).as_ref())
+                managed_scope.manages(OwnerMark::of(&object.body).as_ref())
                     && managed.names.as_ref().is_none_or(|names| names.contains(name))
             };
             names.contains(name) || is_ours()
@@ -224,8 +224,8 @@ impl ObjectReconciler {
             return Ok(all.into_iter().filter(concerns).collect());
         }
         let cluster = &managed_scope.cluster;
-        // The version that the list will have: a shard that declares no object of the kind reads the same list
-        // as those that do. Discovery is cached by the client, and reports its errors when listing.
+        // The version that the list will have: a shard that declares no objects of the kind reads the same
+        // list as shards that do. Discovery is cached by the client, and reports its errors when listing.
         let served = self.kubernetes.api_resource(&read.permit, cluster, kind.kind).await.ok();
         let is_served = |version: &&str| {
             served.as_ref().is_none_or(|served| served.versions.iter().any(|one| one == version))

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use qontract_client_kubernetes::{FieldOwnership, Kind, WritePrecondition};
+use qontract_client_kubernetes::{Kind, WritePrecondition};
 use qontract_inventory::{
     ApplyOrder, ApplyPhase, FieldDifference, ObjectIntent, PreviousOwner, RolloutStatus, SHA256SUM, Verdict,
     body_differences, decide, rollout_status,
@@ -31,7 +31,7 @@ pub fn plan_objects(
     let index = index(current);
     let mut plan = Plan::default();
     for want in wanted {
-        // A scope that could not be read is not planned for; the runner reports why.
+        // A scope that could not be read is not planned; the runner reports the reason.
         let Some(Observed::Known(_)) = current.get(&want.object.scope) else { continue };
         let seen = index.get(&(&want.object.scope, want.object.name.as_str())).copied();
         match &want.state {
@@ -71,7 +71,7 @@ fn mark_awaited_kinds(plan: &mut Plan<ObjectAction>) {
     }
 }
 
-/// The managed live objects by scope and name. Workloads that are only observed are left out.
+/// The managed live objects by scope and name. Workloads that are only observed are omitted.
 fn index(current: &CurrentState<LiveObject>) -> LiveIndex<'_> {
     let managed = current.iter().filter(|(scope, _)| !recycle::is_workload_scope(scope));
     let mut index = LiveIndex::new();
@@ -113,20 +113,11 @@ fn plan_desired(
         verdict => object_change(kind, verdict),
     };
     let Some(ObjectChange { kind: how, summary: what, notes, decided }) = write else { return };
-    let onto = match (how, seen) {
-        (_, None) => WritePrecondition::Absent,
-        (ChangeKind::Replace, Some(seen)) => WritePrecondition::Replace(seen.version.clone()),
-        (_, Some(seen)) => {
-            // Adopting an object keeps the undeclared fields that were written by hand. Of a namespace, every
-            // undeclared field stays: its labels belong to another integration.
-            let fields = match seen.field_ownership {
-                _ if seen.live.mark().is_none() && item.kind == Kind::namespace() => FieldOwnership::Ours,
-                FieldOwnership::Updated if seen.live.mark().is_none() => FieldOwnership::ClientSideApplied,
-                fields => fields,
-            };
-            WritePrecondition::Version(seen.version.clone(), fields)
-        }
-    };
+    let update = seen.map(|seen| match how {
+        ChangeKind::Replace => diff::ObjectUpdate::replacement(item, seen),
+        _ => diff::ObjectUpdate::in_place(item, seen),
+    });
+    let onto = update.as_ref().map_or(WritePrecondition::Absent, |update| update.precondition.clone());
     let address = seen.map_or_else(
         || managed_scope.address(&item.kind, want.object.name.clone()),
         |seen| seen.address.clone(),
@@ -135,13 +126,11 @@ fn plan_desired(
     let live = seen.map(|seen| &seen.live);
     let mut put = ObjectPut::new(item, live, address, onto, pending.as_deref());
     let mut change = Change::new(how, want.object.clone(), what).at(want.place.clone());
-    match seen {
-        None => {
+    match (update, seen) {
+        (None, _) | (_, None) => {
             change.body = diff::body_entries(&body_differences(&item.desired, item.sensitivity.disclosure()));
         }
-        Some(seen) => {
-            let written = diff::ObjectUpdate::new(item, seen, &put.precondition);
-            put.precondition = written.precondition(put.precondition);
+        (Some(written), Some(seen)) => {
             let conflict = written.conflict();
             put.conflict = conflict.refusal;
             let notes = [notes, conflict.notes].concat();
@@ -239,7 +228,7 @@ fn plan_deletion(
         }
         Verdict::Wait(text) => plan.waits.push(Wait { text, place: want.place.clone() }),
         Verdict::Refuse(text) => plan.faults.push(Fault::author(text).at(want.place.clone())),
-        // It is not ours, or it would be written, which a deletion never does.
+        // The object is not ours, or would be written, which a deletion never does.
         Verdict::Leave(_)
         | Verdict::Keep
         | Verdict::Create
@@ -266,7 +255,8 @@ fn plan_undeclared(plan: &mut Plan<ObjectAction>, scope: &Scope, seen: &LiveObje
             remove(plan, Change::new(ChangeKind::Remove, key, format!("remove {}", kind.name)), seen);
         }
         Verdict::Wait(text) => plan.waits.push(Wait { text, place: None }),
-        // Its owner keeps the object. All other verdicts are ignored: an undeclared object is never written.
+        // The owner of the object keeps it. All other verdicts are ignored, because an undeclared object is
+        // never written.
         Verdict::Leave(_)
         | Verdict::Refuse(_)
         | Verdict::Keep
@@ -288,7 +278,7 @@ fn remove(plan: &mut Plan<ObjectAction>, mut change: Change, seen: &LiveObject) 
     plan.add_step_in(plan_stage(order), change, action);
 }
 
-/// The marks that differ, without the hash, which differs whenever the declaration does.
+/// The marks that differ, except the hash, which differs whenever the declaration differs.
 fn mark_entries(differences: &[FieldDifference]) -> Vec<DiffEntry> {
     let marks = differences.iter().filter(|it| is_mark(&it.path) && it.path != SHA256SUM).cloned();
     diff::entries(&marks.collect::<Vec<_>>())

@@ -2,8 +2,8 @@
 //!
 //! **Invariant:** recorded inputs contain a value only if a report could show it. The values of Secrets, of
 //! objects that are or were rendered from secrets, and of objects that others wrote are replaced by
-//! fingerprints, unless the data declares the same value. So are the names of the fields of a Secret; of an
-//! object that was rendered from secrets, not even the structure is stored.
+//! fingerprints, unless the data declares the same value. The same applies to the names of the fields of a
+//! Secret. For an object that was rendered from secrets, not even the structure is stored.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -233,7 +233,7 @@ fn recorded_live(
                 Some(masking(None).opaque(body.body(), content))
             }
         },
-        // Only the identity and the owner of an undeclared object matter.
+        // For an undeclared object, only the identity and the owner are relevant.
         None => Some(identity_only(&masking(None).object(body.body()))),
     };
     let is_opaque = item.is_some_and(|item| matches!(item.sensitivity, Sensitivity::Template));
@@ -269,7 +269,7 @@ fn recorded_live(
     }
 }
 
-/// Whether every declared field holds, whatever the hash annotation is.
+/// Whether every declared field is equal, regardless of the hash annotation.
 fn holds(desired: &DesiredBody, live: &LiveBody) -> bool {
     let differences = compare(desired, live, Disclosure::Paths).differences();
     differences.iter().all(|difference| difference.path == SHA256SUM)
@@ -305,7 +305,7 @@ fn restore_hash(
     let hash = match restored {
         Some(hash) => hash,
         None if is_public => stored,
-        // A hash of a secret would show whether a guess is right.
+        // A hash of a secret would confirm a correct guess.
         None => fingerprints.of(stored.as_bytes()),
     };
     recorded["metadata"]["annotations"][SHA256SUM] = hash.into();

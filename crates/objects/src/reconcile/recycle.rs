@@ -4,7 +4,7 @@
 //! the workloads that use it have to be restarted. The restarts are planned when that note is observed, in
 //! the next round or run. The note is removed when every such workload has restarted.
 //!
-//! **Invariant:** a crash loses no restart, and no restart happens twice (`tests/suite/recycle.rs`).
+//! **Invariant:** no restart is lost in a crash, and none is done twice (`tests/suite/recycle.rs`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -69,8 +69,8 @@ pub fn is_workload_scope(scope: &Scope) -> bool {
 
 /// The restart note that is written with an object: the cause for restarting the workloads that use it.
 ///
-/// A created object gets a note as well: workloads may still run with the object that it replaces, or without
-/// one.
+/// A created object gets a note, too, because workloads may still run with the object that it replaces, or
+/// without any object.
 pub fn pending_note(item: &DesiredObject, seen: Option<&LiveObject>) -> Option<String> {
     if !wants_recycle(item.desired.body()) {
         return None;
@@ -94,8 +94,8 @@ fn pending(seen: &LiveObject) -> Option<&str> {
     seen.live.body()["metadata"]["annotations"][PENDING].as_str()
 }
 
-/// Whether the write changes the content that pods see: a declared key has another value, or a key that only
-/// the cluster has may be one that we declared before.
+/// Whether the write changes the content that pods see: a declared key has another value, or a key that
+/// exists only in the cluster may be one that we declared before.
 fn changes_content(item: &DesiredObject, seen: &LiveObject) -> bool {
     let form = |object: &Value| canonical(object).map(|form| form.object).unwrap_or_default();
     let (desired, live) = (form(item.desired.body()), form(seen.live.body()));
@@ -205,7 +205,7 @@ fn clear_note(plan: &mut Plan<ObjectAction>, candidate: &RecycleCandidate<'_>) {
     plan.add_step_in(PlanStage::AfterWrites, change, ObjectAction::Put(Box::new(put)));
 }
 
-/// All workloads; `None` if they were not observed, or not all of them could be read.
+/// All workloads; `None` if they were not observed or some could not be read.
 fn workloads(current: &CurrentState<LiveObject>) -> Option<Vec<&LiveObject>> {
     let mut all = Vec::new();
     let mut is_observed = false;
@@ -221,8 +221,8 @@ fn is_user(workload: &LiveObject, used: &LiveObject) -> bool {
     !workload.live.is_terminating() && uses(workload.live.body(), &used.address.kind.name, &used.address.name)
 }
 
-/// Whether a workload is to be restarted for an object's note. For a created object, only older workloads
-/// are.
+/// Whether a workload is to be restarted for an object's note. For a created object, only workloads that are
+/// older than the object are restarted.
 fn is_due(workload: &LiveObject, used: &LiveObject) -> bool {
     let creation_time =
         |seen: &LiveObject| seen.live.body()["metadata"]["creationTimestamp"].as_str().map(str::to_owned);

@@ -66,7 +66,7 @@ pub struct UnmanagedKind {
     pub namespace: Option<SourceLocation>,
 }
 
-/// What is wrong with the resources of namespaces, as far as the data alone shows.
+/// The errors in the resources of namespaces that can be found from the data alone.
 #[derive(Debug, Default)]
 pub struct ResourceFindings {
     /// The errors, each with the provenance of the entries that refer to the resource.

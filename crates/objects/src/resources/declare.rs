@@ -184,7 +184,7 @@ impl EntryContext<'_> {
             (ProviderGroup::Rules, Entry::PrometheusRule(entry)) => {
                 (path(entry.path.as_ref()), self.rule(entry))
             }
-            // Only the integration that handles files reports this.
+            // Only the integration that handles files reports this error.
             (ProviderGroup::Files, Entry::Other) => {
                 let text = "its `provider` is not supported: the RHCS certificate service has no client yet";
                 ("openshiftResources".to_owned(), Err(Fault::author(text).into()))

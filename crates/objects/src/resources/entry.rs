@@ -18,7 +18,7 @@ use crate::templates::lookups::AwsAccount;
 pub struct DeclaredResources {
     /// The managed kinds, as the data names them, each with the names to which it is restricted.
     pub kinds: BTreeMap<Kind, Option<BTreeSet<String>>>,
-    /// The objects, in data order. The one at index 3 has its provenance under `/items/3`.
+    /// The objects, in data order. The object at index 3 has its provenance under `/items/3`.
     pub items: Vec<ResourceEntry>,
 }
 

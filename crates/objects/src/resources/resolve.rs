@@ -130,8 +130,8 @@ fn unresolved(
         ResourceEntry::Secret(address) => {
             scope.kinds.first().map(|managed| (managed.kind.clone(), address.name.clone()))
         }
-        // A template whose secret was withheld is still the object that the data names; otherwise it is
-        // refused later.
+        // A template whose secret was withheld is assumed to render to the object that the data names; if it
+        // does not, it is refused later.
         ResourceEntry::Template(template) if fault.whose == Responsible::Guard => {
             template.declared_object().and_then(|body| managed_name(scope, body))
         }

@@ -33,8 +33,8 @@ pub struct TemplateSource {
     pub dialect: Dialect,
     /// Its variables.
     pub variables: Vec<(String, Data)>,
-    /// Results of its queries, from declaring it. Rendering runs no other queries: the declared state would
-    /// not reflect them.
+    /// Results of the queries that were run when it was declared. Rendering runs no other queries, because
+    /// the declared state would not reflect them.
     pub answers: BTreeMap<TemplateLookup, LookupState>,
     /// The AWS accounts that it accesses.
     pub(crate) accounts: BTreeMap<String, AwsAccount>,
@@ -45,8 +45,8 @@ pub struct TemplateSource {
 }
 
 impl DeferredTemplate {
-    /// The object that the data alone names. `None` if an external value that is not a secret may decide
-    /// which object it is.
+    /// The object that the data alone names. `None` if an external value other than a secret may determine
+    /// the identity of the object.
     pub fn declared_object(&self) -> Option<&Value> {
         let decides = |address: &TemplateLookup| {
             !address.is_secret() && !matches!(address, TemplateLookup::Query { .. })

@@ -74,8 +74,8 @@ impl ExternalLookups {
         Self::on_demand(secrets, || Ok(None))
     }
 
-    /// Allows secrets, and the addresses on the allow-lists that `open` returns. It is called by the first
-    /// lookup of an address, and by the next one if it failed.
+    /// Allows secrets, and the addresses on the allow-lists that `open` returns. `open` is called by the
+    /// first lookup of an address, and again by the next lookup if it failed.
     pub fn on_demand(
         secrets: Arc<dyn SecretReader>,
         open: impl Fn() -> Result<Option<HttpLookups>, String> + Send + Sync + 'static,
@@ -223,7 +223,7 @@ impl HttpLookups {
     }
 }
 
-/// Converts an error of the secret store into a fault that names who has to act.
+/// Converts an error of the secret store into a fault that names the party that has to act.
 fn secret_fault(error: &SecretsError) -> Fault {
     let text = error.to_string();
     match error {
@@ -250,8 +250,8 @@ fn not_allowed(setting: &str) -> String {
     format!("`templates.{setting}` in the configuration does not allow it")
 }
 
-/// The fault for a failed request, without response body and URL query: either transient, or for the
-/// operator.
+/// The fault for a failed request, without response body and URL query: either transient, or for the operator
+/// to fix.
 fn request_fault(error: &HttpError) -> Fault {
     let text = error.without_body();
     let may_pass = error.is_transient() || error.status().is_some_and(|status| status.is_server_error());

@@ -1,7 +1,7 @@
-//! Decides from the source of a template whether it may query the data.
+//! Determines from the source of a template whether it may query the data.
 //!
-//! **Invariant:** no false negatives: a template reported as not querying never queries, whatever its
-//! variables are.
+//! **Invariant:** no false negatives: a template that is reported as not querying never runs a query,
+//! regardless of its variables.
 
 use qontract_runtime::AdHocTrigger;
 use qontract_template::has_only_literal_calls;

@@ -109,8 +109,8 @@ impl LookupSource for MaskedLookups<'_> {
     }
 }
 
-/// Like [`MaskedLookups`], with addresses also for lookups that were not made because a secret decided
-/// against them.
+/// Like [`MaskedLookups`], but also with addresses for lookups that were not made because of the value of a
+/// secret.
 struct AddressLookups<'a>(&'a BTreeMap<TemplateLookup, LookupState>);
 
 impl LookupSource for AddressLookups<'_> {
@@ -148,7 +148,7 @@ pub fn render_declared(path: &str, source: TemplateSource, data: &Source) -> Res
             let object = match render_once(path, &source, &lookups) {
                 Ok(RenderOutcome::Rendered(rendered)) => parse::object(path, rendered.expose(), false).ok(),
                 Ok(RenderOutcome::Needs(_)) => None,
-                // An address may not be of the type that the template expects, such as a map or a number.
+                // An address may not have the type that the template expects, such as a map or a number.
                 Err(fault) if matches!(fault.kind, Kind::Failed | Kind::Undefined | Kind::Raised) => None,
                 Err(fault) => return Err(entry_error(&fault)),
             };
@@ -229,9 +229,9 @@ pub async fn resolve_template(
     Err(Fault::author(format!("`{path}` still needs lookups after {MAX_LOOKUP_ROUNDS} rounds")))
 }
 
-/// Accepts an object that was rendered from secrets only if it is the one that the data alone names.
+/// Accepts an object that was rendered from secrets only if it is the object that the data alone names.
 ///
-/// **Invariant:** a secret decides neither which object it is nor whether it exists
+/// **Invariant:** a secret determines neither the identity of the object nor whether it exists
 /// (`a_template_may_not_take_an_identity_from_a_secret`).
 fn check_identity(
     template: &DeferredTemplate,
@@ -244,7 +244,7 @@ fn check_identity(
         Ok(RenderOutcome::Needs(_)) | Err(_) => None,
     };
     let Some(declared) = rendered else {
-        // Regardless of the rendering with secrets, the one with their addresses must be an object, too.
+        // Regardless of the rendering with secrets, the rendering with their addresses must also be an object.
         let text = format!(
             "`{path}` is not an object when secrets are replaced by their addresses, so a secret may decide which object it is"
         );
@@ -370,8 +370,8 @@ impl LookupRound<'_> {
             });
         }
         match answer? {
-            // Reported here, since the error of a rendering with another secret does not name the missing
-            // one.
+            // Reported here, because the error of a rendering with another secret does not name the missing
+            // secret.
             LookupState::Failed(why) if self.has_other_secrets => {
                 Err(Fault::author(format!("`{path}`: `{address}` could not be looked up: {why}")))
             }
@@ -398,8 +398,8 @@ impl LookupRound<'_> {
     }
 }
 
-/// The reason why a template cannot be rendered from the data. Features of Jinja2 that are not supported are
-/// not the author's mistake, and syntax is checked without the data.
+/// The reason why a template cannot be rendered from the data. Unsupported features of Jinja2 are not
+/// mistakes of the author, and syntax is checked separately, without the data.
 fn entry_error(fault: &qontract_template::TemplateFault) -> EntryError {
     let cause = match fault.kind {
         Kind::Undefined | Kind::Failed | Kind::Raised | Kind::Lookup => {
@@ -410,7 +410,7 @@ fn entry_error(fault: &qontract_template::TemplateFault) -> EntryError {
     EntryError::new(author_fault(fault), cause)
 }
 
-/// The fault for a template that does not render: its author has to act. The provenance is its file.
+/// The fault for a template that cannot be rendered, for its author to fix. The provenance is its file.
 fn author_fault(fault: &qontract_template::TemplateFault) -> Fault {
     let qontract_template::TemplateFault { path, line, message, .. } = fault;
     let line = line.map(|line| format!(", line {line}")).unwrap_or_default();

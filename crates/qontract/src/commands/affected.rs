@@ -52,7 +52,7 @@ pub fn run(arguments: AffectedArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let is_defined =
         |integration: &Integration| defined.iter().any(|known| known.meta().name == integration.meta().name);
     // Integrations that the data does not declare are usually omitted. Data that declares none, or not the
-    // requested one, may be incomplete: they are listed as undeclared.
+    // requested one, may be incomplete: in that case, integrations are listed as undeclared.
     let undeclared: Vec<&&Integration> = if requested.is_empty() && !defined.is_empty() {
         Vec::new()
     } else {

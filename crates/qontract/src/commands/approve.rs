@@ -112,11 +112,11 @@ fn held_approval(record: &RunRecord, last_held: impl FnOnce() -> Option<RunId>) 
     serde_json::from_value(value).with_context(wrong)
 }
 
-/// Binds each removal of an approval to the plan that the run held it in.
+/// Binds each removal of an approval to the plan in which the run held it.
 fn bind(approval: &mut Approval, record: &RunRecord) -> anyhow::Result<()> {
     for removal in &mut approval.removals {
         let ObjectRef { target, kind, name } = &removal.object;
-        // The record has the dimensions of a scope without their order.
+        // The record contains the dimensions of a scope without their order.
         let mut dimensions: Vec<&str> = target.split(", ").collect();
         dimensions.sort_unstable();
         let is_it = |change: &&ChangeRecord| {

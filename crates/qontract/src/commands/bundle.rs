@@ -73,7 +73,8 @@ pub fn build_and_write(
     let progress = Progress::start("bundling", Activities::default());
     let mut outcome = opened.bundle(&pool, options)?;
     let report = if validate {
-        // `validate` reports warnings; here they would hide the errors, unless they fail the build.
+        // Warnings are shown only if they fail the build, because they would hide the errors; `validate`
+        // reports all of them.
         let level = if strict { ValidationLevel::Warnings } else { ValidationLevel::Errors };
         let checks = Checks::of(level);
         let found = validation::validate_outcome(repo, &outcome, checks, cache.validation.results())?;
@@ -97,7 +98,8 @@ pub fn build_and_write(
         ignore_broken_pipe(built.write_to(&mut out).and_then(|()| out.flush()))?;
     }
     cache.save(output.filter(|path| path.is_file()));
-    // The process ends here: freeing everything piece by piece would take longer than parts of the build.
+    // Memory is not freed, because the process ends here: freeing it piece by piece would take longer than
+    // parts of the build.
     std::mem::forget((built, cache, pool));
     Ok(Exit::Ok)
 }

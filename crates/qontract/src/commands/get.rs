@@ -1,5 +1,5 @@
 //! `qontract get`: lists and shows objects of the data. It is driven by the GraphQL schema and has no code
-//! for single kinds.
+//! for individual kinds.
 
 use anyhow::Context as _;
 use qontract_cli::printer::Printer;

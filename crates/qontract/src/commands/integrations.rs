@@ -128,7 +128,7 @@ fn schemas(arguments: IntegrationSchemasArgs, config: &Config, printer: &Printer
         );
     }
     let listing = match definition::of(&*queryable.data.source, &name) {
-        // The file to complete may be the one that cannot be read, for example because its list is empty.
+        // The datafile to complete may itself be invalid, for example because its list is empty.
         Err(error @ (DataError::Refused { .. } | DataError::UnknownFields { .. })) => {
             printer.note(&format!("note: not compared with the data: {}", sanitize(&error.to_string())));
             None

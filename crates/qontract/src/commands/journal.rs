@@ -6,11 +6,10 @@ use anyhow::Context as _;
 use jiff::SignedDuration;
 use qontract_access::Mode;
 use qontract_cli::printer::Printer;
-use qontract_cli::{JournalAction, JournalArgs as Arguments, variable};
+use qontract_cli::{JournalAction, JournalArgs as Arguments, JournalOptions, variable};
 use qontract_config::Config;
-use qontract_daemon::exit::Exit;
+use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::journal::{self, OpenJournal};
-use qontract_daemon::run_store::SHARED_RETENTION;
 use qontract_diagnostics::pluralize;
 use qontract_journal::{InitResult, JournalStatus, Retention};
 
@@ -24,11 +23,12 @@ pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
 
 /// Runs the action, and returns the message about its result.
 async fn run_action(arguments: Arguments, printer: &Printer) -> anyhow::Result<String> {
-    let Arguments { runs, sandbox, config, action } = arguments;
-    // A directory that the command line names is used in place of the bucket.
-    let config = if runs.is_some() { Config::default() } else { Config::find(config.as_deref())? };
-    let runs = runs.or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from));
-    let OpenJournal { journal, runs, .. } = OpenJournal::new(&config, sandbox.as_deref(), runs, Mode::Real)?;
+    let Arguments { journal: options, action } = arguments;
+    if options.sandbox.is_some() && matches!(action, JournalAction::Prune { .. }) {
+        let text = "a sandbox has no run records of its own: use `--runs`, or leave out `--sandbox`";
+        return Err(UsageError(text.to_owned()).into());
+    }
+    let OpenJournal { journal, runs, .. } = open(options)?;
     let permits = journal::permits();
     let write = permits.write.as_ref().context("a real run may write")?;
     let place = &journal.location().place;
@@ -54,9 +54,10 @@ async fn run_action(arguments: Arguments, printer: &Printer) -> anyhow::Result<S
         }
         JournalAction::Prune { keep, days, dry_run } => {
             let max_age = days.map(|days| SignedDuration::from_hours(i64::from(days) * 24));
+            let default = runs.retention();
             let retention = Retention {
-                max_records: keep.unwrap_or(SHARED_RETENTION.max_records),
-                max_age: max_age.unwrap_or(SHARED_RETENTION.max_age),
+                max_records: keep.unwrap_or(default.max_records),
+                max_age: max_age.unwrap_or(default.max_age),
             };
             let mode = if dry_run { Mode::DryRun } else { Mode::Real };
             let removed = runs.prune(retention, mode).await?;
@@ -66,4 +67,13 @@ async fn run_action(arguments: Arguments, printer: &Printer) -> anyhow::Result<S
             if dry_run { format!("{count} would be removed") } else { format!("removed {count}") }
         }
     })
+}
+
+/// Opens the journal that the command line names.
+pub fn open(options: JournalOptions) -> anyhow::Result<OpenJournal> {
+    let JournalOptions { runs, sandbox, config } = options;
+    // A directory that the command line names is used in place of the bucket.
+    let config = if runs.is_some() { Config::default() } else { Config::find(config.as_deref())? };
+    let runs = runs.or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from));
+    OpenJournal::new(&config, sandbox.as_deref(), runs, Mode::Real)
 }

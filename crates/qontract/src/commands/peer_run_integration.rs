@@ -19,7 +19,7 @@ use crate::commands::reconcile::run_in_loop;
 use crate::integrations::KnownIntegrations;
 
 pub fn run() -> anyhow::Result<Exit> {
-    // No variable of `run-integration` has a value that is not UTF-8.
+    // All variables of `run-integration` must be UTF-8.
     let texts = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let variables: BTreeMap<String, String> = texts.collect();
@@ -41,7 +41,8 @@ pub fn run() -> anyhow::Result<Exit> {
             format!("`{name}` is ignored: it applies only to the Python implementation"),
         ));
     }
-    let schedule = Schedule { interval: settings.interval, initial_backoff: settings.retry, jitter: 0.1 };
+    let schedule =
+        Schedule { interval: settings.interval, initial_backoff: settings.retry, ..Schedule::default() };
     let loop_options = LoopOptions {
         pace: schedule,
         once: settings.once,
@@ -82,7 +83,7 @@ fn summary(text: &str) -> String {
 
 fn start(words: &[String], loop_options: &LoopOptions) -> anyhow::Result<Exit> {
     let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-    // The configuration may define further integrations, and may have appeared since the last attempt.
+    // The configuration may define further integrations, and may have been created since the last attempt.
     let known = KnownIntegrations::of(&words);
     let cli = match crate::parse(ColorWhen::Never, &words, &known) {
         Ok(cli) => cli,

@@ -104,7 +104,7 @@ pub fn run(arguments: &PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
         planner.add_results(all, &unready, &mut report).await;
         anyhow::Ok(())
     })?;
-    // The process ends soon: does not wait for blocked threads, and handles signals until then.
+    // The process ends soon, so it does not wait for blocked threads; until then, it handles signals.
     std::mem::forget(runtime);
     drop(progress);
     let &PlanArgs { output, full, .. } = arguments;

@@ -53,7 +53,7 @@ impl QueryableData {
         let DataOptions { data, repo, layout } = options;
         let data = data.unwrap_or_else(|| repo.display().to_string());
         let resolver = InputResolver::new(&repo, layout.into(), printer);
-        // Not validated: a query helps to find out what is wrong with invalid data.
+        // The data is not validated, because queries help to examine invalid data.
         let input = resolver.open(&data, InputCheck::Nothing)?;
         let engine = input.engine(None).with_context(|| invalid_types_message(&data))?;
         let engine = Arc::new(engine.with_limits(limits));

@@ -21,7 +21,8 @@ use qontract_daemon::discovery;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::failed_shards::failed_shards;
 use qontract_daemon::input::{InputCheck, InputResolver};
-use qontract_daemon::journal::{self, OpenJournal};
+use qontract_daemon::journal::OpenJournal;
+use qontract_daemon::loop_orders;
 use qontract_daemon::pinned_data::{PinnedData, ServerConnection};
 use qontract_daemon::plan_report;
 use qontract_daemon::process_slot::ProcessSlot;
@@ -38,6 +39,7 @@ use qontract_daemon::watcher;
 use qontract_diagnostics::pluralize;
 use qontract_journal::Journal;
 use qontract_report::FileName;
+use qontract_runtime::lease::Leases;
 use qontract_runtime::reconcile_loop::{Schedule, ShutdownSignal};
 use qontract_runtime::{Bodies, Options, RunEnd, RunOutcome, RunRecord, ShardKey};
 use qontract_telemetry::activity::Activities;
@@ -80,12 +82,18 @@ pub fn run(
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     let sandbox = config.sandbox_folder(options.sandbox.as_deref());
-    let OpenJournal { journal, runs, .. } = OpenJournal::new(&config, sandbox, options.runs.clone(), mode)?;
+    let opened = OpenJournal::new(&config, sandbox, options.runs.clone(), mode)?;
+    let leases = &opened.leases()?;
+    let OpenJournal { journal, runs, .. } = opened;
     if mode == Mode::Real {
         runs.check_writable()?;
     }
+    if let Some(pause) = runtime.block_on(loop_orders::pause_of(&journal, &selected.name, mode)) {
+        printer.note(&format!("`{}` was not run, because it is {pause}", selected.name));
+        return Ok(Exit::Run(RunEnd::Transient));
+    }
     let (runs, journal, threads) = (&runs, &journal, &runtime.handle().clone());
-    let context = RunContext { options: &options, config: &config, runs, journal, threads, printer };
+    let context = RunContext { options: &options, config: &config, runs, journal, leases, threads, printer };
     let progress = Progress::start("reading the data", Activities::default());
     let opened = context.open_data();
     drop(progress);
@@ -135,11 +143,11 @@ pub fn run(
         record.warnings.push(sandbox_folder::MISSING.to_owned());
     }
     let storage = context.report(&outcome, &record, &|file| head.display(file))?;
-    // The process ends now: does not wait for blocked threads, handles signals, and lets the release of a
-    // lease finish.
+    // The process ends now: it does not wait for blocked threads, handles signals, and waits until a lease is
+    // released.
     std::mem::forget(runtime);
     Ok(match outcome.ended {
-        // What the run changed cannot be looked up afterwards.
+        // Otherwise the changes of the run could not be looked up afterwards.
         ended if ended.is_success() && mode == Mode::Real && storage == RecordStorage::Failed => {
             Exit::Failure
         }
@@ -162,7 +170,11 @@ fn start_loop(
     }
     allocator::reexec_with_purge_delay(PurgeDelay::Zero);
     let loop_options = LoopOptions {
-        pace: Schedule { interval: every, initial_backoff: Duration::from_secs(10).min(every), jitter: 0.1 },
+        pace: Schedule {
+            interval: every,
+            initial_backoff: Duration::from_secs(10).min(every),
+            ..Schedule::default()
+        },
         once: false,
         log: Arc::new(options.log.stderr_log()),
         listen: options.listen,
@@ -231,6 +243,7 @@ struct RunContext<'a> {
     config: &'a Config,
     runs: &'a Arc<RunStore>,
     journal: &'a Arc<Journal>,
+    leases: &'a Arc<dyn Leases>,
     threads: &'a tokio::runtime::Handle,
     printer: &'a Printer,
 }
@@ -259,7 +272,7 @@ impl RunContext<'_> {
         }
         let resolver = InputResolver::new(&options.repo, Layout::default(), printer);
         let spec = options.data.as_deref().unwrap_or(".");
-        // Git updates a work tree file by file: a bundle of that moment would lack files.
+        // Git updates a work tree file by file, so a bundle that is built during the update would lack files.
         watcher::await_git(Path::new(spec));
         let check = if options.no_validate { InputCheck::Complete } else { InputCheck::Valid };
         let head = PinnedData::open(&resolver, spec, check, None)?;
@@ -272,7 +285,7 @@ impl RunContext<'_> {
 
     /// The settings of the run; `flags` are those of the integration.
     fn settings(&self, flags: Options, mode: Mode) -> anyhow::Result<RunSettings> {
-        let Self { options, config, journal, .. } = self;
+        let Self { options, config, journal, leases, .. } = self;
         let only_affected = match options.flavor {
             CliFlavor::Qontract => !options.all_shards,
             CliFlavor::QontractReconcile => options.check_only_affected_shards,
@@ -282,14 +295,14 @@ impl RunContext<'_> {
             options: flags,
             slot: slot(options).validate().map_err(|error| UsageError(error.to_string()))?,
             shards: if only_affected { ShardScope::Affected } else { ShardScope::AllIfAffected },
-            // A flag that selects nothing is a person's typo; in a peer's job, the selected object
-            // may have been removed.
+            // On a command line, a flag that selects nothing is probably a typo; in a peer's job, the
+            // selected object may have been removed.
             strict_selectors: options.flavor == CliFlavor::Qontract,
             validate_schemas: options.validates_schemas(),
             trust_head: options.trust_head,
             bodies: if options.full { Bodies::Shown } else { Bodies::Hidden },
             await_rollouts: options.wait,
-            leases: journal::leases(journal)?,
+            leases: Arc::clone(leases),
             ..RunSettings::configured(mode, config, location, Arc::clone(journal) as _)?
         })
     }
@@ -301,7 +314,7 @@ impl RunContext<'_> {
             let named: BTreeSet<ShardKey> = options.shard.iter().cloned().collect();
             return Ok((!named.is_empty()).then_some(named));
         };
-        // The last run of the integration, not of any.
+        // `last` means the last run of this integration.
         let word = if word == "last" { integration } else { word };
         let record = self.threads.block_on(runs.resolve(word))?;
         if record.integration != integration {
@@ -315,7 +328,7 @@ impl RunContext<'_> {
         Ok(Some(failed))
     }
 
-    /// Prints the desired states. The run has no record: it has neither a plan nor an effect.
+    /// Prints the desired states. The run has no record, because it has neither a plan nor an effect.
     fn print(&self, outcome: &RunOutcome, record: &RunRecord, file_name: FileName<'_>) -> anyhow::Result<()> {
         let Self { options, printer, .. } = self;
         if let Some(file) = &options.dump_schemas {

@@ -79,7 +79,7 @@ pub fn open(folder: Option<PathBuf>, config: Option<&Path>) -> anyhow::Result<Ar
     Ok(OpenJournal::new(&Config::find(config)?, None, folder, Mode::DryRun)?.runs)
 }
 
-/// The records of these runs. A record that was removed in the meantime, or cannot be read, is left out.
+/// The records of these runs. A record that was removed in the meantime, or cannot be read, is omitted.
 async fn read_all(runs: &RunStore, listed: &[ListedRun]) -> Vec<RunRecord> {
     let mut records = Vec::new();
     for one in listed {
@@ -193,7 +193,7 @@ async fn follow(
     }
 }
 
-/// The table of runs. On a terminal, those that need attention are coloured.
+/// The table of runs. On a terminal, runs that need attention are coloured.
 fn runs_table(runs: &[ListedRun]) -> StyledText {
     let mut styled = StyledText::default();
     if runs.is_empty() {

@@ -20,7 +20,8 @@ use qontract_daemon::data_validity::{DataReporter, DataUse};
 use qontract_daemon::discovery::{self, PassedAs};
 use qontract_daemon::exit::Exit;
 use qontract_daemon::health::{self, Health};
-use qontract_daemon::journal::{self, OpenJournal};
+use qontract_daemon::journal::OpenJournal;
+use qontract_daemon::loop_orders::{JournalKind, OrderFeed};
 use qontract_daemon::plan_report;
 use qontract_daemon::sandbox_folder;
 use qontract_daemon::signals;
@@ -73,25 +74,33 @@ pub fn run(arguments: UpArgs) -> anyhow::Result<Exit> {
     let _lock = sandbox.as_deref().filter(|_| mode == Mode::Real).map(sandbox_folder::lock).transpose()?;
     log.write(&bundle_line(&*feed.current()?.source, sandbox.as_deref()));
     let runs = arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from));
-    let OpenJournal { journal, folder: journal_folder, runs } =
-        OpenJournal::new(&config, sandbox.as_deref(), runs, mode)?;
+    let metrics = BUILD.metrics();
+    let opened = OpenJournal::with_metrics(&config, sandbox.as_deref(), runs, mode, metrics.journal())?;
+    let leases = opened.leases()?;
+    let OpenJournal { journal, folder: journal_folder, runs, .. } = opened;
     let mut threads = tokio::runtime::Builder::new_multi_thread();
     if sandbox.is_some() {
         // Runs have their own threads; the worker only waits.
         threads.worker_threads(1);
     }
     let runtime = threads.enable_all().build().context("cannot start threads")?;
+    let kind = JournalKind::of(journal_folder.as_deref());
+    let orders = match mode {
+        Mode::Real => Some(runtime.block_on(OrderFeed::start(&journal, kind, Arc::clone(&log)))),
+        Mode::DryRun => None,
+    };
     let supervisor = Supervisor {
         integrations: REGISTRY,
         config,
         targets: targets.with_log(&log),
         source: Arc::clone(&feed) as _,
-        leases: journal::leases(&journal)?,
-        ledger: journal,
-        journal: journal_folder,
+        leases,
+        orders,
+        journal,
+        journal_folder,
         runs,
         log: Arc::clone(&log),
-        metrics: BUILD.metrics(),
+        metrics,
         // The table shows the results of runs.
         run_level: if is_live { Level::Debug } else { Level::Info },
         mode,

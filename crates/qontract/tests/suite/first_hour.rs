@@ -63,6 +63,27 @@ fn a_path_in_a_command_is_relative_to_the_configuration_file_if_it_exists_there(
 }
 
 #[test]
+fn a_program_without_a_path_is_found_on_path_or_beside_the_configuration_file() {
+    let scratch = operator_fixture();
+    let check = |command: &str| {
+        let config = format!("[foreign.fk]\ncommand = [\"{command}\"]\n");
+        scratch.write("conf/config.toml", config);
+        let words = ["config", "check", "--config", "conf/config.toml", "--data", "repo"];
+        let output = run_with(scratch.path(), &[], &words);
+        stdout(&output) + &stderr(&output)
+    };
+    let text = check("fk.sh");
+    assert!(text.contains("`fk.sh`: found neither on PATH nor beside the configuration file"), "{text}");
+    for name in ["fk.sh", "true"] {
+        let file = scratch.write(&format!("conf/{name}"), "#!/bin/sh\n");
+        std::fs::set_permissions(file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let text = check("fk.sh");
+    assert!(text.contains("conf/fk.sh` exists"), "{text}");
+    assert!(check("true").contains("`true` exists"), "a program on PATH has priority");
+}
+
+#[test]
 fn config_check_runs_describe_of_every_program() {
     let scratch = program("cards", "[\"sh\", \"cards.sh\"]", "environment = [\"SET\", \"UNSET\"]\n");
     scratch.write("cards.sh", format!("[ \"$1\" = describe ] || echo $1 >> other-phases\n{DESCRIBE}\n"));
@@ -84,7 +105,11 @@ fn config_check_runs_describe_of_every_program() {
 fn config_check_reports_errors_of_a_program() {
     for (command, script, expect) in [
         ("[]", "", "failed integration cards: `integrations.cards.command` is empty"),
-        ("[\"no-such-program\"]", "", "failed integration cards: `no-such-program`: not found on PATH"),
+        (
+            "[\"no-such-program\"]",
+            "",
+            "failed integration cards: `no-such-program`: found neither on PATH nor beside the configuration file",
+        ),
         ("[\"./nowhere.sh\"]", "", "failed integration cards: `./nowhere.sh`: no such file"),
         ("[\"./cards.sh\"]", "", "failed integration cards: `./cards.sh`: not an executable file"),
         (

@@ -160,6 +160,11 @@ const ROWS: &str = "
     - journal export backup --runs runs
     - journal import backup --runs runs
     - journal prune --runs runs --dry-run
+    - loop pause --all --sandbox empty --reason HOSTILE
+    + loop resume HOSTILE --sandbox empty
+    - loop list --sandbox empty
+    + loop drain HOSTILE --sandbox empty --reason x
+    + loop run HOSTILE --sandbox empty
     - state ls HOSTILE --sandbox sandbox
     + state get x HOSTILE --sandbox sandbox
     + state set x HOSTILE 1 --sandbox sandbox --runs runs

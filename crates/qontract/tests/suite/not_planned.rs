@@ -142,7 +142,16 @@ fn an_edit_beside_a_changed_address_is_not_planned_and_its_declared_changes_are_
         "{}",
         plans.markdown
     );
-    assert!(plans.markdown.lines().next().unwrap().ends_with(" not planned"), "{}", plans.markdown);
+    assert!(plans.markdown.lines().next().unwrap().contains(" not planned"), "{}", plans.markdown);
+    // The objects at the old address stay.
+    let released = plans.entries("openshift-resources", "released");
+    let of_stage = |one: &&Value| one["shard"] == stage["shard"];
+    let stage = released.iter().find(of_stage).unwrap_or_else(|| panic!("{released:#?}"));
+    assert!(stage["objects"].as_u64().unwrap() >= 2, "{stage:#}");
+    let message = stage["message"].as_str().unwrap();
+    assert!(message.contains("the address of the target changes: "), "{message}");
+    assert!(message.contains(" are no longer managed, and stay at the old address, unless "), "{message}");
+    assert!(plans.text.contains(message), "{}", plans.text);
     // A dry run of one integration has the same exit codes.
     let words = ["reconcile", "openshift-resources", "--dry-run", "--base", "HEAD", "--detailed-exitcode"];
     let output = qontract(scratch.path(), &[&words[..], &HERE[..]].concat());

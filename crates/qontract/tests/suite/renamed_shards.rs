@@ -231,11 +231,12 @@ fn a_value_that_no_api_server_accepts_is_an_error_of_the_run() {
     assert_eq!(run(&[]).0, Some(0));
     let file = "sandbox/clusters/cliffs-stage/billing-stage/ResourceQuota/compute.yaml";
     let (before, data) = (scratch.read(file), scratch.read(quota));
-    scratch.write(quota, data.replace("8Gi", "8Gigs"));
+    scratch.write(quota, data.replace("8Gi", "8Gigs").replace("4Gi", "four"));
     for more in [&["--dry-run"][..], &[]] {
         let (code, text) = run(more);
         assert_eq!(code, Some(1), "{text}");
-        let error = "ResourceQuota `compute`: `spec.hard.limits.memory` is not a quantity";
+        let error = "ResourceQuota `compute`: `spec.hard.limits.memory` is not a quantity, \
+                     `spec.hard.requests.memory` is not a quantity";
         assert!(text.contains(error), "{text}");
         assert_eq!(scratch.read(file), before);
     }

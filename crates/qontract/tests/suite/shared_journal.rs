@@ -2,7 +2,7 @@
 //! together stay within one budget, and their records are listed together.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::support::command::qontract;
@@ -50,6 +50,13 @@ struct Fleet {
     scratch: Scratch,
     shards: usize,
     aws: Option<TestAws>,
+    /// The binary of every second process, beginning with the first one.
+    every_second: PathBuf,
+}
+
+/// This version.
+fn binary() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_qontract"))
 }
 
 impl Fleet {
@@ -70,7 +77,7 @@ impl Fleet {
                 scratch.write(&format!("things/s{shard:03}/t{number}"), "");
             }
         }
-        let fleet = Self { scratch, shards, aws };
+        let fleet = Self { scratch, shards, aws, every_second: binary() };
         fleet.keep(OBJECTS);
         fleet
     }
@@ -83,8 +90,8 @@ impl Fleet {
         }
     }
 
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
+    fn command_of(&self, binary: &Path, words: &[&str]) -> Command {
+        let mut command = Command::new(binary);
         command.current_dir(self.scratch.path()).args(words).args(["--config", "config.toml"]);
         command.env("AWS_ACCESS_KEY_ID", "a").env("AWS_SECRET_ACCESS_KEY", "b");
         command.env("AWS_EC2_METADATA_DISABLED", "true").env("HOME", self.scratch.path());
@@ -98,15 +105,20 @@ impl Fleet {
     }
 
     fn run(&self, words: &[&str]) -> (Option<i32>, String) {
-        let output = self.command(words).output().unwrap();
+        self.run_of(&binary(), words)
+    }
+
+    fn run_of(&self, binary: &Path, words: &[&str]) -> (Option<i32>, String) {
+        let output = self.command_of(binary, words).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
         (output.status.code(), text)
     }
 
     /// The process of one shard, or of several if there are fewer processes than shards.
     fn slot(&self, id: usize, of: usize) -> Command {
-        let mut command =
-            self.command(&["reconcile", "files", "--data", "repo", "--no-validate-schemas", "--no-validate"]);
+        let binary = if id.is_multiple_of(2) { self.every_second.clone() } else { binary() };
+        let words = ["reconcile", "files", "--data", "repo", "--no-validate-schemas", "--no-validate"];
+        let mut command = self.command_of(&binary, &words);
         command.args(["--shards", &of.to_string(), "--shard-id", &id.to_string()]);
         command
     }
@@ -201,6 +213,49 @@ fn without_the_bucket_nothing_is_removed_and_afterwards_the_rest_is_done() {
     assert_eq!((code, text.contains("0 to add")), (Some(0), false), "nothing to do: {text}");
 }
 
+/// Processes of this and of the previous version (`QONTRACT_PREVIOUS_BINARY`; without it, of this version only) share
+/// a journal.
+fn check_versions(aws: Option<TestAws>, processes: usize) {
+    let previous = std::env::var_os("QONTRACT_PREVIOUS_BINARY").map_or_else(binary, PathBuf::from);
+    let fleet = Fleet { every_second: previous.clone(), ..Fleet::new(processes, aws) };
+    let (code, text) = fleet.run_of(&previous, &["journal", "init"]);
+    assert_eq!(code, Some(0), "{text}");
+    let all = fleet.left();
+    assert!(fleet.run_all(processes).iter().all(|code| *code == Some(0)), "nothing to do");
+    fleet.keep(OBJECTS / 2);
+    fleet.scratch.write("crash", "");
+    fleet.run_all(processes);
+    fleet.scratch.remove("crash");
+    for round in 0..2 {
+        fleet.publish_unrelated(round);
+        fleet.run_all(processes);
+        let removed = all - fleet.left();
+        assert!(removed > 0 && removed <= BUDGET, "round {round}: {removed} removed");
+    }
+    // Each version reads the journal, with the runs of both.
+    for version in [&previous, &binary()] {
+        assert_eq!(fleet.run_of(version, &["journal", "check"]).0, Some(0), "{}", version.display());
+        let (code, text) = fleet.run_of(version, &["runs", "list", "--last", "100000", "-o", "json"]);
+        assert_eq!(code, Some(0), "{text}");
+        let listed: Vec<Value> = serde_json::from_str(&text).unwrap();
+        assert!(listed.len() >= processes, "{}: {} runs", version.display(), listed.len());
+    }
+    fleet.keep(OBJECTS);
+    assert!(fleet.run_all(processes).iter().all(|code| *code == Some(0)), "nothing to do");
+}
+
+#[test]
+#[ignore = "needs QONTRACT_PYTHON; run by `cargo xtask test`"]
+fn two_versions_share_a_journal_in_a_bucket() {
+    check_versions(Some(TestAws::start()), usize::try_from(chaos_count(12)).unwrap());
+}
+
+#[test]
+#[ignore = "needs QONTRACT_PYTHON; run by `cargo xtask test`"]
+fn two_versions_share_a_journal_in_a_directory() {
+    check_versions(None, usize::try_from(chaos_count(12)).unwrap());
+}
+
 impl Fleet {
     fn run_one(&self) -> (Option<i32>, String) {
         let output = self.slot(0, 1).output().unwrap();
@@ -253,8 +308,33 @@ fn a_journal_is_checked_exported_imported_and_pruned() {
     assert_eq!(runs(), "[]\n");
 }
 
+#[test]
+#[ignore = "needs QONTRACT_PYTHON; run by `cargo xtask test`"]
+fn a_bucket_lists_the_last_day_with_four_requests() {
+    let fleet = Fleet::new(1, Some(TestAws::start()));
+    let aws = fleet.aws.as_ref().unwrap();
+    let script = r#"
+import boto3, sys
+from datetime import datetime, timedelta, timezone
+now = datetime.now(timezone.utc) - timedelta(minutes=1)
+s3 = boto3.client("s3", endpoint_url=sys.argv[1], region_name="us-east-1",
+                  aws_access_key_id="a", aws_secret_access_key="b")
+for number in range(300):
+    name = f"{now:%Y%m%dT%H%M%SZ}-files-{number:016x}~1.{number}.real.ok.1.0.0.0.0.0.0.5."
+    s3.put_object(Bucket="journal", Key=f"journal/runs/{now:%Y%m%d}/{name}", Body=b"{}")
+"#;
+    aws.script(script);
+    let before = aws.requests().len();
+    let (code, text) = fleet.run(&["runs", "list", "--since", "24h", "--last", "3"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(text.lines().filter(|line| line.contains("-files-")).count(), 3, "{text}");
+    let sent = aws.requests().split_off(before);
+    // Records and rounds, of today and of yesterday; each further thousand of records is one more page.
+    assert_eq!(sent.len(), 4, "{sent:#?}");
+}
+
 /// A directory with many records.
-fn write_records(folder: &std::path::Path, count: usize) -> PathBuf {
+fn write_records(folder: &Path, count: usize) -> PathBuf {
     let runs = folder.join("runs");
     let day = runs.join("journal/runs/20261118");
     std::fs::create_dir_all(&day).unwrap();

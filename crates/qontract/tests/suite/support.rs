@@ -14,3 +14,4 @@ pub mod records;
 pub mod running;
 pub mod secrets_repo;
 pub mod terminal;
+pub mod web_deployment;

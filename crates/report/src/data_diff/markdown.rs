@@ -32,7 +32,7 @@ fn one_file(file: &FileEntry, fold: DiffLimits, out: &mut String) {
     let schema = schema.as_ref().map(|schema| format!(" {}", code(schema))).unwrap_or_default();
     let old_name = old_name.as_ref().map(|old| format!("{} → ", code(old))).unwrap_or_default();
     out.push_str(&format!("- **{word}** {old_name}{}{schema}\n", code(name)));
-    // Few readers need the complete content of an added or removed file.
+    // The content of an added or removed file is shortened, because few readers need all of it.
     let is_folded = matches!(action, FileAction::Added | FileAction::Removed) && !lines.is_empty();
     if is_folded {
         out.push_str(&format!("  <details><summary>{}</summary>\n\n", pluralize(lines.len(), "line")));

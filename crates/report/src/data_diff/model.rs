@@ -131,7 +131,7 @@ fn top_level_fields(
 ) {
     let Value::Map(map) = document else { return };
     for (key, field) in map.iter() {
-        // The schema is shown with the name, and the other keys are derived from the file.
+        // The schema is shown with the name, and the other omitted keys are derived from the file.
         if ["$schema", "$file_sha256sum", "__identifier"].contains(&key.as_str()) {
             continue;
         }

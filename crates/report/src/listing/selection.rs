@@ -56,7 +56,7 @@ impl Selection {
         selection
     }
 
-    /// All columns whose values fit in a cell.
+    /// All fields whose values fit into a cell.
     pub fn wide(kind: &Kind<'_>) -> Self {
         let mut selection = Self::with_name(kind);
         for field in &kind.type_.fields {

@@ -103,8 +103,8 @@ pub fn all_changes(diff: &Diff) -> Vec<Cause> {
     datafiles.chain(diff.resources.iter().map(resource)).collect()
 }
 
-/// The causes in a datafile: each field that differs and is read, or the first differing field if none is
-/// known to be read.
+/// The causes in a datafile: each field that differs and is read, or the first differing field, if it is not
+/// known that any of them is read.
 fn datafile(
     DatafileChange { path, change }: &DatafileChange,
     is_read: impl Fn(&str, &str) -> bool,
@@ -200,7 +200,8 @@ pub fn without_mere_renames(causes: Vec<Cause>) -> Vec<Cause> {
 /// Omits changed fields that do not explain a difference in the declared state.
 ///
 /// This is possible only if the location of every difference is known and a field changed there: then changes
-/// elsewhere are not the cause. Otherwise all causes are kept, except for fields that may not be read. `names` returns whether the value at the first
+/// elsewhere are not the cause. A shard that only base has is explained if its file was removed. Otherwise all
+/// causes are kept, except for fields that may not be read. `names` returns whether the value at the first
 /// location names the file of the second one, as an entry names its template; then a change to that file
 /// explains the difference.
 pub fn relevant(
@@ -208,7 +209,13 @@ pub fn relevant(
     differences: &DifferencePlaces,
     names: &dyn Fn(&SourceLocation, &SourceLocation) -> bool,
 ) -> Vec<Cause> {
-    let Some(places) = &differences.places else { return causes };
+    let DifferencePlaces { places: Some(places), removed } = differences else { return causes };
+    let removes = |cause: &Cause, place: &SourceLocation| {
+        cause.gone && cause.place.as_ref().is_some_and(|file| file.path == place.path)
+    };
+    if !removed.iter().all(|place| causes.iter().any(|cause| removes(cause, place))) {
+        return causes;
+    }
     let explains = |cause: &Cause, place: &SourceLocation| {
         cause.place.as_ref().is_some_and(|one| overlap(one, place) || names(place, one))
     };
@@ -219,19 +226,22 @@ pub fn relevant(
         })
     };
     if !places.iter().all(|place| is_explained(place.as_ref())) {
-        let files: Option<BTreeSet<&str>> =
-            places.iter().map(|place| place.as_ref().map(|place| &*place.path)).collect();
+        let places = places.iter().map(Option::as_ref).chain(removed.iter().map(Some));
+        let files: Option<BTreeSet<&str>> = places.map(|place| place.map(|place| &*place.path)).collect();
         return match files {
             Some(files) => without_unread_files(causes, &files),
             None => causes,
         };
     }
-    let is_relevant = |cause: &Cause| places.iter().flatten().any(|place| explains(cause, place));
+    let is_relevant = |cause: &Cause| {
+        places.iter().flatten().any(|place| explains(cause, place))
+            || removed.iter().any(|place| removes(cause, place))
+    };
     causes.into_iter().filter(is_relevant).collect()
 }
 
-/// Omits fields of which it is not known whether they are read, in files without differences. They are kept if
-/// they are the only causes.
+/// Omits fields that may not be read, in files without differences. They are kept if they are the only
+/// causes.
 fn without_unread_files(causes: Vec<Cause>, files: &BTreeSet<&str>) -> Vec<Cause> {
     let is_unread = |cause: &Cause| {
         cause.is_mistyped && !cause.place.as_ref().is_some_and(|place| files.contains(&*place.path))
@@ -320,8 +330,8 @@ mod tests {
     use qontract_bundle::{Bundle, Pool, load};
 
     use super::{
-        Cause, CauseKind, all_changes, follow_renames, overlap, relevant, without_mere_renames,
-        without_moved_references,
+        Cause, CauseKind, DifferencePlaces, all_changes, follow_renames, overlap, relevant,
+        without_mere_renames, without_moved_references,
     };
     use crate::key::ShardKey;
     use crate::source_location::SourceLocation;
@@ -344,7 +354,7 @@ mod tests {
 
     fn relevant_causes(causes: &[&str], comparison: &Comparison) -> Vec<String> {
         let cause = |text: &&str| Cause::new(CauseKind::Datafile, Some(place(text)));
-        // An entry names its template.
+        // The entry names its template.
         let names = |place: &SourceLocation, cause: &SourceLocation| {
             (&*place.pointer, &*cause.path) == ("/resources/2", "/named.j2")
         };
@@ -393,6 +403,32 @@ mod tests {
         let many = |count: usize| comparison(&vec![Some("/ns.yml#/resources/2"); count]);
         assert_eq!(relevant_causes(both, &many(MAX_DIFFERENCES - 1)), [REPLICAS]);
         assert_eq!(relevant_causes(both, &many(MAX_DIFFERENCES)), both);
+    }
+
+    #[test]
+    fn a_removed_file_is_the_cause_of_a_shard_that_only_base_has() {
+        let key = || ShardKey::new([("namespace", "old")]);
+        let gone = |path: &str| Comparison {
+            gone: [key()].into(),
+            gone_places: [(key(), place(path))].into(),
+            ..Comparison::default()
+        };
+        let check = |comparison: &Comparison, expect: &[&str]| {
+            let removed = Cause { gone: true, ..Cause::new(CauseKind::Datafile, Some(place("/old.yml"))) };
+            let changed = [LABEL, REPLICAS].map(|at| Cause::new(CauseKind::Datafile, Some(place(at))));
+            let differences = DifferencePlaces::from(comparison);
+            let causes = relevant([vec![removed], changed.to_vec()].concat(), &differences, &|_, _| false);
+            let places = causes.iter().filter_map(|cause| cause.place.as_ref());
+            let places: Vec<String> = places.map(|at| format!("{}#{}", at.path, at.pointer)).collect();
+            assert_eq!(places, expect);
+        };
+        check(&gone("/old.yml"), &["/old.yml#"]);
+        // Another file is the reason why the shard is gone.
+        let all = ["/old.yml#", LABEL, REPLICAS];
+        check(&gone("/other.yml"), &all);
+        check(&Comparison { gone_places: BTreeMap::new(), ..gone("/old.yml") }, &all);
+        let both = Comparison { shards: comparison(&[Some(REPLICAS)]).shards, ..gone("/old.yml") };
+        check(&both, &["/old.yml#", REPLICAS]);
     }
 
     /// A bundle with these datafiles: a namespace, and a role that refers to it.

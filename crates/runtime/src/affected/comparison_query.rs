@@ -139,17 +139,23 @@ pub struct DifferencePlaces {
     /// The places, `None` for a difference without one. `None` if the differences are not listed completely, so that
     /// no cause can be ruled out.
     pub places: Option<BTreeSet<Option<SourceLocation>>>,
+    /// The places in base of shards that only base has.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub removed: BTreeSet<SourceLocation>,
 }
 
 impl From<&Comparison> for DifferencePlaces {
     fn from(comparison: &Comparison) -> Self {
         let is_cut_off = comparison.shards.values().any(|differences| differences.len() >= MAX_DIFFERENCES);
-        if comparison.common || !comparison.gone.is_empty() || is_cut_off {
-            return Self { places: None };
+        let is_place_unknown = comparison.gone.iter().any(|key| !comparison.gone_places.contains_key(key));
+        if comparison.common || is_place_unknown || is_cut_off {
+            return Self::default();
         }
         let places = comparison.shards.values().flatten().map(|difference| difference.place.clone());
         let places: BTreeSet<_> = places.collect();
-        Self { places: Some(places).filter(|places| !places.is_empty()) }
+        let removed: BTreeSet<_> = comparison.gone_places.values().cloned().collect();
+        let is_empty = places.is_empty() && removed.is_empty();
+        Self { places: Some(places).filter(|_| !is_empty), removed }
     }
 }
 

@@ -21,7 +21,8 @@ impl<'p> EnginePair<'p> {
     /// The engines of two bundles.
     pub fn new(base: &'p Arc<Engine>, head: &'p Arc<Engine>) -> Self {
         let diff = Diff::between(base.bundle(), head.bundle());
-        // Every later step needs the link graphs; the graph of head is built incrementally from that of base.
+        // Every later step needs the reference graphs; the graph of head is built incrementally from that of
+        // base.
         head.derive_references(base);
         Self { base, head, diff }
     }
@@ -163,7 +164,7 @@ impl<'p> PartialComparison<'p> {
         Some(affected)
     }
 
-    /// Adds all elements that can conflict with one of these, transitively.
+    /// Adds all elements that can conflict with one of these elements, transitively.
     fn expand_conflicts(&self, paths: &mut BTreeSet<Box<str>>, conflict_keys: &[&str]) {
         let engines = self.sides.engines();
         loop {

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-/// The unknown fields that these messages of GraphQL errors name, as `Type.field`, or as `Type` for a type that does not
-/// exist; `None` if one of the messages is about anything else.
+/// The unknown fields that these messages of GraphQL errors name, as `Type.field`, or as `Type` for a type
+/// that does not exist; `None` if one of the messages is about anything else.
 ///
-/// The messages are those of graphql-js, which data servers and the engine share. A query that fails for another
-/// reason must never be taken for one whose fields are unknown, so every message has to match completely.
+/// The messages are those of graphql-js, which data servers and the engine share. A query that fails for
+/// another reason must never be treated as a query with unknown fields, so every message has to match
+/// completely.
 ///
 /// ```
 /// use qontract_runtime::unknown_fields;

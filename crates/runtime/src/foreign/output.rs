@@ -12,8 +12,8 @@ const MAX_BYTES: usize = 64 << 10;
 /// Maximum number of characters of a line that are kept.
 const MAX_LINE_CHARS: usize = 2000;
 
-/// Maximum number of bytes of a line that is read. A part of a longer line could be a part of a secret, which
-/// is not recognised.
+/// Maximum number of bytes of a line that is read. A truncated line could contain a part of a secret, which
+/// redaction would not recognise.
 const MAX_LINE_BYTES: usize = 64 << 10;
 
 /// Replaces a line that is too long.
@@ -49,7 +49,7 @@ impl OutputTail {
         self.lines.iter().skip(skipped).map(String::as_str).collect::<Vec<_>>().join("\n")
     }
 
-    /// All lines, after the number of those that are omitted.
+    /// All lines, preceded by the number of omitted lines.
     pub fn into_lines(self) -> Vec<String> {
         let omitted = (self.omitted > 0).then(|| format!("[{} earlier lines are omitted]", self.omitted));
         omitted.into_iter().chain(self.lines).collect()

@@ -179,8 +179,8 @@ impl Approvals {
         self.all.iter().any(|checked| checked.approval.path == path)
     }
 
-    /// Whether an approval with this last day can still be valid. It counts for one day longer, so that a clock
-    /// that goes back by hours has no effect.
+    /// Whether an approval with this last day can still be valid. One day is added, so that a clock that is
+    /// set back by hours has no effect.
     pub(super) fn is_current(&self, expiration: &str) -> bool {
         let yesterday = self.today.and_then(|today| today.yesterday().ok());
         let last = expiration.parse::<Date>().ok();

@@ -1,4 +1,4 @@
-//! Decides, for each change by itself, whether it is approved. Pure.
+//! Decides for each change independently whether it is approved. Pure.
 
 use super::{Approvals, CombinedFacts, LedgerState, ObjectRef, RemovalGuard, ShardFacts, UsedApproval};
 use crate::guard::approval::Grant;
@@ -14,7 +14,8 @@ pub enum Clearance {
         /// The reason why an approval of the object does not apply.
         mismatch: Option<String>,
     },
-    /// The removal is approved by name: by `delete: true`, by an approval, or by what the integration observed.
+    /// The removal is approved by name: by `delete: true`, by an approval, or by an observation of the
+    /// integration.
     Approved,
     /// The declaration of the shard approves it as a whole.
     Consented,
@@ -95,8 +96,8 @@ impl RemovalGuard {
 }
 
 impl Grant {
-    /// Whether the approval applies to a change of its object: without limits, as a single use, or not, for a
-    /// reason.
+    /// Whether the approval applies to a change of its object: without limits, as a single use, or not at
+    /// all, with the reason.
     fn applies(
         &self,
         facts: &ShardFacts,
@@ -125,9 +126,9 @@ impl Grant {
 }
 
 impl LedgerState {
-    /// The earlier use of an approval, if it does not approve this change any more. The removal of the same
-    /// object may be repeated until it is observed to be gone: a run may have been killed after it stored the
-    /// use.
+    /// The earlier use of an approval, if because of it the approval no longer applies to this change. The
+    /// removal of the same object may be repeated until a run observes that it no longer exists: a run may
+    /// have been killed after it stored the use.
     fn use_of(&self, grant: &Grant, change: &Change) -> Option<&UsedApproval> {
         let object = ObjectRef::from(&change.object);
         self.used_approvals.iter().find(|used| {
@@ -140,13 +141,13 @@ impl LedgerState {
 
 impl UsedApproval {
     /// Whether it is a use of this approval. An approval that was renamed, without a new date or plan, is the
-    /// same one.
+    /// same approval.
     fn is_of(&self, grant: &Grant) -> bool {
         let is_same_file = self.approval == grant.path || self.approval.is_empty() || grant.path.is_empty();
         is_same_file || (self.expiration == grant.expiration && self.plan == grant.plan)
     }
 
-    /// Whether it has to be kept: its approval is still in the data, or has not expired.
+    /// Whether the use must be kept: its approval is still in the data, or has not expired.
     pub(super) fn is_relevant(&self, approvals: &Approvals) -> bool {
         approvals.contains_file(&self.approval) || approvals.is_current(&self.expiration)
     }

@@ -1,9 +1,8 @@
-//! The input and the result of judging: planned shards, and their steps with the refusals of those that are
-//! held.
+//! The input and the result of judging: planned shards, and their steps, where held steps have a refusal.
 //!
 //! **Invariant:** a step and its refusal are one value, which only guards create and change. Code that
-//! applies, rehearses, records or reserves steps takes judged steps, so no step can be paired with the refusal
-//! of another one, and none can be left out.
+//! applies, rehearses, records or reserves steps takes judged steps, so a step cannot be paired with the
+//! refusal of another step, and no step can be omitted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,21 +19,21 @@ pub struct ShardFacts {
     pub blocked: BTreeMap<Scope, String>,
     /// Number of objects in each scope.
     pub counts: BTreeMap<Scope, usize>,
-    /// The objects that a caller declares, without the caller. An object that moves from one caller to another
-    /// is not removed by the former.
+    /// The objects that any caller declares, without the caller. An object that moves from one caller to
+    /// another is not removed by the former caller.
     pub declared: BTreeSet<ObjectKey>,
-    /// Objects whose removal is approved by what the integration observed.
+    /// Objects whose removal is approved by an observation of the integration.
     pub approved: BTreeSet<ObjectKey>,
     /// The removals that the declaration of the shard approves as a whole.
     pub consent: RemovalConsent,
     /// The plans to which an approval of a removal can be bound.
     pub plans: ShardPlans,
-    /// Desired objects that cannot be written. No object that one of them may replace is removed.
+    /// Desired objects that cannot be written. Objects that one of them may replace are not removed.
     pub refused: BTreeSet<ObjectKey>,
     /// Objects that the shard does not remove, by incarnation, with the reason.
     pub kept: BTreeMap<String, String>,
-    /// The reason why no step of the shard may be applied. Nothing is removed from its scopes either, also not
-    /// by other shards.
+    /// The reason why no step of the shard may be applied. Nothing is removed from its scopes, not even by
+    /// other shards.
     pub postponed: Option<String>,
 }
 
@@ -55,7 +54,8 @@ impl ShardPlans {
         Self { current: Some(plan), first: None, unchanged: BTreeSet::new() }
     }
 
-    /// The plan of a later round. `unchanged` are the objects that it changes in the same way as the first one.
+    /// The plan of a later round. `unchanged` are the objects that it changes in the same way as the plan of
+    /// the first round.
     pub fn later(current: PlanDigest, first: PlanDigest, unchanged: BTreeSet<ObjectKey>) -> Self {
         Self { current: Some(current), first: Some(first), unchanged }
     }
@@ -87,7 +87,7 @@ pub trait PlannedSteps {
     fn groups(&self) -> &[StepGroup<Self::Action>];
 }
 
-/// The planned steps of a shard, without anything that guards do not need.
+/// The planned steps of a shard, reduced to the data that guards need.
 #[derive(Debug)]
 pub struct Proposal<A = ()> {
     /// The key of the shard.
@@ -121,7 +121,7 @@ pub struct JudgedShard<'p, S: PlannedSteps> {
 }
 
 impl<'p, S: PlannedSteps> JudgedShard<'p, S> {
-    /// Judges each step by itself.
+    /// Judges each step independently.
     pub(super) fn new(
         shard: &'p S,
         clearance: impl Fn(&Change) -> Clearance,

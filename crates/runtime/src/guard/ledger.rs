@@ -78,13 +78,13 @@ pub struct HeldEntry {
 
 impl HeldEntry {
     /// The reason why a change of this kind is held now. The reason for a removal does not apply to a loss of
-    /// keys, nor vice versa.
+    /// keys, and vice versa.
     pub(super) fn reason_for(&self, kind: ChangeKind) -> String {
         match self.change {
             Some(before) if before.removes() == kind.removes() => self.why.clone(),
             Some(before) if before.removes() => "its removal was held before and is not approved".to_owned(),
             Some(_) => "its loss of keys was held before and is not approved".to_owned(),
-            // Earlier versions recorded the loss of an object in front of the reason.
+            // In ledgers of earlier versions, the loss of an object precedes the reason.
             None => {
                 let reason = self.why.rsplit(", which counts as a removal: ").next();
                 reason.unwrap_or_default().to_owned()
@@ -115,7 +115,8 @@ pub struct UsedApproval {
     /// Identifies the object among objects that have had the same name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incarnation: Option<String>,
-    /// Whether a later run has observed that the object is gone. Until then, the removal may be repeated.
+    /// Whether a later run has observed that the object no longer exists. Until then, the removal may be
+    /// repeated.
     #[serde(default)]
     pub is_gone: bool,
 }
@@ -202,7 +203,7 @@ pub enum StoreResult {
     Conflict,
 }
 
-/// The reason why a ledger cannot be used. Nothing is removed without approval then.
+/// The reason why a ledger cannot be used. In this case, nothing is removed without approval.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LedgerError {
     /// The ledger does not exist: it was never initialised, or was lost completely.
@@ -237,7 +238,7 @@ pub trait Ledger: fmt::Debug + Send + Sync {
         integration: &'a str,
     ) -> BoxFuture<'a, Result<LedgerSnapshot, LedgerError>>;
 
-    /// Durably stores the next state of a ledger, if its version is still `over`.
+    /// Stores the next state of a ledger durably, if its version is still `over`.
     fn store<'a>(
         &'a self,
         permit: &'a WritePermit,
@@ -384,7 +385,7 @@ mod tests {
             |count: i64| (0..count).map(|second| entry(second, &second.to_string())).collect::<Vec<_>>();
         let limit = i64::try_from(MAX_EXPIRED).unwrap();
         let mut state = LedgerState { removals: many(limit + 2), ..Default::default() };
-        // The start of the window itself is expired.
+        // A removal at the start of the window is expired.
         state.prune(at(limit - 1));
         assert_eq!(state.removals.len(), MAX_EXPIRED + 2);
         state.prune(at(limit));

@@ -9,7 +9,7 @@ use super::{Approval, Approvals, ObjectRef, Validity};
 
 impl Approvals {
     /// The reason why an approval that is probably intended for `object` does not allow `integration` to
-    /// remove it. `removed` contains all removals of the run: an approval of another one of these is not a
+    /// remove it. `removed` contains all removals of the run: an approval of another removal in it is not a
     /// misspelt approval of `object`. `budget` limits the search for misspelt approvals.
     pub fn mismatch(
         &self,
@@ -202,7 +202,7 @@ mod tests {
     fn an_approval_of_something_else_is_not_mistaken_for_a_misspelt_one() {
         check(&["limitranges;2026-12-01;cluster=c, kind=LimitRange|LimitRange|other"], None);
         check(&["limitranges;2026-12-01;|LimitRange|limits"], None);
-        // It matches another removal of the same run.
+        // The approval matches another removal of the same run.
         check(&["limitranges;2026-12-01;cluster=c, kind=LimitRange|LimitRange|limit"], None);
         for (written, meant, expect) in
             [("c1", "c2", false), ("surplus-1", "surplus-12", false), ("surplas-1", "surplus-1", true)]

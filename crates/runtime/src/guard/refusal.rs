@@ -20,11 +20,11 @@ pub enum Refusal {
 /// The reason why a step needs an approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingApproval {
-    /// The time of the run that first held it, if that was an earlier run.
+    /// The time of the run that first held the step, if it was an earlier run.
     pub since: Option<Timestamp>,
     /// The loss of keys of an object that is not removed: `it loses 5 of 9 keys, which counts as a removal`.
     pub loss: Option<String>,
-    /// The reason, as the removal ledger records it.
+    /// The reason, as recorded in the removal ledger.
     pub reason: String,
 }
 

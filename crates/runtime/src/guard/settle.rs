@@ -1,5 +1,5 @@
-//! Computes the next state of the ledger after a plan was judged: allowed removals are reserved, refused ones
-//! are held, and the observed objects are counted.
+//! Computes the next state of the ledger after a plan was judged: allowed removals are reserved, refused
+//! removals are held, and the observed objects are counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,7 +59,7 @@ impl RemovalGuard {
                     || held.contains_key(&entry.object)
                     || !readable.contains(&entry.object.target)
             });
-            // The reason comes from the last decision, the time from the first.
+            // The reason is that of the last decision, the time that of the first.
             for entry in &mut after.held {
                 if let Some(HoldReason { why, change }) = held.remove(&entry.object) {
                     why.clone_into(&mut entry.why);
@@ -88,7 +88,8 @@ impl RemovalGuard {
 }
 
 impl RemovalGuard {
-    /// Stores the uses of approvals for a single use, and notes which of the objects removed with them are gone.
+    /// Stores the uses of approvals for a single use, and records which of the objects removed with them no
+    /// longer exist.
     fn settle_uses<S: PlannedSteps>(&self, judged: &JudgedShard<'_, S>, run: &str, after: &mut LedgerState) {
         let shard = judged.shard().key().to_string();
         let readable = readable_scopes(judged.shard().facts());

@@ -14,7 +14,7 @@ fn group(steps: &[Vec<Change>]) -> StepGroup<()> {
     StepGroup { name: String::new(), stage: PlanStage::default(), steps }
 }
 
-/// A shard with these steps, each in a group of its own.
+/// A shard with these steps, each in a separate group.
 fn proposal(facts: &ShardFacts, steps: &[Vec<Change>]) -> Proposal {
     let groups = steps.chunks(1).map(group).collect();
     Proposal { key: ShardKey::default(), facts: facts.clone(), groups }
@@ -59,7 +59,7 @@ fn facts(there: usize) -> ShardFacts {
     ShardFacts { counts: BTreeMap::from([(Scope::new([("cluster", "c")]), there)]), ..ShardFacts::default() }
 }
 
-/// The names whose removal is held, with the reason's first words.
+/// The names whose removal is held, with the first words of the reason.
 fn held(guard: &RemovalGuard, facts: &ShardFacts, words: &str) -> Vec<String> {
     held_after(guard, &LedgerState::default(), facts, words)
 }
@@ -271,7 +271,7 @@ fn a_removal_is_blocked_while_another_caller_declares_the_object() {
     check(&[object("one")], RemovalConsent::Named, blocked);
     check(&[object("one")], RemovalConsent::Any, blocked);
     check(&[], RemovalConsent::Named, None);
-    // Another name, kind or place is another object.
+    // An object with another name, kind or scope is another object.
     let other = |key: ObjectKey| check(&[key], RemovalConsent::Named, None);
     other(ObjectKey { name: "y".to_owned(), ..object("one") });
     other(ObjectKey { kind: "Secret".to_owned(), ..object("one") });
@@ -331,8 +331,8 @@ fn namespace_scope(name: &str) -> Scope {
     Scope::new([("cluster", "c"), ("namespace", name)])
 }
 
-/// Why removals are held if each of `there` namespaces has one object. A change of `words` is made in the
-/// namespace of its name.
+/// The reasons why removals are held if each of `there` namespaces has one object. A change of `words` is
+/// made in the namespace with the same name.
 fn held_in_namespaces(guard: &RemovalGuard, there: usize, words: &str) -> Vec<String> {
     let counts = (0..there).map(|name| (namespace_scope(&name.to_string()), 1)).collect();
     let facts = ShardFacts { counts, ..ShardFacts::default() };
@@ -355,7 +355,8 @@ fn removing_everything_that_an_integration_manages_needs_an_approval() {
     let object = ObjectKey { scope: namespace_scope("3"), ..thing("ConfigMap", "3") };
     let approved = RemovalGuard { approvals: approvals_of(&object, "2026-03-31"), ..guard() };
     assert_eq!(held_in_namespaces(&approved, 5, &removals(5)), [why; 4], "the others are not approved");
-    // Shards of another process count if they were counted, and make the total unknown if not.
+    // If the objects of another process's shards were counted, they are part of the total; otherwise the
+    // total is unknown.
     let shared = RemovalGuard { other_shards: vec!["other".to_owned()], ..guard() };
     assert_eq!(held_in_namespaces(&shared, 5, &removals(5)), [""; 0], "the other process may have more");
 }

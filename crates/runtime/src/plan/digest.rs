@@ -1,9 +1,9 @@
 //! The digest of a plan: it identifies the changes that a plan would make.
 //!
 //! It covers the steps of the plan in their order, with all of their changes, and the changes that the
-//! integration itself holds. It covers neither provenance nor results, and neither waits, rollouts,
-//! degradations nor faults: these report what happens in the target meanwhile, and differ from one observation
-//! to the next.
+//! integration itself holds. It does not cover provenance or results. It also does not cover waits, rollouts,
+//! degradations and faults, because these describe the state of the target, which differs from one
+//! observation to the next.
 //!
 //! **Invariant:** no digest depends on a secret, not even on the number of keys that a secret contributes.
 //! Otherwise a guessed secret could be confirmed by its digest (`a_digest_does_not_depend_on_secrets`).
@@ -57,7 +57,7 @@ impl fmt::Display for PlanDigest {
 /// The format of digests; part of each of them, so that digests of different formats never match.
 const FORMAT: &str = "qontract plan 1";
 
-/// How the names in a plan are shown in digests.
+/// The form of the names in a plan for which a digest is computed.
 pub trait DigestedNames {
     /// The shown form of a text.
     fn text(&self, text: &str) -> String;
@@ -65,7 +65,7 @@ pub trait DigestedNames {
     fn object(&self, object: &ObjectKey) -> ObjectKey;
 }
 
-/// Names as they are.
+/// Unchanged names.
 struct PlainNames;
 
 impl DigestedNames for PlainNames {
@@ -78,8 +78,8 @@ impl DigestedNames for PlainNames {
     }
 }
 
-/// The digests of the steps of a plan, from which the digests of the plan and of its parts are computed. It
-/// stays small, however large the diffs of the changes are.
+/// The digests of the steps of a plan, from which the digests of the plan and of its parts are computed. Its
+/// size does not depend on the size of the diffs.
 #[derive(Debug, Default)]
 pub struct PlanOutline {
     groups: Vec<OutlinedGroup>,
@@ -109,7 +109,7 @@ impl PlanOutline {
     }
 
     /// The digest of a plan with only some of the steps, which are identified by the index of their group and
-    /// their index in it. A group without steps is not part of it.
+    /// their index in it. Groups without steps are omitted.
     pub fn digest_of(&self, includes: impl Fn(usize, usize) -> bool) -> PlanDigest {
         let groups =
             self.groups.iter().enumerate().filter_map(|(at, OutlinedGroup { name, stage, steps })| {
@@ -143,8 +143,8 @@ struct DigestedChange<'p> {
 
 impl<'p> DigestedChange<'p> {
     fn new(change: &'p Change, names: &impl DigestedNames) -> Self {
-        // Destructured, so that a new field does not compile before it is decided whether the digest has it.
-        // `diff_by_name` names fields that come from a secret, which a dry run does not show.
+        // Destructured, so that a new field does not compile until it is decided whether it is part of the
+        // digest. `diff_by_name` names fields that come from a secret, which a dry run does not show.
         let Change {
             kind,
             object,
@@ -164,8 +164,8 @@ impl<'p> DigestedChange<'p> {
             diff,
             body,
             loss: loss.filter(|loss| !loss.depends_on_secret),
-            // Only for an object that is removed: that of a written object changes with each of its versions,
-            // also when the plan does not.
+            // Only for a removed object: the incarnation of a written object changes with each version, even
+            // if the plan does not change.
             incarnation: incarnation.as_deref().filter(|_| *kind == ChangeKind::Remove),
         }
     }
@@ -180,8 +180,8 @@ fn stage_name(stage: PlanStage) -> String {
 }
 
 impl<A> Plan<A> {
-    /// The digest of the plan. It equals that of another plan that would make the same changes in the same
-    /// order, wherever the data declares them.
+    /// The digest of the plan. Two plans with the same changes in the same order have the same digest,
+    /// regardless of where the data declares them.
     ///
     /// ```
     /// use qontract_runtime::{Change, ChangeKind, ObjectKey, Plan, Scope};
@@ -338,7 +338,7 @@ mod tests {
             let (progress, text) = (RolloutProgress::InProgress, "1 of 2".to_owned());
             plan.rollouts.push(Rollout { object: object("web"), progress, text, place: None });
         });
-        // A group without steps does nothing.
+        // A group without steps has no effect on the digest.
         same(|plan| {
             let (name, stage) = ("empty".to_owned(), PlanStage::default());
             plan.groups.push(StepGroup { name, stage, steps: Vec::new() });

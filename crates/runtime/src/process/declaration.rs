@@ -18,7 +18,7 @@ pub trait ProgramShard: DeserializeOwned + ShownTexts {
 pub struct ProgramDeclaration<S> {
     /// The shards, each with its source location.
     pub shards: Vec<LocatedShard<S>>,
-    /// Faults of single shards.
+    /// Faults of individual shards.
     pub faults: Vec<ShardFault>,
 }
 

@@ -1,7 +1,7 @@
 //! Sends one request to an executable and reads its response, with a deadline.
 //!
-//! **Invariant:** the executable and all processes that it starts are in a separate process group, which
-//! outlives neither the deadline nor the run that made the request.
+//! **Invariant:** the executable and all processes that it starts are in a separate process group, which ends
+//! no later than the deadline and the run that made the request.
 
 use std::io::{self, Read, Write as _};
 use std::process::{Command, ExitStatus, Stdio};
@@ -84,7 +84,7 @@ pub fn exchange(program: &Program, program_request: ProgramRequest<'_>) -> Resul
     let text = request.to_string();
     let (done, finished) = mpsc::channel();
     let (stdin, stdout, stderr) = child.take_pipes();
-    // A program may ignore its stdin; only its response matters.
+    // A program may ignore its stdin; only its response is relevant.
     thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(text.as_bytes())));
     let (stderr_sender, stderr_receiver) = mpsc::channel();
     let log = line_log(program, phase, request);
@@ -100,13 +100,13 @@ pub fn exchange(program: &Program, program_request: ProgramRequest<'_>) -> Resul
             break response;
         }
         // Once the program has ended, this terminates the processes that it left behind, which may keep
-        // stdout open. An error here occurs again below.
+        // stdout open. An error is ignored here, because it occurs again below.
         let _ = child.try_wait();
     };
     let (Some(response), Some(status)) =
         (response, wait_for_exit(&mut child, || left().is_zero() || cancellation.is_cancelled()))
     else {
-        // The result is no longer needed. If terminating fails, the watchdog ends the run.
+        // The result is no longer needed. If the termination fails, the watchdog cancels the run.
         if cancellation.is_cancelled() {
             let _ = child.terminate_within(GRACE_PERIOD);
             return Err(Fault::internal(format!("{of} was cancelled")));
@@ -115,7 +115,7 @@ pub fn exchange(program: &Program, program_request: ProgramRequest<'_>) -> Resul
         let within = program.deadline.as_secs();
         return Err(Fault::remote(format!("{of} took longer than {within} s")));
     };
-    // A process outside of the group may still have stderr open; do not wait for it.
+    // A process outside of the group may still hold stderr open, so this does not wait for it.
     let stderr_tail =
         stderr_receiver.recv_timeout(STDERR_TIMEOUT).ok().flatten().and_then(Result::ok).unwrap_or_default();
     if !status.success() && qontract_child::is_stopping(purpose) {
@@ -123,7 +123,8 @@ pub fn exchange(program: &Program, program_request: ProgramRequest<'_>) -> Resul
     }
     let response = match response {
         Some(Ok(response)) => response,
-        // A program whose response is too long fails because its stdout is closed: report the cause.
+        // A program whose response is too long fails because its stdout is closed, so the original cause is
+        // reported.
         Some(Err(error)) => return Err(Fault::operator(format!("{of}: {error}"))),
         None => return Err(Fault::internal(format!("{of} has no stdout"))),
     };
@@ -157,7 +158,7 @@ pub fn first_line(text: &str) -> String {
     }
 }
 
-/// How the process group of a phase ends.
+/// The way in which the process group of a phase is ended.
 fn group_settings(program: &Program, phase: ProgramPhase) -> GroupSettings {
     match (phase.access(), program.shutdown) {
         (None | Some(Access::Read), _) => Purpose::Read.into(),
@@ -174,7 +175,7 @@ fn start(program: &Program, phase: ProgramPhase, settings: GroupSettings) -> Res
     let mut command = Command::new(executable);
     command.args(words).arg(phase.as_str()).env_clear();
     command.envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
-    // In a sandbox, no credentials are passed, regardless of the list they are in.
+    // In a sandbox, no credentials are passed, regardless of the list that contains them.
     let is_given = |name: &str| program.sandbox.is_none() || !is_secret_name(name);
     command.envs(program.environment.iter().filter(|(name, _)| is_given(name)));
     if let Some(folder) = &program.sandbox {

@@ -55,8 +55,9 @@ pub fn is_reserved(name: &str) -> bool {
 /// The flags of a program, from its description; fails if one of them is invalid. `environment` are the variables
 /// that its registration passes to it.
 ///
-/// **Invariant:** a flag takes its value only from a variable that the operator passes to the program anyway, and
-/// never from one that may hold a secret: a program does not choose what it sees of the environment.
+/// **Invariant:** a flag takes its value only from a variable that the operator passes to the program anyway,
+/// and never from a variable that may contain a secret: a program does not choose the part of the environment
+/// that it can read.
 pub(super) fn program_flags(
     wires: Vec<WireFlag>,
     environment: &BTreeSet<String>,
@@ -77,8 +78,8 @@ pub(super) fn program_flags(
     flags_error(&flags).map_or(Ok(flags), Err)
 }
 
-/// A flag of a program. Its strings are leaked, because flags live as long as this process and each program is
-/// described only once.
+/// A flag of a program. Its strings are leaked deliberately: flags live as long as this process, and each
+/// program is described only once.
 fn flag(wire: WireFlag) -> Result<Flag, String> {
     let WireFlag { name, help, dimension, short, variable, argument, print } = wire;
     let kind = match (dimension, argument, print) {

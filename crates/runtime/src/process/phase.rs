@@ -7,15 +7,15 @@ use qontract_access::Access;
 /// A phase of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramPhase {
-    /// It describes itself.
+    /// The program describes itself.
     Describe,
-    /// It declares its shards for the data.
+    /// The program declares its shards for the data.
     Declare,
-    /// It reads the target, and plans a shard.
+    /// The program reads the target, and plans a shard.
     Plan,
-    /// It prints the desired state of a shard.
+    /// The program prints the desired state of a shard.
     Print,
-    /// It applies a step.
+    /// The program applies a step.
     Apply,
 }
 
@@ -31,8 +31,8 @@ impl ProgramPhase {
         }
     }
 
-    /// How the phase accesses the target system; `None` if it does not contact it. Only a phase that writes
-    /// gets write credentials.
+    /// The access of the phase to the target system; `None` if the phase does not contact the target. Only a
+    /// phase that writes gets write credentials.
     pub fn access(self) -> Option<Access> {
         match self {
             Self::Describe | Self::Declare => None,

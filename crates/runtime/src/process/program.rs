@@ -37,7 +37,7 @@ pub struct Program {
     pub command: Vec<String>,
     /// The environment variables.
     pub environment: BTreeMap<String, String>,
-    /// The names of the environment variables that may be passed to it, also of those that are not set.
+    /// The names of all environment variables that may be passed to it, including those that are not set.
     pub variables: BTreeSet<String>,
     /// Secret variables that are set only for `plan` and `apply`.
     pub secret_environment: BTreeMap<String, String>,
@@ -99,8 +99,8 @@ impl Program {
         }
     }
 
-    /// The limits of its runs. They exceed those that the client of the program enforces, so that the error
-    /// names the program.
+    /// The limits of its runs. They exceed the limits that the client of the program enforces, so that the
+    /// error names the program.
     pub(super) fn limits(&self) -> IntegrationLimits {
         let grace = self.shutdown.unwrap_or_default();
         let request = self.deadline + grace + DEADLINE_MARGIN;

@@ -145,8 +145,8 @@ pub fn check_values(response: &ResponseBytes) -> Result<(), String> {
     Ok(())
 }
 
-/// An upper bound of the number of values and keys in a JSON document: each value but the first follows one
-/// of `[{,:`. An empty list or map counts as if it had one element.
+/// An upper bound of the number of values and keys in a JSON document: each value except the first follows
+/// one of `[{,:`. An empty list or map counts as if it had one element.
 fn count_values(json: &[u8]) -> usize {
     let (mut count, mut in_string, mut is_escaped) = (1, false, false);
     for byte in json {

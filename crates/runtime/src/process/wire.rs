@@ -73,7 +73,7 @@ pub struct DescribeResponse {
     /// Whether `plan` gets the results of the queries on the base.
     #[serde(default)]
     pub base: bool,
-    /// How long a run waits for operations in progress.
+    /// The time that a run waits for operations in progress.
     pub patience: Option<WirePatience>,
     /// Whether it plans and applies its own steps, or only declares objects.
     #[serde(default)]
@@ -93,7 +93,7 @@ pub enum ProgramForm {
     Objects,
 }
 
-/// How long a run waits, in seconds.
+/// The time that a run waits, in seconds.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WirePatience {
@@ -134,16 +134,16 @@ pub struct WireFlag {
     pub dimension: Option<String>,
     /// The short option, without the dash.
     pub short: Option<char>,
-    /// The environment variable that it takes its value from if it is not given.
+    /// The environment variable that provides the value if the flag is not given.
     pub variable: Option<String>,
-    /// Whether it is a positional argument, and of which kind.
+    /// The kind of positional argument, if it is one.
     pub argument: Option<WireArgument>,
     /// Whether it is a switch that prints the desired state.
     #[serde(default)]
     pub print: bool,
 }
 
-/// How often a positional argument is given.
+/// The number of times that a positional argument is given.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WireArgument {
@@ -260,7 +260,7 @@ impl DeclareResponse {
             let disabled = shard.disabled.map(|by| DisabledReason::new(by, place.clone()));
             let key = shard.key.key();
             let target = ProgramTarget { whole: shard.target, parts: shard.targets };
-            // A target that is passed whole would not be judged by itself.
+            // If several targets were passed as one value, they would not be judged independently.
             let is_ambiguous = !target.whole.is_null() && !target.parts.is_empty();
             let whole = Shard::new(target, shard.state, place.clone()).consent_to_removals(shard.may_remove);
             declared.add(key.clone(), Shard { disabled, ..whole });
@@ -359,7 +359,7 @@ struct WireGroup {
 #[serde(deny_unknown_fields)]
 struct WireStep {
     changes: Vec<WireChange>,
-    /// It may contain secrets, and no digest depends on it.
+    /// The text may contain secrets, and no digest depends on it.
     #[serde(default, skip_serializing)]
     action: Value,
 }
@@ -402,7 +402,7 @@ pub struct PlanResponse {
     scopes: Vec<WireScope>,
     #[serde(default)]
     wants: Vec<WireWant>,
-    /// The objects whose removal is approved by what the program observed.
+    /// The objects whose removal is approved by an observation of the program.
     #[serde(default)]
     approved: Vec<WireObject>,
     #[serde(default)]

@@ -17,7 +17,7 @@ const MAX_PAUSE: Duration = Duration::from_hours(24 * 365);
 /// use qontract_runtime::reconcile_loop::Schedule;
 ///
 /// let (interval, initial_backoff) = (Duration::from_mins(10), Duration::from_secs(10));
-/// let schedule = Schedule { interval, initial_backoff, jitter: 0.1 };
+/// let schedule = Schedule { interval, initial_backoff, jitter: 0.1, ..Schedule::default() };
 /// let seconds = [0, 1, 2, 3, 7, 99].map(|failures| schedule.pause(failures, 0.5).as_secs());
 /// assert_eq!(seconds, [600, 10, 20, 40, 600, 600]);
 ///
@@ -33,6 +33,17 @@ pub struct Schedule {
     pub initial_backoff: Duration,
     /// The fraction by which a pause is randomly longer or shorter, so that loops do not run in lockstep.
     pub jitter: f64,
+    /// Maximum random delay of a run that new data starts, so that the loops of many processes do not query a server
+    /// at the same time.
+    pub wake_jitter: Duration,
+}
+
+impl Default for Schedule {
+    /// A run every ten minutes.
+    fn default() -> Self {
+        let (interval, initial_backoff) = (Duration::from_mins(10), Duration::from_secs(10));
+        Self { interval, initial_backoff, jitter: 0.1, wake_jitter: Duration::ZERO }
+    }
 }
 
 impl Schedule {
@@ -50,6 +61,11 @@ impl Schedule {
         let jitter = self.jitter.clamp(0.0, 1.0);
         base.mul_f64(1.0 - jitter + 2.0 * jitter * chance.clamp(0.0, 1.0))
     }
+
+    /// The delay of a run that new data starts; `chance` is a random number from 0 to 1.
+    pub fn wake_delay(&self, chance: f64) -> Duration {
+        self.wake_jitter.min(self.interval).mul_f64(chance.clamp(0.0, 1.0))
+    }
 }
 
 #[cfg(test)]
@@ -62,6 +78,7 @@ mod tests {
             interval: Duration::from_mins(10),
             initial_backoff: Duration::from_secs(10),
             jitter: 0.1,
+            ..Schedule::default()
         };
         assert_eq!(pace.pause(failures, chance), Duration::from_secs(expect));
     }
@@ -80,9 +97,19 @@ mod tests {
 
     #[test]
     fn the_pause_has_a_minimum_and_a_maximum() {
-        let pace = |every| Schedule { interval: every, initial_backoff: every, jitter: 1.0 };
+        let pace =
+            |every| Schedule { interval: every, initial_backoff: every, jitter: 1.0, ..Schedule::default() };
         assert!(pace(Duration::MAX).pause(0, 1.0) <= Duration::from_hours(24 * 800));
         assert!(pace(Duration::ZERO).pause(9, 1.0) > Duration::ZERO);
+    }
+
+    #[test]
+    fn new_data_starts_runs_at_random_times() {
+        let pace = Schedule { wake_jitter: Duration::from_secs(10), ..Schedule::default() };
+        assert_eq!([0.0, 0.5, 1.0].map(|chance| pace.wake_delay(chance).as_secs()), [0, 5, 10]);
+        let short = Schedule { interval: Duration::from_secs(2), ..pace };
+        assert_eq!(short.wake_delay(1.0), Duration::from_secs(2));
+        assert_eq!(Schedule::default().wake_delay(1.0), Duration::ZERO);
     }
 
     #[test]

@@ -40,11 +40,11 @@ pub struct ShutdownTrigger(SharedShutdown);
 #[derive(Clone, Debug)]
 struct SharedShutdown {
     state: watch::Sender<ShutdownStage>,
-    /// The shutdown that this one is derived from. No step starts once the parent is requested, even if this
-    /// one is not requested yet.
-    origin: Option<watch::Sender<ShutdownStage>>,
+    /// The shutdowns from which this one is derived. No step starts once one of them is requested, even if this one
+    /// is not requested yet.
+    origins: Vec<watch::Sender<ShutdownStage>>,
     /// The lock is held while a shutdown is requested and while a step starts, so that each step starts
-    /// before the shutdown or not at all.
+    /// before the shutdown is requested or not at all.
     steps: Arc<Mutex<StepRegistry>>,
 }
 
@@ -52,7 +52,7 @@ impl SharedShutdown {
     fn new(origin: Option<&SharedShutdown>) -> Self {
         Self {
             state: watch::Sender::new(ShutdownStage::Running),
-            origin: origin.map(|shared| shared.state.clone()),
+            origins: origin.map(|shared| shared.lineage().cloned().collect()).unwrap_or_default(),
             steps: origin.map(|shared| Arc::clone(&shared.steps)).unwrap_or_default(),
         }
     }
@@ -61,10 +61,15 @@ impl SharedShutdown {
         *self.state.borrow()
     }
 
+    /// This shutdown, and those that it is derived from.
+    fn lineage(&self) -> impl Iterator<Item = &watch::Sender<ShutdownStage>> {
+        std::iter::once(&self.state).chain(&self.origins)
+    }
+
     /// Whether no further step may start.
     fn is_requested(&self) -> bool {
         let is_running = |state: &watch::Sender<ShutdownStage>| *state.borrow() == ShutdownStage::Running;
-        !is_running(&self.state) || !self.origin.iter().all(is_running)
+        !self.lineage().all(is_running)
     }
 
     fn force(&self) {

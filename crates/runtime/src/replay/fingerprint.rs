@@ -1,4 +1,4 @@
-//! Keyed fingerprints: they show whether two secrets are equal, and nothing else to a reader without the key.
+//! Keyed fingerprints. To a reader without the key, they show only whether two secrets are equal.
 
 use std::fmt;
 

@@ -52,8 +52,8 @@ struct RecordedScope {
 }
 
 impl RecordedInputs {
-    /// Records desired and current state. `desired_value` and `current_value` convert the integration's types,
-    /// and leave out secrets.
+    /// Records desired and current state. `desired_value` and `current_value` convert the integration's
+    /// types, and omit secrets.
     pub fn new<D, C>(
         desired: &[DesiredItem<D>],
         current: &CurrentState<C>,

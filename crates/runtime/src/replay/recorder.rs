@@ -31,9 +31,9 @@ pub struct Recording {
     pub run: String,
     /// The integration.
     pub integration: String,
-    /// The sha of the bundle that the run was pinned to.
+    /// The sha of the bundle to which the run was pinned.
     pub head: String,
-    /// The sha of the bundle that it was compared with.
+    /// The sha of the bundle with which it was compared.
     pub base: Option<String>,
     /// The integration's options.
     pub options: BTreeMap<String, Vec<String>>,
@@ -51,7 +51,7 @@ pub struct Recording {
 pub enum DeclaringSide {
     /// The data of the run.
     Head,
-    /// The data that it is compared with: the shard is removed.
+    /// The data with which it is compared: the shard was removed from the data of the run.
     Base,
 }
 
@@ -186,7 +186,8 @@ pub(crate) struct RecordedPlan<'a> {
     pub(crate) plan_digest: PlanDigest,
 }
 
-/// Records the inputs of a plan, without secrets. They are stored only if they give the same plan.
+/// Records the inputs of a plan, without secrets. They are stored only if planning from them gives the same
+/// plan.
 pub(crate) fn record_shard(
     recorder: &InputRecorder,
     plan: RecordedPlan<'_>,

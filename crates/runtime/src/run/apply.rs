@@ -34,7 +34,8 @@ pub struct ApplyOutcome {
     pub results: Vec<(Change, StepResult)>,
     /// The writes that failed or were not completed.
     pub failed: FailedWrites,
-    /// Number of removals that were postponed, by scope, because a write that may replace them failed.
+    /// Number of removals, by scope, that were postponed because a write failed that may create the
+    /// replacement of the removed object.
     pub skipped: BTreeMap<Scope, usize>,
     /// The reason why the lease of the shard was lost before all steps were started.
     pub lost: Option<LeaseLoss>,
@@ -70,10 +71,11 @@ pub struct ApplyContext<'r> {
 /// Applies the steps that are not held. The groups of a stage are applied concurrently, the stages
 /// sequentially.
 ///
-/// **Invariant:** after a write in a scope has failed, nothing is removed from the scope, nor is an object of
-/// another kind with the same name, because the write may replace an object that is removed
-/// (`no_removal_follows_a_failed_write_in_its_scope`). An object that the data explicitly deletes is removed
-/// anyway. Guards refuse the removals that a write refused in the plan may replace.
+/// **Invariant:** after a write in a scope has failed, nothing is removed from the scope, and no object of
+/// another kind with the same name is removed, because the failed write may create the replacement of a
+/// removed object (`no_removal_follows_a_failed_write_in_its_scope`). An object that the data explicitly
+/// deletes is still removed. If a write is refused in the plan, guards refuse the removals of the objects
+/// that it may replace.
 pub async fn apply_plan<S: PlannedSteps<Action = OpaqueValue>>(
     context: ApplyContext<'_>,
     judged: &JudgedShard<'_, S>,
@@ -109,7 +111,7 @@ pub async fn apply_plan<S: PlannedSteps<Action = OpaqueValue>>(
     done
 }
 
-/// The shard that a group of steps belongs to.
+/// The shard to which a group of steps belongs.
 #[derive(Clone, Copy)]
 struct ShardSteps<'s> {
     key: &'s ShardKey,
@@ -133,7 +135,7 @@ async fn apply_group(
         };
         if let Some(change) = step.changes.iter().find(is_postponed) {
             *done.skipped.entry(change.object.scope.clone()).or_default() += 1;
-            // The steps that follow in the group depend on this one.
+            // The following steps of the group depend on this step.
             break;
         }
         let changes: Vec<Change> =

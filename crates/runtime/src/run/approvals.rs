@@ -1,4 +1,4 @@
-//! Removal approvals of a run: the guard that they are given to, and the report about them.
+//! Removal approvals of a run: the guard that uses them, and the report about them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -123,8 +123,8 @@ pub fn report_approvals(
     }
 }
 
-/// The integration's own instructions for approving held changes, if it has any: for all of them, or those of the
-/// shards that hold one, each once.
+/// The integration's own instructions for approving held changes, if it has any: the instructions for all
+/// changes, or those of each shard that holds a change, without duplicates.
 fn own_text(
     integration: &Integration,
     held: &[&Change],

@@ -25,7 +25,7 @@ pub struct ComparedStates {
     pub base: Option<SharedDeclaredState>,
     /// The differences, if only differing shards are run.
     pub differs: Option<Comparison>,
-    /// The differences of each shard, also if all shards are run.
+    /// The differences of each shard, even if all shards are run.
     pub differences: BTreeMap<ShardKey, Vec<Difference>>,
     /// Shards that exist only in base.
     pub gone: BTreeSet<ShardKey>,

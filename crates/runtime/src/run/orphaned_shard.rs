@@ -1,8 +1,9 @@
-//! Shards that exist only in base: decides whether they were removed from the data, or may only seem so because
-//! of an error in head.
+//! Shards that exist only in base: determines whether they were removed from the data, or may be missing
+//! because of an error in head.
 //!
-//! **Invariant:** an error is not a removal. Nothing of a shard that exists only in base is removed while an
-//! error in head may be about it (`nothing_is_removed_because_of_an_error_in_the_file_that_declared_a_shard`).
+//! **Invariant:** an error is not a removal. Nothing is removed from a shard that exists only in base while
+//! an error in head may be about the shard
+//! (`nothing_is_removed_because_of_an_error_in_the_file_that_declared_a_shard`).
 
 use std::collections::BTreeSet;
 
@@ -24,8 +25,8 @@ pub struct OrphanedShard {
 pub struct SuspectError {
     /// The error.
     pub fault: Fault,
-    /// Whether the run reports it for the shard of head that it belongs to. Flags or the slot of the process may
-    /// not select that shard.
+    /// Whether the run reports the error for the shard of head to which it belongs. Flags or the slot of the
+    /// process may not select that shard.
     pub is_reported: bool,
 }
 
@@ -47,13 +48,13 @@ pub struct HeadErrors<'a> {
 }
 
 impl<'a> HeadErrors<'a> {
-    /// The errors in `head`. `is_reported` tells whether the run reports the errors of a shard.
+    /// The errors in `head`. `is_reported` returns whether the run reports the errors of a shard.
     pub fn new(
         head: &dyn AnyDeclaredState,
         base: Option<&'a dyn AnyDeclaredState>,
         is_reported: &dyn Fn(&ShardKey) -> bool,
     ) -> Self {
-        // An error that base has too did not prevent base from declaring the shard.
+        // An error that base also has did not prevent base from declaring the shard.
         let is_old = |key: &ShardKey, fault: &Fault| {
             let known = base.and_then(|base| base.faults().get(key));
             !fault.places.is_empty() && known.is_some_and(|known| known.contains(fault))
@@ -76,8 +77,8 @@ impl<'a> HeadErrors<'a> {
         OrphanedShard { key, suspect }
     }
 
-    /// Whether an error may be about a shard that these files of base declare: it is in one of them, in a file
-    /// that declares nothing in base, to which the shard may have moved, or at an unknown location.
+    /// Whether an error may be about a shard that these files of base declare: it is in one of these files,
+    /// in a file that declares nothing in base (the shard may have moved to it), or at an unknown location.
     fn may_concern(&self, error: &Fault, files: &BTreeSet<&str>) -> bool {
         let is_suspect = |file: &str| files.contains(file) || !self.base_files.contains(file);
         files.is_empty()

@@ -33,7 +33,7 @@ pub struct PlannedShard {
     pub facts: ShardFacts,
     /// The objects that it observed.
     pub observed: ObservedObjects,
-    /// Faults of single objects and scopes.
+    /// Faults of individual objects and scopes.
     pub faults: Vec<Fault>,
     /// Objects and scopes that are not planned because one of their inputs is not approved yet.
     pub unplanned: Vec<UnplannedItem>,
@@ -66,8 +66,8 @@ impl PlannedSteps for PlannedShard {
 }
 
 impl PlannedShard {
-    /// The digest of the plan that the next run has if nothing else changes: in a dry run this one, in a real run
-    /// the held steps.
+    /// The digest of the plan that the next run has if nothing else changes: in a dry run the digest of this
+    /// plan, in a real run the digest of the held steps.
     fn next_plan(&self, judged: &JudgedShard<'_, Self>) -> PlanDigest {
         if self.mode == Mode::DryRun {
             return self.outline.digest();
@@ -95,7 +95,7 @@ impl PlannedShard {
 pub fn record_plan(shard: &mut ShardOutcome, judged: &JudgedShard<'_, PlannedShard>) {
     let planned = judged.shard();
     let redactor = &planned.redactor;
-    // The changes of further rounds follow from those of the first one.
+    // The changes of further rounds follow from those of the first round.
     shard.planned_at.get_or_insert(planned.planned_at);
     shard.plan_digest.get_or_insert_with(|| planned.outline.digest());
     shard.held = planned.plan.held.iter().map(|held| redactor.held(held.clone())).collect();

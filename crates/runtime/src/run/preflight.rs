@@ -11,7 +11,7 @@ use crate::integration::Integration;
 use crate::outcome::{RunEnd, RunOutcome};
 use crate::run_request::RunRequest;
 
-/// What the preflight checks of a run found.
+/// The result of the preflight checks of a run.
 pub struct Preflight {
     /// A handle to the data of head, limited to the schemas that the integration's definition allows.
     pub data: Data,

@@ -1,7 +1,8 @@
 //! Prints the desired state: a run that ends after `resolve`, without reading or changing the target.
 //!
-//! **Invariant:** the printed text contains no secret that the shard has read, and no character that a terminal
-//! interprets. A text that does is withheld as a whole, because a part of it would be other data.
+//! **Invariant:** the printed text contains no secret that the shard has read, and no character that a
+//! terminal interprets. Otherwise the whole text is withheld, because a part of the text would be different
+//! data.
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
@@ -20,8 +21,8 @@ use crate::redaction::ShardRedactor;
 use crate::type_erasure::{DesiredKind, PrintedShard};
 
 impl RoundRunner<'_> {
-    /// Resolves the shards concurrently, and adds their printed desired states to the outcome. Of a shard that exists
-    /// only in base, nothing is desired.
+    /// Resolves the shards concurrently, and adds their printed desired states to the outcome. A shard that
+    /// exists only in base has no desired state.
     pub async fn print_shards(&self, work: ShardSelection, outcome: &mut RunOutcome) {
         let live = self.activate(&work, outcome);
         let read = &self.read_context();

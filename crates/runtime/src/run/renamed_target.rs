@@ -1,13 +1,13 @@
-//! Compares the removals of shards that exist only in base with what the shards of head observe.
+//! Compares the removals of shards that exist only in base with the objects that the shards of head observe.
 //!
-//! If the data renames a target, such as a cluster, and changes its address at the same time, the old shard and
-//! the new one read the same objects under two names. An object has the same incarnation (such as a uid) under
-//! both, so its removal from the old shard would remove it from the new one.
+//! If the data renames a target, such as a cluster, and changes its address at the same time, the old shard
+//! and the new one read the same objects under two target names. An object has the same incarnation (such as
+//! a uid) in both shards, so its removal from the old shard would remove it from the new one.
 //!
 //! **Invariant:** an object that a shard of head observes is not removed by a shard that exists only in base
-//! (`an_object_that_a_current_shard_observes_is_kept`). While a new shard was not observed completely, removals
-//! from the shards that it may rename are postponed; its fault ends the run as failed, so the next run compares
-//! again.
+//! (`an_object_that_a_current_shard_observes_is_kept`). While a new shard was not observed completely,
+//! removals from the shards that it may rename are postponed; because of its fault, the run ends as failed,
+//! and the next run compares again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,11 +25,11 @@ pub struct ObservedObjects {
     pub is_complete: bool,
 }
 
-/// What the shards of head have observed in the passes of a run, compared with removals from shards that exist
-/// only in base.
+/// The objects that the shards of head have observed in the passes of a run, for comparison with removals
+/// from shards that exist only in base.
 #[derive(Debug, Default)]
 pub struct TargetComparison {
-    /// Shards that exist only in base. Without any, nothing is compared.
+    /// Shards that exist only in base. If there are none, nothing is compared.
     orphans: BTreeSet<ShardKey>,
     /// Shards that exist only in head and were not observed completely so far.
     unobserved: BTreeSet<ShardKey>,
@@ -51,7 +51,7 @@ impl TargetComparison {
         }
     }
 
-    /// Records what the shards of a pass observed, and marks the removals that must not be made.
+    /// Records the objects that the shards of a pass observed, and marks the removals that must not be made.
     pub fn mark_kept(&mut self, planned: &mut [PlannedShard]) {
         if self.orphans.is_empty() {
             return;
@@ -89,7 +89,7 @@ impl TargetComparison {
     }
 }
 
-/// Whether a change of the data may rename one shard to the other: they differ in one dimension only.
+/// Whether a change of the data may rename one shard to the other: they differ in only one dimension.
 fn may_rename(old: &ShardKey, new: &ShardKey) -> bool {
     old.parts().count() == new.parts().count()
         && old.parts().zip(new.parts()).filter(|(old, new)| old != new).count() == 1

@@ -2,8 +2,8 @@
 //! guards see the whole plan.
 //!
 //! A *pass* over a shard is either a round or, while the run waits for an operation in the target, an
-//! observation: it observes and plans as a round does, and applies the steps that have become possible, but it
-//! does not count as a round and does not resolve the desired state again.
+//! observation: it observes and plans like a round, and applies the steps that have become possible, but does
+//! not count as a round and does not resolve the desired state again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -112,7 +112,7 @@ pub(super) struct PassOutcome {
 /// The lease of a shard in a pass.
 #[derive(Debug, Default)]
 pub(super) enum PassLease {
-    /// The steps were applied under the lease, or none was needed.
+    /// The steps were applied under the lease, or no lease was needed.
     #[default]
     Sufficient,
     /// Nothing was applied, because another run holds the lease.
@@ -122,7 +122,7 @@ pub(super) enum PassLease {
 }
 
 impl RoundRunner<'_> {
-    /// Runs rounds until no shard needs another one, and waits for operations in progress.
+    /// Runs rounds until no shard needs another round, and waits for operations in progress.
     pub async fn run_rounds(&self, work: ShardSelection, outcome: &mut RunOutcome) {
         let mut live = self.activate(&work, outcome);
         let mut waiting: Vec<ActiveShard<'_>> = Vec::new();
@@ -468,7 +468,7 @@ impl RoundRunner<'_> {
                 Ok(count) => {
                     facts.counts.insert(scope.clone(), *count);
                 }
-                // A scope behind an address that waits for an approval is not planned, which is not a failure.
+                // A scope at an address that is not approved yet is not planned, which is not a failure.
                 Err(fault) if fault.whose == Responsible::Guard => {
                     facts.blocked.insert(scope.clone(), format!("`{scope}` was not read"));
                     let text = format!("`{scope}`: {}; {AFTER_MERGE}", fault.text);
@@ -496,7 +496,7 @@ impl RoundRunner<'_> {
                 DesiredKind::Unresolved(fault) => {
                     let why = format!("the desired state of {object} is unknown");
                     facts.blocked.insert(object.scope.clone(), why);
-                    // An object that waits for an approval is not planned, which is not a failure.
+                    // An object whose input is not approved yet is not planned, which is not a failure.
                     let list =
                         if fault.whose == Responsible::Guard { &mut unapproved } else { &mut unresolved };
                     list.add(object, place.as_ref(), fault);
@@ -583,8 +583,8 @@ fn postponed_shard(key: &ShardKey, error: &SuspectError) -> ShardOutcome {
     shard
 }
 
-/// Blocks all removals of the shard if an unresolved object belongs to no scope that was read: its kind or its
-/// scope may be misspelt, so every object of the shard may be the one that is meant.
+/// Blocks all removals of the shard if an unresolved object belongs to no scope that was read: its kind or
+/// its scope may be misspelt, so any object of the shard may be the intended one.
 fn block_unattributed(facts: &mut ShardFacts, current: &AnyCurrentState) {
     let unattributed = facts.blocked.iter().find(|(scope, _)| !current.scopes.contains_key(scope));
     let Some(why) = unattributed.map(|(_, why)| why.clone()) else { return };

@@ -111,8 +111,7 @@ fn check_selectors(
     SelectorCheck::Unmatched
 }
 
-/// Reports keys to which the run is restricted and that no shard has, and warns about shards that flags or slot leave
-/// out.
+/// Reports keys that select no shard of a restricted run, and warns about shards that flags or slot exclude.
 fn check_only_shards(
     integration: &Integration,
     request: &RunRequest,
@@ -149,7 +148,7 @@ fn check_only_shards(
     check
 }
 
-/// Selecting flags that match no shard, not even an invalid one or one that exists only in base.
+/// Selecting flags that match no shard, including invalid shards and shards that exist only in base.
 fn unmatched_selectors(
     integration: &Integration,
     request: &RunRequest,
@@ -162,7 +161,7 @@ fn unmatched_selectors(
 }
 
 /// Finds the shards that exist only in base, in a real run. They are observed at the address in base. All
-/// shards of head run anyway.
+/// shards of head run in any case.
 fn find_orphans(
     integration: &Integration,
     request: &RunRequest,
@@ -272,8 +271,8 @@ fn trusted_addresses(
     AddressTrust::only(base.keys().into_iter().flat_map(|key| integration.addresses(base, key)))
 }
 
-/// Whether a shard is skipped: none of its addresses may be contacted. If one of them may, the shard runs, and
-/// the scopes behind the others are unknown.
+/// Whether a shard is skipped: none of its addresses may be contacted. If one of them may be contacted, the
+/// shard runs, and the scopes at the others are unknown.
 fn is_untrusted(addresses: &[TargetAddress], trust: &AddressTrust) -> bool {
     !addresses.is_empty() && addresses.iter().all(|address| !trust.trusts(address))
 }

@@ -1,5 +1,5 @@
-//! Leases in a staged run: each shard with steps is applied under its lease, and a shard whose lease another run
-//! holds waits until the lease expires, or fails as soon as it is renewed.
+//! Leases in a staged run: each shard with steps is applied under its lease. A shard whose lease another run
+//! holds waits until the lease expires, or fails as soon as the lease is renewed.
 
 use futures_util::future::join_all;
 use qontract_diagnostics::pluralize;
@@ -35,7 +35,8 @@ pub(super) struct HeldShard<'w> {
 }
 
 impl RoundRunner<'_> {
-    /// Applies the steps of a shard that are not held, under its lease. A shard without such steps needs none.
+    /// Applies the steps of a shard that are not held, under its lease. A shard without such steps needs no
+    /// lease.
     pub(super) async fn apply_leased(
         &self,
         write: &WriteContext<'_>,
@@ -119,8 +120,9 @@ impl RoundRunner<'_> {
         waits
     }
 
-    /// Waits until leases expire or are released, and returns the shards that can be planned again. The others
-    /// have a fault: their leases are renewed, or newer data is available. None is left after a shutdown request.
+    /// Waits until leases expire or are released, and returns the shards that can be planned again. The
+    /// others have a fault: their leases are renewed, or newer data is available. After a shutdown request,
+    /// no shards are returned.
     pub(super) async fn await_leases<'w>(
         &self,
         held: Vec<HeldShard<'w>>,

@@ -1,4 +1,4 @@
-//! Finds what the plan of a change leaves out: the declared differences of shards that are skipped, and objects
+//! Finds the items that the plan of a change omits: the declared differences of skipped shards, and objects
 //! that are no longer managed. Pure.
 
 use qontract_diagnostics::pluralize;
@@ -55,9 +55,9 @@ fn declared_differences(
         .collect()
 }
 
-/// The objects that base manages and head does not, in these shards.
+/// The objects in these shards that base manages and head does not.
 ///
-/// A shard that only base declares is not among them: its objects are removed.
+/// Shards that only base declares are not included, because their objects are removed.
 pub fn released<'k>(
     integration: &Integration,
     base: &dyn AnyDeclaredState,
@@ -69,6 +69,9 @@ pub fn released<'k>(
         if let Some(disabled) = head.disabled(key) {
             let parts = integration.released(base, None, key);
             released.extend(parts.into_iter().map(|part| of_disabled_shard(key, disabled, &part)));
+        } else if is_moved(base, head, key) {
+            let parts = integration.released(base, None, key);
+            released.extend(parts.into_iter().map(|part| of_moved_shard(key, head, &part)));
         } else if head.has(key) {
             let parts = integration.released(base, Some(head), key);
             released.extend(parts.into_iter().map(|part| of_running_shard(key, head, part)));
@@ -91,6 +94,22 @@ fn of_disabled_shard(key: &ShardKey, disabled: &DisabledReason, part: &ReleasedP
     ReleasedObjects { shard, text, count, fate, place }
 }
 
+/// Whether the address of a shard's target changes, and no other shard has the old address.
+fn is_moved(base: &dyn AnyDeclaredState, head: &dyn AnyDeclaredState, key: &ShardKey) -> bool {
+    let (Some(before), Some(after)) = (base.target_key(key), head.target_key(key)) else { return false };
+    before != after && head.shard_on_target(before).is_none()
+}
+
+fn of_moved_shard(key: &ShardKey, head: &dyn AnyDeclaredState, part: &ReleasedPart) -> ReleasedObjects {
+    let objects = objects_text(part);
+    let end = plural_verb(part, "no longer managed, and stay at the old address");
+    let text = format!(
+        "`{key}`: the address of the target changes: {objects} {end}, unless the new address leads to the same target"
+    );
+    let (shard, count, place) = (key.clone(), part.count, head.place(key));
+    ReleasedObjects { shard, text, count, fate: ObjectFate::Stay, place }
+}
+
 fn of_running_shard(key: &ShardKey, head: &dyn AnyDeclaredState, part: ReleasedPart) -> ReleasedObjects {
     let objects = objects_text(&part);
     let end = plural_verb(&part, "no longer managed, and stay in the target");
@@ -109,7 +128,7 @@ fn objects_text(part: &ReleasedPart) -> String {
     }
 }
 
-/// The end of a sentence about the objects, in the right number.
+/// The end of a sentence about the objects, in singular or plural.
 fn plural_verb(part: &ReleasedPart, end: &str) -> String {
     if part.count.is_some_and(|count| count != 1) {
         format!("are {end}")

@@ -1,5 +1,5 @@
-//! Objects whose desired state is unresolved. Each is reported once, although an object of unknown kind is
-//! listed under every kind that it may have.
+//! Objects whose desired state is unresolved. Each object is reported once, although an object of unknown
+//! kind is listed under every kind that it may have.
 
 use crate::fault::Fault;
 use crate::plan::ObjectKey;

@@ -1,8 +1,8 @@
 //! Waiting for operations in progress in the target.
 //!
-//! A shard whose plan has waits is observed again at the poll interval of the integration until no wait is
-//! left, the shard has a fault, or the wait timeout expires. Each observation registers an activity, so that the
-//! watchdog sees progress.
+//! A shard whose plan has waits is observed again at the poll interval of the integration until no waits are
+//! left, the shard has a fault, or the wait timeout expires. Each observation registers an activity, so that
+//! the watchdog observes progress.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub enum NextPass {
     Round,
     /// An observation, after the pause of the integration's patience.
     Observation,
-    /// None, because the target changed concurrently in all rounds.
+    /// No further pass, because the target changed concurrently in all rounds.
     Stale,
 }
 
@@ -53,7 +53,7 @@ impl RoundRunner<'_> {
         {
             return NextPass::Round;
         }
-        // A rollout begins only after the step that causes it.
+        // A rollout may begin only after this pass, because a step causes it.
         let may_roll_out = self.request.await_rollouts.is_some() && pass.applied > 0;
         let can_wait = !self.patience().total.is_zero() && !pass.failed;
         if can_wait && (pass.waits || may_roll_out) { NextPass::Observation } else { NextPass::None }
@@ -104,8 +104,8 @@ impl<'r> WaitBudget<'r> {
         Self { patience, request, deadline: None }
     }
 
-    /// Pauses until the next observation. Returns `false` if the run must not wait any longer: its patience has
-    /// ended, a shutdown was requested, or newer data is available.
+    /// Pauses until the next observation. Returns `false` if the run must not wait any longer: its wait
+    /// timeout has expired, a shutdown was requested, or newer data is available.
     pub async fn pause(&mut self, shards: &[ActiveShard<'_>], outcome: &RunOutcome) -> bool {
         let now = Instant::now();
         let deadline = *self.deadline.get_or_insert_with(|| now + self.patience.total);

@@ -1,5 +1,5 @@
-//! Compares two declared states: lists the shards that differ, and the differing paths in each. This is a
-//! diff of base and head, not of data and target (drift).
+//! Compares two declared states: lists the shards that differ, and the differing paths in each shard. This
+//! compares base and head; it does not detect drift between data and target.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,12 +34,15 @@ pub struct Comparison {
     pub shards: BTreeMap<ShardKey, Vec<Difference>>,
     /// Shards that only base has.
     pub gone: BTreeSet<ShardKey>,
+    /// The source locations of these shards in base, as far as they are known.
+    #[serde(skip)]
+    pub gone_places: BTreeMap<ShardKey, SourceLocation>,
 }
 
 impl Comparison {
     /// Whether the declared states are equal.
     pub fn is_empty(&self) -> bool {
-        let Self { common, shards, gone } = self;
+        let Self { common, shards, gone, gone_places: _ } = self;
         !common && shards.is_empty() && gone.is_empty()
     }
 
@@ -56,7 +59,7 @@ where
     T: Serialize + Sync,
     S: Serialize + Sync,
 {
-    // Concurrently, because both states are serialised and hashed completely.
+    // Both digests are computed concurrently, because both states are serialised and hashed completely.
     let (old, new) = std::thread::scope(|scope| {
         let old = scope.spawn(|| base.digests());
         let new = head.digests();
@@ -70,11 +73,11 @@ where
         let differences = differences(base.shards.get(&key), head.shards.get(&key));
         (key, differences)
     });
-    Comparison {
-        common: *common != old.common,
-        shards: shards.collect(),
-        gone: old.shards.keys().filter(|key| !new.shards.contains_key(*key)).cloned().collect(),
-    }
+    let gone: BTreeSet<ShardKey> =
+        old.shards.keys().filter(|key| !new.shards.contains_key(*key)).cloned().collect();
+    let place = |key: &ShardKey| Some((key.clone(), base.shards.get(key)?.places.get("")?.clone()));
+    let gone_places = gone.iter().filter_map(place).collect();
+    Comparison { common: *common != old.common, shards: shards.collect(), gone, gone_places }
 }
 
 fn differences<T: Serialize, S: Serialize>(
@@ -95,7 +98,7 @@ fn differences<T: Serialize, S: Serialize>(
             Difference { path: change.pointer, place }
         })
         .collect();
-    // A changed address is a difference also beside others, so that its cause is reported.
+    // A changed address is listed even if there are other differences, so that its cause is reported.
     if differences.is_empty() || digest(&old.target) != digest(&new.target) {
         // The target address or the disabled state differs.
         let place =

@@ -24,16 +24,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", from = "ConsentText")]
 pub enum RemovalConsent {
-    /// None: only removals that are approved by name.
+    /// No removals, except those that are approved by name.
     #[default]
     Named,
-    /// Objects of these kinds may be removed, and may lose keys; also protected kinds, because they are named.
+    /// Objects of these kinds may be removed, and may lose keys. This includes protected kinds, because they
+    /// are named.
     Kinds(BTreeSet<String>),
     /// All objects may be removed, except those of protected kinds.
     Any,
 }
 
-/// How programs write consent: `"any"`, or a list of kinds.
+/// The form in which programs write consent: `"any"`, or a list of kinds.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum ConsentText {

@@ -1,8 +1,8 @@
 //! JSON as Python reads and writes it: ASCII, sorted keys, unchanged numbers.
 //!
 //! The reader is separate from that of `qontract_bundle`: it behaves like Python's `json.loads`, counts its
-//! steps and its memory against the limits of the interpreter, and refuses what Python accepts but a template
-//! cannot represent.
+//! steps and its memory against the limits of the interpreter, and refuses input that Python accepts but that
+//! a template cannot represent.
 
 use std::cmp::Ordering;
 

@@ -46,7 +46,7 @@ pub(super) fn apply(run: &mut Interpreter<'_>, name: &str, value: Value, args: A
     run.iter_of(state).map(Value::Iter)
 }
 
-/// Sets up `map`, `select` and the like when the first item is requested.
+/// Sets up `map`, `select` and similar filters when the first item is requested.
 pub(crate) fn prepare(
     run: &mut Interpreter<'_>,
     name: &str,

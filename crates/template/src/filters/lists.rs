@@ -97,7 +97,7 @@ fn reverse(run: &mut Interpreter<'_>, value: &Value) -> EvalResult<Value> {
     run.iter_of(state).map(Value::Iter)
 }
 
-/// Sorts by keys as Python does: stable, also when reversed.
+/// Sorts by keys as Python does: stable, even when reversed.
 pub(crate) fn sorted(
     run: &mut Interpreter<'_>,
     mut keyed: Vec<(Value, Value)>,

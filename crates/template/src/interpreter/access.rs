@@ -190,7 +190,7 @@ fn signed(number: usize) -> i128 {
     i128::try_from(number).unwrap_or(i128::MAX)
 }
 
-/// Resolves an index in a sequence of this length; a negative one counts from the end.
+/// Resolves an index in a sequence of this length; a negative index counts from the end.
 fn resolve_index(index: &Value, length: usize) -> Option<usize> {
     let index = index.as_int()?;
     let index = if index < 0 { index.checked_add(signed(length))? } else { index };

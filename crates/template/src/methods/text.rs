@@ -209,7 +209,7 @@ fn split(run: &mut Interpreter<'_>, of: &str, name: &str, args: Args) -> EvalRes
         Some(separator) => {
             let separator = text(separator)?;
             if separator.is_empty() {
-                return failed(format!("`{name}` with an empty separator"));
+                return failed(format!("the separator of `{name}` is empty"));
             }
             if name == "split" {
                 of.splitn(limit, separator).collect()
@@ -278,7 +278,7 @@ fn search(run: &mut Interpreter<'_>, of: &str, name: &str, args: Args) -> EvalRe
         "removesuffix" => Value::text(of.strip_suffix(part).unwrap_or(of)),
         name => {
             if part.is_empty() {
-                return failed(format!("`{name}` with an empty separator"));
+                return failed(format!("the separator of `{name}` is empty"));
             }
             let found = if name == "partition" { of.split_once(part) } else { of.rsplit_once(part) };
             let parts = match (found, name) {

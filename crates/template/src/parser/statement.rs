@@ -59,7 +59,7 @@ impl TemplateParser {
         }
     }
 
-    /// Parses the body of an open tag, up to the name that closes it.
+    /// Parses the body of an open tag, up to the name of the closing tag.
     fn body(&mut self, ends: &[&str]) -> EvalResult<Vec<Statement>> {
         self.skip_operator(":");
         self.expect_block_end()?;
@@ -269,7 +269,7 @@ impl TemplateParser {
         Ok(name)
     }
 
-    /// Parses the target of an assignment: a name, several, or an attribute of a namespace.
+    /// Parses the target of an assignment: one or more names, or an attribute of a namespace.
     fn target(&mut self, with_namespace: bool) -> EvalResult<AssignTarget> {
         if with_namespace && matches!(self.peek(), Token::Operator(".")) {
             let space = self.assignable_name()?;

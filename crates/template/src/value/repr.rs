@@ -39,8 +39,8 @@ pub(crate) fn quoted(text: &str, out: &mut String) -> EvalResult<()> {
     Ok(())
 }
 
-/// Whether the character is surely printable. Rust's table has the same classes as Python's, but escapes more
-/// characters.
+/// Whether the character is certainly printable. Rust's table has the same classes as Python's, but escapes
+/// more characters.
 fn is_printable(character: char) -> bool {
     character.escape_debug().count() == 1
 }

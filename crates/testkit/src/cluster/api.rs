@@ -95,7 +95,7 @@ impl Api {
         })
     }
 
-    /// The environment variables that make this server the [`shared`] one of other processes.
+    /// The environment variables that make this server the [`shared`] server of other processes.
     pub fn variables(&self) -> [(&'static str, OsString); 8] {
         [
             (URL, self.url.clone().into()),

@@ -27,7 +27,7 @@ impl Binaries {
         Self::from_variables(|name| env::var_os(name))
     }
 
-    /// Reads the paths from variables. Without a variable for it, `kubectl` is next to the servers.
+    /// Reads the paths from variables. If its variable is not set, `kubectl` is next to the servers.
     pub(crate) fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, Error> {
         if variable(WITHOUT_KUBE_VARIABLE).is_some() {
             return Err(Error::Skipped);

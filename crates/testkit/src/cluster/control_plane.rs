@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Timeout until the servers are ready: long, since the machine may be busy.
+/// Timeout until the servers are ready; it is long because the machine may be busy.
 const READY_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A running cluster. **Invariant:** its processes end and its directory is removed on drop, even if this
@@ -31,7 +31,7 @@ pub struct TestCluster {
 }
 
 impl TestCluster {
-    /// Starts a cluster with the programs from the environment, for a test that cannot use the shared one.
+    /// Starts a cluster with the programs from the environment, for a test that cannot use the shared cluster.
     ///
     /// # Panics
     ///

@@ -16,7 +16,7 @@ pub enum Error {
     },
     /// Tests against real servers are skipped, but this test runs.
     #[error(
-        "tests against a real Kubernetes API server are skipped, but this test runs: add `real_cluster` to its name"
+        "this test needs a real Kubernetes API server, but such tests are skipped: add `real_cluster` to its name, so that it is skipped, too"
     )]
     Skipped,
     /// A directory or file could not be created.

@@ -16,7 +16,7 @@ pub enum BranchMatch {
     Undecided,
 }
 
-/// Finds the branch that the author of the value at `base` probably meant.
+/// Finds the branch that the author of the value at `base` probably intended.
 pub fn closest_branch(base: &str, branches: &[Vec<SchemaFailure>]) -> BranchMatch {
     if let Some(fields) = missing_everywhere(base, branches) {
         return BranchMatch::MissingOneOf(fields);
@@ -80,8 +80,8 @@ fn missing_everywhere(base: &str, branches: &[Vec<SchemaFailure>]) -> Option<Vec
     fields.collect::<Option<Vec<_>>>().filter(|fields| fields.len() > 1)
 }
 
-/// One failure for all branches, if each demands another type of the value or another value of the same
-/// field.
+/// One failure for all branches, if each branch requires another type of the value or another value of the
+/// same field.
 fn common_failure(base: &str, branches: &[Vec<SchemaFailure>]) -> Option<SchemaFailure> {
     let first = branches.first()?;
     first.iter().find_map(|candidate| match &candidate.kind {

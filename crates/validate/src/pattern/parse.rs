@@ -110,7 +110,7 @@ impl PatternParser {
         found
     }
 
-    /// Takes up to `most` unescaped characters of a kind.
+    /// Takes up to `most` unescaped characters of one kind.
     fn take(&mut self, most: usize, is_kind: impl Fn(char) -> bool) -> String {
         let mut taken = String::new();
         while let Some(character) =

@@ -6,13 +6,13 @@
 pub struct Flags {
     /// `i`: case is ignored.
     pub ignore_case: bool,
-    /// `m`: `^` and `$` match at lines.
+    /// `m`: `^` and `$` match at the beginning and end of lines.
     pub multiline: bool,
     /// `s`: `.` matches a newline, too.
     pub dot_all: bool,
     /// `x`: whitespace and comments are ignored.
     pub verbose: bool,
-    /// `a`: `\w` and the like match ASCII only.
+    /// `a`: `\w` and similar classes match only ASCII.
     pub ascii: bool,
 }
 

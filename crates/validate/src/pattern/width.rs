@@ -1,4 +1,4 @@
-//! The width of parts of a pattern in characters: look-behinds need a fixed one.
+//! The width of parts of a pattern in characters. Look-behinds need a fixed width.
 
 use super::syntax::{PatternItem, Sequence};
 

@@ -17,7 +17,7 @@ pub fn write(parsed: &ParsedPattern) -> String {
 /// The context after a part of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Continuation {
-    /// Nothing that depends on the position follows, so the length of the match does not matter.
+    /// Nothing that follows depends on the position, so the length of the match does not matter.
     Nothing,
     /// Something follows.
     Something,
@@ -167,7 +167,7 @@ fn has_backreference(items: &[PatternItem]) -> bool {
         PatternItem::Repeat(repeat) => has_backreference(&repeat.items),
         PatternItem::Group(group) => any(&group.branches),
         PatternItem::Atomic(branches) => any(branches),
-        // A look-around has width 0, whatever it refers to.
+        // A look-around has width 0, even if it refers to a group.
         PatternItem::Literal(_)
         | PatternItem::Any
         | PatternItem::Set(_)
@@ -176,7 +176,7 @@ fn has_backreference(items: &[PatternItem]) -> bool {
     })
 }
 
-/// `I` and `i`, with and without dots: the same letter for Python if case is ignored.
+/// `I` and `i` with and without dots are the same letter for Python if case is ignored.
 const DOTTED_I: [u32; 4] = [0x49, 0x69, 0x130, 0x131];
 
 fn set(these: &CharSet, flags: Flags, out: &mut String) {

@@ -43,7 +43,7 @@ pub fn named_schema<'a>(cx: &Context<'_>, document: &'a Value) -> NamedSchema<'a
     if cx.bundle.schema(&path).is_some() { NamedSchema::Schema(path) } else { NamedSchema::Unknown(path) }
 }
 
-/// Checks all datafiles; also returns the digests of those that conform to their schemas.
+/// Checks all datafiles; also returns the digests of datafiles that conform to their schemas.
 pub fn check(cx: &Context<'_>) -> (Vec<Diagnostic>, Vec<Sha256>) {
     let chunks = cx.bundle.datafiles().par_chunks(CHUNK).map_init(
         || cx.checker.session(),

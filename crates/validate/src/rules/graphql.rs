@@ -21,7 +21,8 @@ pub struct MisusedUnique<'a> {
     pub type_name: &'a str,
     /// The field.
     pub field: &'a str,
-    /// The field's own type, if that is the problem; otherwise the type has no datafiles of its own.
+    /// The field's type, if it causes the problem; otherwise the problem is that the type that has the field
+    /// has no datafiles.
     pub complex: Option<&'a str>,
 }
 
@@ -45,7 +46,7 @@ pub fn misused_unique_fields<'a>(graphql: &'a Value, types: &Types) -> Vec<Misus
     found
 }
 
-/// Types that have datafiles of their own, directly or through their interface.
+/// Types that have their own datafiles, directly or through their interface.
 fn top_level(types: &Types) -> BTreeSet<&str> {
     let mut names: BTreeSet<&str> =
         types.iter().filter(|type_| type_.datafile.is_some()).map(|type_| &*type_.name).collect();

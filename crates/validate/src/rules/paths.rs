@@ -33,7 +33,7 @@ pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
     findings
 }
 
-/// Whether all names are surely distinct, by their hashes. A collision is resolved by the caller.
+/// Whether all names are certainly distinct, judged by their hashes. The caller resolves collisions.
 fn are_distinct(names: impl ParallelIterator<Item = String>) -> bool {
     let state = RandomState::default();
     let mut hashes: Vec<u64> = names.map(|name| state.hash_one(name.to_lowercase())).collect();

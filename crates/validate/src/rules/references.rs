@@ -86,7 +86,7 @@ fn reference_finding<'b>(
     match check_reference(cx, reference, within)? {
         BrokenReference::NotFound => dangling(cx, reference.to, budget),
         BrokenReference::OtherSchema(found, expected) => {
-            // A target whose own schema is unknown has its own finding.
+            // A target whose schema is unknown has a separate finding.
             cx.bundle.schema(found)?;
             let message = format!("the reference points to a file of `{found}`, not of `{expected}`");
             let finding = Diagnostic::new(code::OTHER_SCHEMA, message);

@@ -17,7 +17,7 @@ pub fn document(resource: &Resource) -> Option<Value> {
     qontract_bundle::value_of(document.root())
 }
 
-/// Checks all resources that name a schema; also returns the digests of those that conform to it.
+/// Checks all resources that name a schema; also returns the digests of resources that conform to it.
 pub fn check(cx: &Context<'_>) -> (Vec<Diagnostic>, Vec<Sha256>) {
     let named = cx.bundle.resources().par_iter().filter(|resource| resource.schema.is_some());
     files::merge(named.map(|resource| {
@@ -33,15 +33,15 @@ fn check_resource(cx: &Context<'_>, resource: &Resource) -> Vec<Diagnostic> {
     if let Some(value) = document(resource) {
         return files::check_document(cx, &mut cx.checker.session(), &file, &value);
     }
-    let message = "the resource names a schema, but is not plain YAML, and is not checked";
+    let message = "the resource names a schema, but is not checked, because it is not plain YAML";
     let finding = Diagnostic::new(code::RESOURCE_NOT_CHECKED, message).in_file(file);
     vec![finding.hint("remove `$schema` if the file is a template")]
 }
 
 /// Resources that no datafile and no other resource names.
 pub fn unused(cx: &Context<'_>) -> Vec<Diagnostic> {
-    // A resource named where the schema expects one has a back-reference; the others are searched for in all
-    // strings.
+    // A resource that is named where the schema expects a resource has a back-reference; other resources are
+    // searched for in all strings.
     let unnamed = || cx.bundle.resources().iter().filter(|resource| resource.backrefs.is_empty());
     let paths: HashSet<&str> = unnamed().map(|resource| &*resource.path).collect();
     // An unreadable file may name any of these resources.
@@ -65,7 +65,7 @@ pub fn unused(cx: &Context<'_>) -> Vec<Diagnostic> {
     let finding = |resource: &std::sync::Arc<Resource>| {
         let finding = Diagnostic::new(code::UNUSED_RESOURCE, "no datafile names this resource");
         let finding = finding.in_file(cx.layout.resource(&resource.path));
-        finding.hint("remove it, or refer to it where it is needed")
+        finding.hint("remove the resource, or refer to it in a datafile")
     };
     unused.map(finding).collect()
 }
@@ -88,7 +88,7 @@ fn texts<'v>(value: &'v Value, visit: &mut impl FnMut(&'v str)) {
 /// Adds the resources whose paths a string contains.
 fn collect_mentions<'p>(text: &str, paths: &HashSet<&'p str>, named: &mut HashSet<&'p str>) {
     let is_path = |character: char| character.is_alphanumeric() || "/-._+@=".contains(character);
-    // Paths may contain other characters than those below; most strings do not begin with a slash.
+    // Paths may contain characters other than those below; most strings do not begin with a slash.
     if text.starts_with('/')
         && let Some(known) = paths.get(text)
     {

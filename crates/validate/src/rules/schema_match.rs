@@ -26,7 +26,7 @@ pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
 
 struct SchemaMatcher<'a> {
     cx: &'a Context<'a>,
-    /// Types and memory addresses of schemas that were compared already.
+    /// Types and memory addresses of schemas that were already compared.
     seen: BTreeSet<(&'a str, usize)>,
     findings: Vec<Diagnostic>,
 }
@@ -35,7 +35,7 @@ impl<'a> SchemaMatcher<'a> {
     fn type_(&mut self, type_: &'a Type, path: &str, schema: &'a Value) {
         let Some(map) = schema.as_map() else { return };
         if let Some((path, target)) = resolve_ref(self.cx, path, map) {
-            // With `$schemaRef`, it is a reference to another datafile.
+            // With `$schemaRef`, the value is a reference to another datafile.
             if map.get("$schemaRef").is_none() {
                 self.type_(type_, &path, target);
             }
@@ -61,7 +61,7 @@ impl<'a> SchemaMatcher<'a> {
         self.fields(type_, path, map, None);
     }
 
-    /// Compares an alternative of an interface's schema with the type that it belongs to.
+    /// Compares an alternative of an interface's schema with the type to which it belongs.
     fn branch(&mut self, type_: &'a Type, path: &str, branch: &'a Value, whole: &Map) {
         let Some(map) = branch.as_map().filter(|map| map.get("$schemaRef").is_none()) else { return };
         let (path, branch, map) = match resolve_ref(self.cx, path, map) {
@@ -136,7 +136,7 @@ impl<'a> SchemaMatcher<'a> {
         }
     }
 
-    /// The JSON pointer of an attribute of a field; if the field is defined twice, of the last definition.
+    /// The JSON pointer of an attribute of a field, in its last definition if the field is defined twice.
     fn pointer(&self, type_: &Type, field: &Field, key: &str) -> String {
         let graphql = &self.cx.bundle.graphql().value;
         let confs = types::confs(graphql).unwrap_or_default();

@@ -59,14 +59,14 @@ fn ref_cycle_finding(
     cx: &Context<'_>,
     RefCycle { place: SchemaPlace { file, pointer }, references }: &RefCycle,
 ) -> Diagnostic {
-    let message = "`$ref` refers back to itself, and constrains no value";
+    let message = "`$ref` refers back to itself, so it constrains no value";
     let finding =
         Diagnostic::new(code::SCHEMA_REFERENCE, message).in_file(cx.layout.schema(file)).at_pointer(pointer);
     let finding = match references {
         1 => finding,
         _ => finding.note(format!("the cycle has {references} references")),
     };
-    finding.hint("refer to it from `properties` or `items`, where it applies to a part of the value")
+    finding.hint("put the reference below `properties` or `items`, so that it applies to a part of the value")
 }
 
 struct SchemaFile<'a> {
@@ -162,7 +162,7 @@ impl SchemaFile<'_> {
                 let paths = self.cx.bundle.schemas().iter().map(|schema| &*schema.path);
                 vec![match suggest::nearest_path(named, paths) {
                     Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
-                    None => finding.hint(format!("name `/metaschema-1.json`, or `{DRAFT}`")),
+                    None => finding.hint(format!("write `/metaschema-1.json` or `{DRAFT}`")),
                 }]
             }
             Metaschema::Schema(path) if well_formed => {
@@ -291,9 +291,9 @@ impl SchemaFile<'_> {
             let known = keywords::KEYWORDS.iter().map(|(known, _)| *known);
             if looks_like_schema(value) {
                 let message =
-                    format!("the schema of `{word}` is next to `properties`, not inside, and is ignored");
+                    format!("the schema of `{word}` is next to `properties`, not below it, and is ignored");
                 let finding = self.finding(code::MISPLACED_SCHEMA, &at, message);
-                findings.push(finding.hint("move it one level down, under `properties`"));
+                findings.push(finding.hint("move the field one level down, under `properties`"));
             } else if let Some(meant) = suggest::nearest(word, known) {
                 let message = format!("`{word}` is not a JSON Schema keyword, and is ignored");
                 let finding = self.finding(code::UNKNOWN_KEYWORD, &at, message);
@@ -308,7 +308,7 @@ impl SchemaFile<'_> {
         for (index, value) in values.iter().enumerate().filter(|(_, value)| !seen.insert(tree::text(value))) {
             let at = child_pointer(&child_pointer(pointer, "enum"), &index.to_string());
             let message = format!("`{}` is listed twice", crate::display::show(value));
-            findings.push(self.finding(code::REPEATED_ENUM, &at, message).hint("remove one of them"));
+            findings.push(self.finding(code::REPEATED_ENUM, &at, message).hint("remove the duplicate"));
         }
     }
 }
@@ -319,7 +319,7 @@ fn looks_like_schema(value: &Value) -> bool {
     value.as_map().is_some_and(|map| SCHEMA_KEYWORDS.iter().any(|word| map.get(word).is_some()))
 }
 
-/// The message and hint for a valid pattern that probably does not mean what the author intended.
+/// The message and hint for a valid pattern that probably does not have the meaning that its author intended.
 fn lint_pattern(pattern: &str) -> Option<(&'static str, &'static str)> {
     let mut class: Option<String> = None;
     let mut previous = None;
@@ -337,10 +337,10 @@ fn lint_pattern(pattern: &str) -> Option<(&'static str, &'static str)> {
                 let words = inside.split('|').map(|word| word.trim_start_matches('^'));
                 let is_word = |word: &str| word.len() > 2 && word.chars().all(char::is_alphabetic);
                 if inside.contains('|') && words.clone().count() > 1 && words.clone().all(is_word) {
-                    let why = "the words between `[` and `]` are matched letter by letter";
+                    let why = "each letter between `[` and `]` is matched separately";
                     return Some((
                         why,
-                        "for one of several words write `(one|other)`, for none of them `(?!one|other)`",
+                        "to match several words, write `(one|other)`; to exclude them, `(?!one|other)`",
                     ));
                 }
                 class = None;

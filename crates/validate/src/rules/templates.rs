@@ -26,7 +26,7 @@ fn has_tag(text: &str) -> bool {
     text.match_indices('{').any(|(at, _)| matches!(next(at), Some(b'{' | b'%' | b'#')))
 }
 
-/// The syntax error of a template, in the first dialect that an entry renders it in.
+/// The syntax error of a template, in the first dialect in which an entry renders it.
 ///
 /// The template is parsed before the entries are looked up: most templates are valid, and entries are in many
 /// files.
@@ -50,7 +50,7 @@ fn check_template(cx: &Context<'_>, resource: &Resource) -> Option<Diagnostic> {
     })
 }
 
-/// The dialect that an entry is rendered in.
+/// The dialect in which an entry is rendered.
 fn dialect_of(entry: &Value) -> Option<Dialect> {
     let text = |key: &str| entry.get(key).and_then(Value::as_str);
     entry_dialect(text("provider")?, text("type")).ok().flatten()

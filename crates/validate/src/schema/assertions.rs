@@ -66,7 +66,7 @@ pub fn depends_on_keys_only(own: &Assertion<'_>) -> bool {
     matches!(own, Assertion::Required(_) | Assertion::NoAdditionalFields(_))
 }
 
-/// Whether an assertion holds for `value`.
+/// Whether an assertion is true for `value`.
 pub fn holds(own: &Assertion<'_>, value: &Value) -> Result<bool, BacktrackLimitError> {
     let is = |limit: &Value, wrong: &[Ordering]| {
         numbers::compare(value, limit).is_none_or(|ordering| !wrong.contains(&ordering))
@@ -115,7 +115,7 @@ pub fn holds(own: &Assertion<'_>, value: &Value) -> Result<bool, BacktrackLimitE
     })
 }
 
-/// The failures of a value for which an assertion does not hold.
+/// The failures of a value for which an assertion is not true.
 pub fn assertion_failures(
     own: &Assertion<'_>,
     value: &Value,

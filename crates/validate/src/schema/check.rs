@@ -1,7 +1,7 @@
 //! Checks values against compiled schemas.
 //!
-//! A first pass only decides whether the value is valid, and stops at the first failure. Only for invalid
-//! values, a second pass collects all failures. The steps of both passes together are limited.
+//! A first pass only decides whether the value is valid, and stops at the first failure. If the value is
+//! invalid, a second pass collects all failures. The steps of both passes together are limited.
 
 use qontract_bundle::{Map, Value};
 
@@ -14,7 +14,7 @@ use crate::failure::{FailureKind, SchemaFailure, SchemaPlace};
 use crate::keywords;
 use crate::pattern::BacktrackLimitError;
 
-/// Base limit of schema applications for a document, whatever its size.
+/// Base limit of schema applications for a document, regardless of its size.
 const MAX_STEPS: u64 = 2_000_000;
 /// Additional schema applications for each value in the document.
 const STEPS_PER_VALUE: u64 = 256;
@@ -81,7 +81,7 @@ struct Evaluation<'c, 'v> {
     cache: &'c mut KeyCheckCache,
     /// Number of steps left.
     steps_left: u64,
-    /// The document, until the steps for its size have been added.
+    /// The document; `None` once the steps for its size have been added.
     root: Option<&'v Value>,
     depth: usize,
     /// Number of failures so far.
@@ -131,7 +131,7 @@ impl Evaluation<'_, '_> {
         Ok(fits)
     }
 
-    /// Whether a rule about alternatives, items or names holds.
+    /// Whether a rule about alternatives, items or names is satisfied.
     fn applicator_holds(&mut self, rule: &KeywordRule<'_>, value: &Value) -> Result<bool, CheckAbort> {
         match rule {
             KeywordRule::AnyOf(nodes) => self.any_valid(nodes, value),
@@ -274,7 +274,7 @@ impl Evaluation<'_, '_> {
             }
             KeywordRule::Not(_) => Ok(vec![FailureKind::Forbidden]),
             KeywordRule::Contains(node) => {
-                // Usually a certain value is required: name it in the message.
+                // Usually one specific value is required; the message names it.
                 let allowed =
                     self.compiled.nodes[*node].rules.iter().find_map(|keyword| match &keyword.rule {
                         KeywordRule::Assertion(
@@ -309,7 +309,7 @@ impl Evaluation<'_, '_> {
         if self.failure_count > MAX_FAILURES { Err(CheckAbort::TooManyFailures) } else { Ok(()) }
     }
 
-    /// Whether an assertion holds for `value`; cached if it depends on the keys of a map only.
+    /// Whether an assertion is true for `value`; cached if it depends only on the keys of a map.
     fn assertion_holds(&mut self, own: &Assertion<'_>, value: &Value) -> Result<bool, CheckAbort> {
         self.step(assertions::cost(own, value))?;
         let keeps = || assertions::holds(own, value);
@@ -330,7 +330,7 @@ fn failure(node: &SchemaNode<'_>, keyword: &Keyword<'_>, pointer: &str, wrong: F
     SchemaFailure { pointer: pointer.to_owned(), keyword: Some(place), kind: wrong }
 }
 
-/// The number of failures that a failure counts for.
+/// The number of failures that a failure counts as.
 fn failure_weight(wrong: &FailureKind) -> usize {
     match wrong {
         FailureKind::UnknownFields(names) => names.len(),

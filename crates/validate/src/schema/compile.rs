@@ -50,7 +50,7 @@ impl<'b> CompiledSchemas<'b> {
             let file: &'b str = &schema.path;
             let root: &'b Value = &schema.document.value;
             compiler.intern_node(SchemaLocation { file, pointer: String::new(), value: root });
-            // Also in places that draft 6 ignores: siblings of a `$ref`, and unused definitions.
+            // Includes schemas in places that draft 6 ignores: siblings of a `$ref`, and unused definitions.
             keywords::visit_schemas(root, &mut String::new(), &mut |map, pointer| {
                 compiler.patterns(map);
                 compiler.inline(file, map, pointer);
@@ -183,7 +183,7 @@ impl<'b> SchemaCompiler<'b> {
                     KeywordRule::Subschemas(Subschemas::Dependent(dependent)),
                 ];
             }
-            // Compiled even if nothing refers to them.
+            // They are compiled even if nothing refers to them.
             ("definitions", Value::Map(schemas)) => {
                 self.by_name(at, schemas);
                 return Vec::new();
@@ -248,7 +248,7 @@ impl<'b> SchemaCompiler<'b> {
         }
     }
 
-    /// Compiles all patterns of a schema, also those that are not enforced.
+    /// Compiles all patterns of a schema, including those that are not enforced.
     fn patterns(&mut self, map: &'b Map) {
         let of_text = map.get("pattern").and_then(Value::as_str).into_iter();
         let of_names = map.get("patternProperties").and_then(Value::as_map).into_iter();
@@ -262,7 +262,7 @@ impl<'b> SchemaCompiler<'b> {
     }
 
     /// The fields that a schema does not define. Python joins the patterns with `|` into one, so that the
-    /// flags of the first apply to all.
+    /// flags of the first pattern apply to all of them.
     fn additional_fields(&mut self, whole: &'b Map) -> AdditionalFields<'b> {
         let named = whole.get("properties").and_then(Value::as_map);
         let by_pattern = whole.get("patternProperties").and_then(Value::as_map);

@@ -1,4 +1,4 @@
-//! The formats of JSON Schema draft 6, by the RFCs that define them. Other formats are not checked.
+//! The formats of JSON Schema draft 6, as defined by the RFCs. Other formats are not checked.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 

@@ -1,7 +1,7 @@
 //! Caches the result of assertions that depend only on the keys of a map, per assertion and key set.
 //!
 //! Maps share their key sets: a bundle with a hundred thousand maps has a few hundred key sets, and each
-//! schema sees a few.
+//! schema applies to a few of them.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ use super::rule::Assertion;
 pub struct KeyCheckCache(HashMap<(usize, usize), bool, RandomState>);
 
 impl KeyCheckCache {
-    /// Whether `own`, which must depend on keys only, holds for `map`; `find` computes it on a cache miss.
+    /// Whether `own`, which must depend only on keys, is true for `map`; `find` computes it on a cache miss.
     pub fn get_or_check<E>(
         &mut self,
         own: &Assertion<'_>,

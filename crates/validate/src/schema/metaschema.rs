@@ -1,4 +1,4 @@
-//! Checks that keyword values are well-formed, as the metaschema of JSON Schema draft 6 demands.
+//! Checks that keyword values are well-formed, as the metaschema of JSON Schema draft 6 requires.
 //!
 //! As lenient as `qontract-validator`: an enum may be empty or contain a value twice.
 

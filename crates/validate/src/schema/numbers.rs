@@ -1,4 +1,4 @@
-//! Compares and divides numbers as Python does: integers exactly, however large, floats as they are stored.
+//! Compares and divides numbers as Python does: integers of any size exactly, floats with their stored value.
 
 use std::cmp::Ordering;
 

@@ -13,7 +13,7 @@ pub struct RefCycle {
 }
 
 /// Removes all cycles from `nodes`, and returns them. A keyword that is part of a cycle is removed as a
-/// whole, so that it does not get another meaning: an emptied `not` would reject everything.
+/// whole, because a part of it would have another meaning: an empty `not` would reject everything.
 pub fn remove_ref_cycles(nodes: &mut [SchemaNode<'_>]) -> Vec<RefCycle> {
     let mut loops = Vec::new();
     for group in cyclic_components(nodes) {

@@ -119,7 +119,7 @@ fn join(path: &str, file: &str) -> String {
         match *step {
             "" if index > 0 && index < last => {}
             "." => {}
-            // Above the root nothing is left, not even the slash: such a path does not exist.
+            // A path above the root resolves to an empty string without the slash, which does not exist.
             ".." => drop(steps.pop()),
             step => steps.push(step),
         }

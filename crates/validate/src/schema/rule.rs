@@ -16,7 +16,7 @@ pub type NodeId = usize;
 pub struct SchemaNode<'b> {
     /// The path of its schema file.
     pub file: &'b str,
-    /// The JSON pointer there.
+    /// The JSON pointer in that file.
     pub pointer: String,
     /// The rules, in the order of the schema's keywords.
     pub rules: Vec<Keyword<'b>>,
@@ -57,23 +57,23 @@ pub enum Assertion<'b> {
     Forbidden,
     /// The value has one of these types.
     Type(Vec<&'b str>),
-    /// The value is one of these.
+    /// The value is one of these values.
     Enum(&'b [Value], AllowedValues),
-    /// The value is this one.
+    /// The value is this value.
     Const(&'b Value, AllowedValues),
     /// A string matches a pattern.
     Pattern(Arc<Pattern>),
     /// A string has a format.
     Format(&'b str, StringFormat),
-    /// A number is at least this one.
+    /// A number is at least this number.
     Minimum(&'b Value),
-    /// A number is at most this one.
+    /// A number is at most this number.
     Maximum(&'b Value),
-    /// A number is greater than this one.
+    /// A number is greater than this number.
     ExclusiveMinimum(&'b Value),
-    /// A number is less than this one.
+    /// A number is less than this number.
     ExclusiveMaximum(&'b Value),
-    /// A number is a multiple of this one.
+    /// A number is a multiple of this number.
     MultipleOf(&'b Value),
     /// The minimum number of characters, items or fields.
     Min(CountedUnit, f64),
@@ -81,9 +81,9 @@ pub enum Assertion<'b> {
     Max(CountedUnit, f64),
     /// All items of a list are distinct.
     Unique,
-    /// Fields that are present.
+    /// Fields that must be present.
     Required(Vec<&'b str>),
-    /// Fields that are present if another one is.
+    /// Fields that must be present if another field is.
     DependentRequired(Vec<(&'b str, Vec<&'b str>)>),
     /// There are no additional fields.
     NoAdditionalFields(AdditionalFields<'b>),
@@ -102,14 +102,14 @@ pub enum CountedUnit {
     Fields,
 }
 
-/// Subschemas that a value or its parts must match, all of them.
+/// Subschemas, all of which a value or its parts must match.
 #[derive(Debug)]
 pub enum Subschemas<'b> {
     /// The target of a `$ref`, for the whole value.
     Ref(NodeId),
-    /// Each of these, for the whole value.
+    /// Each of these schemas, for the whole value.
     AllOf(Vec<NodeId>),
-    /// Each of these whose field is present, for the whole value.
+    /// Each of these schemas whose field is present, for the whole value.
     Dependent(Vec<(&'b str, NodeId)>),
     /// Fields by name; sorted.
     Fields(Vec<(&'b str, NodeId)>),

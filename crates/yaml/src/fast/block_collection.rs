@@ -6,7 +6,7 @@ use super::{Collection, FastEventKind, FastParser, OpenCollection};
 /// Maximum number of open block collections; deeper files are left to the fallback parser.
 const MAX_OPEN: usize = 64;
 /// Maximum number of bytes from the start of a key to its colon; longer keys are left to the fallback parser,
-/// which has a limit.
+/// which limits their length.
 const MAX_KEY_BYTES: usize = 1_000;
 
 impl FastParser<'_> {
@@ -60,7 +60,7 @@ impl FastParser<'_> {
         }
     }
 
-    /// Gives a key or dash without a value an empty one. Fails if an anchor is pending.
+    /// Adds an empty value to a key or dash without a value. Fails if an anchor is pending.
     fn finish_pending_value(&mut self) -> Option<()> {
         if let Some(at) = self.pending_value.take() {
             self.emit(FastEventKind::Plain, at, at);

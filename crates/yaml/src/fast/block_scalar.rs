@@ -9,7 +9,7 @@ struct NextLine {
     breaks: usize,
     /// Offset of the line after them.
     line: usize,
-    /// Offset after its indentation, at most as much as that of the block.
+    /// Offset after its indentation; indentation beyond that of the block is part of the text.
     text: usize,
 }
 

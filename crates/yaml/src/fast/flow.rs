@@ -72,7 +72,7 @@ impl FastParser<'_> {
                 b',' | b']' | b'}' => break,
                 b':' => match self.byte(at + 1) {
                     b' ' => break,
-                    // YAML 1.1 and 1.2 differ on these, or they need the fallback parser.
+                    // Values on which YAML 1.1 and 1.2 differ, or that need the fallback parser.
                     b'\n' | b'\t' | b',' | b'[' | b']' | b'{' | b'}' | b'?' => return None,
                     _ => end = at + 1,
                 },

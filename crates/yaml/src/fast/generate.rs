@@ -110,7 +110,7 @@ impl Change {
     }
 }
 
-/// A text of pieces, most of them nonsense.
+/// A text of random pieces, mostly invalid.
 fn pieces() -> impl Strategy<Value = String> {
     prop::collection::vec(select(PIECES), 0..14).prop_map(|pieces| pieces.concat())
 }
@@ -123,7 +123,7 @@ const FLOW_PIECES: &[&str] = &[
     ":?", "*x", "&x ", "!t ", "|", " ", "\t", "\n", "é",
 ];
 
-/// A value in brackets, on a line of its own or not.
+/// A value in brackets, on a separate line or on the line of its key.
 fn brackets() -> impl Strategy<Value = String> {
     let before = select(&["a: ", "- ", "a:\n- ", "- a: ", "x: &x y\na: ", "a:  &x "][..]);
     let around = select(
@@ -133,7 +133,7 @@ fn brackets() -> impl Strategy<Value = String> {
         .prop_map(|(before, (open, close), pieces)| format!("{before}{open}{}{close}", pieces.concat()))
 }
 
-/// Lines, each about as deep as the one before.
+/// Lines, each indented about as deep as the previous line.
 fn lines() -> impl Strategy<Value = String> {
     let depth = select(&[0i8, 0, 0, 1, 2, 2, -1, -2, -2, -4][..]);
     prop::collection::vec((depth, select(LINES)), 1..9).prop_map(|lines| {

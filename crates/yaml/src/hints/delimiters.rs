@@ -28,7 +28,7 @@ pub fn find(text: &str) -> Option<(usize, char)> {
 }
 
 /// Whether a line is not part of a value whose first line is indented by `indent`: it is another key or item,
-/// and closes nothing.
+/// so it does not close the value.
 fn ends_value(line: &Line<'_>, indent: usize) -> bool {
     let count = |letters: [char; 2]| line.text.matches(letters).count();
     let is_item = line.text.trim_start().starts_with("- ");
@@ -63,7 +63,7 @@ impl Scanner<'_> {
             return Some(());
         }
         let mut at = if inside { 0 } else { line.content() };
-        // Whether a value may start here: a bracket or quote elsewhere is part of a plain scalar.
+        // Whether a value may start at this position: a bracket or quote elsewhere is part of a plain scalar.
         let mut begins = !inside || self.quote.is_none();
         while let Some(letter) = line.text[at..].chars().next() {
             let opening = Opening { at: line.start + at, letter, indent: line.indent() };

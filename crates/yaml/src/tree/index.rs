@@ -6,7 +6,7 @@ use super::{ArenaRange, Document, Slot};
 
 /// The entries of each large map of a document, sorted by key.
 ///
-/// Without it, a lookup for each of many keys of one map would take the square of their number.
+/// Without this index, looking up all keys of a map would take quadratic time.
 #[derive(Debug)]
 pub(crate) struct MapIndex {
     /// Keyed by the first entry of the map.
@@ -53,7 +53,7 @@ mod tests {
         for entries in
             [0, 1, MapIndex::MIN_ENTRIES - 1, MapIndex::MIN_ENTRIES, MapIndex::MIN_ENTRIES + 1, 500]
         {
-            // Not sorted by key, and with another large map in the document.
+            // The keys are not sorted, and the document contains another large map.
             let own: Vec<String> =
                 (0..entries).rev().map(|number| format!("k{number}: {number}\n")).collect();
             let other: Vec<String> = (0..50).map(|number| format!("  o{number}: x\n")).collect();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use qontract_client_server::{GraphqlError, QueryAnswer};
 
-/// Maximum size of a cached response. Larger ones belong to declared queries, which are sent once.
+/// Maximum size of a cached response. Larger responses belong to declared queries, which are sent only once.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 /// Maximum size of the cache of a bundle. When it is full, further responses are not stored.
 const MAX_CACHE_BYTES: usize = 32 << 20;

@@ -67,7 +67,7 @@ impl RemoteBundle {
         }
         if paths.len() <= MAX_BATCH * MAX_BATCHES {
             match self.fetch_batches(paths) {
-                // One resource is missing, and the whole response is an error.
+                // If one resource is missing, the whole response is an error.
                 Err(error) if is_missing(&error) => {}
                 answer => return answer,
             }

@@ -13,7 +13,7 @@ const MAX_NESTED_LISTS: usize = 3;
 pub struct IntrospectionState<'t> {
     within_limit: HashMap<&'t str, usize>,
     too_deep: HashMap<&'t str, usize>,
-    /// Whether the walk is inside of a reported field, whose selections are not checked again.
+    /// Whether the walk is inside a reported field, whose selections are not checked again.
     inside: bool,
 }
 

@@ -283,7 +283,7 @@ impl<'c, 't> Overlap<'c, 't> {
         }
         for argument in one {
             self.spend(1)?;
-            // If a name occurs several times, the last argument counts.
+            // If a name occurs several times, the last argument is used.
             let same_name = other.iter().rfind(|other| other.name.text == argument.name.text);
             if !same_name.is_some_and(|other| same_value(&argument.value, &other.value)) {
                 return Ok(false);

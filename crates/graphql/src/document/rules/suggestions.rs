@@ -64,7 +64,7 @@ pub fn natural(one: &str, other: &str) -> Ordering {
     one.len().cmp(&other.len())
 }
 
-/// Parses the number at an offset; each leading zero is a number of its own.
+/// Parses the number at an offset; each leading zero is a separate number.
 fn number(bytes: &[u8], at: &mut usize) -> f64 {
     let mut value = 0.0;
     while let Some(digit) = bytes.get(*at).filter(|byte| byte.is_ascii_digit()) {

@@ -1,4 +1,5 @@
-//! Checks the variables of an operation: the declared ones against those that it and its fragments use.
+//! Checks the variables of an operation: declared variables are compared with those that the operation and
+//! its fragments use.
 
 use std::collections::{HashMap, HashSet};
 

@@ -107,7 +107,7 @@ fn long_escape(text: &str, at: usize) -> Result<(char, usize), QuerySyntaxError>
         }
         let Some(digit) = char::from(byte).to_digit(16) else { break };
         point = point << 4 | digit;
-        // More digits would overflow.
+        // More digits would overflow the number.
         if point > i32::MAX.cast_unsigned() {
             break;
         }

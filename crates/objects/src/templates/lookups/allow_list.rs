@@ -70,7 +70,7 @@ impl AllowList {
         self.urls.is_empty() && self.repositories.is_empty() && self.buckets.is_empty()
     }
 
-    /// Whether a URL is listed, or lies below a listed one that ends with a slash.
+    /// Whether a URL is listed, or is below a listed URL that ends with a slash.
     pub(super) fn has_url(&self, url: &Url) -> bool {
         // Escaped separators and dot segments are rejected: the server may resolve them differently.
         let path = url.path().to_ascii_lowercase();

@@ -54,7 +54,7 @@ impl HttpLookups {
             .push("contents")
             .extend(path.split('/'));
         url.query_pairs_mut().append_pair("ref", reference);
-        // For example, a renamed repository: its new name may not be listed.
+        // For example, the repository was renamed, and its new name may not be on the allow-list.
         let request = REDIRECT_STATUSES.into_iter().fold(Request::get(url), Request::accept_status);
         let mut request = request
             .header("accept", "application/vnd.github+json")
@@ -84,7 +84,7 @@ impl HttpLookups {
             Ok(file) => {
                 file_text(&file).map_or_else(|why| LookupState::Failed(why.to_owned()), LookupState::Ready)
             }
-            // A directory is a list.
+            // The response for a directory is a list.
             Err(_) => LookupState::Failed("it is not a file".to_owned()),
         })
     }

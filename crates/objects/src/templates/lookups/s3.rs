@@ -36,7 +36,7 @@ const ACCOUNTS_QUERY: &str =
 /// Maximum number of pages of keys that are read.
 const MAX_PAGES: usize = 10;
 
-/// The accounts of these addresses. An account that the data does not have is reported when it is used.
+/// The accounts of these addresses. An account that is not in the data is reported when it is used.
 pub fn accounts(
     data: &Source,
     addresses: &BTreeSet<TemplateLookup>,

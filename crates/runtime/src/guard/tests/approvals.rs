@@ -80,12 +80,12 @@ fn an_approval_that_is_bound_to_a_plan_approves_only_this_plan() {
     check(bound.clone(), ShardPlans::first(plan("p1")), Clearance::Approved);
     check(bound.clone(), ShardPlans::first(plan("p2")), counted(other));
     check(bound.clone(), ShardPlans::default(), counted("approval `data/a.yml` is for another plan (p1)"));
-    // In a later round, the plan of the first one counts for a removal that is still the same.
+    // In a later round, a removal that is still the same is judged by the plan of the first round.
     check(bound.clone(), ShardPlans::later(plan("p2"), plan("p1"), same.clone()), Clearance::Approved);
     check(bound.clone(), ShardPlans::later(plan("p2"), plan("p1"), BTreeSet::new()), counted(other));
     check(bound.clone(), ShardPlans::later(plan("p1"), plan("p0"), BTreeSet::new()), Clearance::Approved);
     check(bound.clone(), ShardPlans::later(plan("p2"), plan("p0"), same), counted(other));
-    // Approvals of others, and without validity.
+    // Approvals for other integrations, and approvals that are not valid.
     let none = Clearance::Counted { mismatch: None };
     check(ApprovalCase { integration: "y", ..bound.clone() }, ShardPlans::first(plan("p1")), none.clone());
     check(ApprovalCase { expiration: "2026-03-30", ..bound }, ShardPlans::first(plan("p1")), none);
@@ -102,7 +102,7 @@ fn one_approval_that_applies_is_enough() {
         after.used_approvals.len()
     };
     assert_eq!(check(&[bound.clone(), PLAIN], true), 0);
-    // An approval for a single use is not used if another one applies.
+    // An approval for a single use is not used up if another approval applies.
     assert_eq!(check(&[ONCE, PLAIN], true), 0);
     assert_eq!(check(&[bound.clone(), ONCE], true), 1);
     assert_eq!(check(&[bound], false), 0);
@@ -117,11 +117,12 @@ fn an_approval_for_a_single_use_is_used_once() {
     let [used] = &first.used_approvals[..] else { panic!("one: {first:?}") };
     assert_eq!((used.run.as_str(), used.approval.as_str(), used.is_gone), ("r1", "/a.yml", false));
     assert!(first.removals.is_empty(), "an approved removal uses no budget");
-    // Killed between the reservation and the removal: the next run removes the same object, and nothing changes.
+    // If the run is killed between the reservation and the removal, the next run removes the same object, and
+    // the ledger does not change.
     let (permitted, again) = run(&guard, "r2", &removing("uid-1"), &first);
     assert!(permitted);
     assert_eq!(again, first);
-    // The object was created again, before or after a run has seen that it was gone.
+    // The object was created again, before or after a run has observed that it did not exist.
     let (permitted, _) = run(&guard, "r3", &removing("uid-2"), &again);
     assert!(!permitted);
     let (_, gone) = run(&guard, "r4", &[proposal(&facts(4), &[])], &again);
@@ -150,7 +151,7 @@ fn an_object_without_an_incarnation_may_be_removed_until_it_is_gone() {
     let (_, first) = run(&guard, "r1", &removing(), &LedgerState::default());
     let (permitted, again) = run(&guard, "r2", &removing(), &first);
     assert!(permitted && again == first);
-    // Neither a scope that was not read nor an unresolved object shows that it is gone.
+    // Neither a scope that was not read nor an unresolved object shows that it no longer exists.
     let mut blocked = facts(5);
     blocked.blocked.insert(scope(), "not read".to_owned());
     for unread in [ShardFacts::default(), blocked] {
@@ -174,7 +175,7 @@ fn a_used_approval_cannot_be_replayed() {
         run(&guard_with(&[given]), "r2", &removing(Some("uid-2"), ShardPlans::first(plan("p1"))), before).0
     };
     assert!(!again(ONCE, &used));
-    // Neither its new name nor its new date makes it another one, but both together do.
+    // Neither a new name nor a new date makes it another approval, but both together do.
     assert!(!again(ApprovalCase { path: "/renamed.yml", ..ONCE }, &used));
     assert!(!again(ApprovalCase { expiration: "2026-05-01", ..ONCE }, &used));
     assert!(again(ApprovalCase { path: "/new.yml", expiration: "2026-05-01", ..ONCE }, &used));
@@ -186,7 +187,7 @@ fn a_used_approval_cannot_be_replayed() {
         !again(ApprovalCase { path: "", expiration: "2026-05-01", ..ONCE }, &used),
         "a file without a name"
     );
-    // The use is kept although the file is gone, as long as it could come back; then it is dropped.
+    // After the file is deleted, the use is kept as long as the file could be restored; then it is dropped.
     let none = |approvals: &[ApprovalCase], today: Date, before: &LedgerState| {
         let mut guard = guard_with(approvals);
         if approvals.is_empty() {

@@ -1,5 +1,5 @@
-//! Removals that the declaration of a shard approves as a whole, and those that an integration observed to be
-//! approved.
+//! Removals that the declaration of a shard approves as a whole, and removals whose approval an integration
+//! observed.
 
 use super::*;
 use crate::plan::FieldLoss;
@@ -18,12 +18,12 @@ fn consent_approves_removals_past_the_budgets_but_not_of_protected_kinds() {
     check(RemovalConsent::Any, &many, 0);
     check(RemovalConsent::kinds(["ConfigMap"]), &many, 0);
     check(RemovalConsent::kinds(["Secret"]), &many, 11);
-    // A protected kind has to be named, also to be replaced.
+    // A protected kind must be named, even if the object is only replaced.
     check(RemovalConsent::Any, "-Namespace:n", 1);
     check(RemovalConsent::Any, "±Namespace:n", 1);
     check(RemovalConsent::kinds(["ConfigMap"]), "-Namespace:n", 1);
     check(RemovalConsent::kinds(["Namespace"]), "-Namespace:n ±Namespace:m", 0);
-    // What is approved does not use the budget of the rest.
+    // Approved removals do not use the budget of the others.
     let mixed =
         format!("{} {}", many, (0..10).map(|name| format!("-Secret:s{name}")).collect::<Vec<_>>().join(" "));
     check(RemovalConsent::kinds(["ConfigMap"]), &mixed, 0);
@@ -89,7 +89,7 @@ fn a_removal_that_was_observed_to_be_approved_is_named() {
     let mut blocked = observed("ConfigMap", "a");
     blocked.blocked.insert(scope(), "not read".to_owned());
     assert_eq!(held(&guard(), &blocked, "-a"), ["a: not read"]);
-    // It approves the removals of its own shard only.
+    // It approves only the removals of its own shard.
     let proposals = [
         Proposal { key: ShardKey::new([("name", "a")]), ..proposal(&observed("Namespace", "n"), &[]) },
         Proposal { key: ShardKey::new([("name", "b")]), ..proposal(&facts(5), &changes("-Namespace:n")) },

@@ -114,7 +114,7 @@ impl<S: ShownTexts> ShownTexts for DeclareShardsResponse<S> {
 }
 
 impl ShownTexts for PrintResponse {
-    /// Its text is output, not part of a report.
+    /// The text of `print` is output, not part of a report.
     fn for_each_text<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
         for want in &self.wants {
             want.thing.for_each_text(see);

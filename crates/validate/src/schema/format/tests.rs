@@ -1,4 +1,4 @@
-//! Compares the formats with another implementation, on texts that are assembled from pieces.
+//! Compares the formats with another implementation, on strings that are assembled from pieces.
 
 use jsonschema::Draft;
 use qontract_testkit::SeededRng;

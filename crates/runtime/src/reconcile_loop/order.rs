@@ -1,0 +1,65 @@
+//! The orders of operators that a loop obeys: pause, and run now.
+
+use tokio::sync::watch;
+
+/// The orders to a loop at one time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoopOrder {
+    /// Why the loop is paused, if it is.
+    pub pause: Option<String>,
+    /// The last order to run now.
+    pub run: Option<String>,
+}
+
+/// Receives the orders to a loop.
+#[derive(Clone, Debug)]
+pub struct LoopOrders {
+    orders: watch::Receiver<LoopOrder>,
+    /// The order to run that the last run obeyed.
+    obeyed: Option<String>,
+}
+
+impl LoopOrders {
+    /// The orders of this channel. An order to run that was given before is not obeyed.
+    pub fn new(orders: watch::Receiver<LoopOrder>) -> Self {
+        let obeyed = orders.borrow().run.clone();
+        Self { orders, obeyed }
+    }
+
+    /// No orders.
+    pub fn none() -> Self {
+        Self::new(watch::channel(LoopOrder::default()).1)
+    }
+
+    /// Why the loop is paused, if it is.
+    pub fn pause(&self) -> Option<String> {
+        self.orders.borrow().pause.clone()
+    }
+
+    /// Waits until the loop is paused.
+    pub(super) async fn paused(&self) {
+        self.until(|order| order.pause.is_some()).await;
+    }
+
+    /// Waits until the loop is not paused.
+    pub(super) async fn resumed(&self) {
+        self.until(|order| order.pause.is_none()).await;
+    }
+
+    /// Waits for an order to run that no run has obeyed.
+    pub(super) async fn run_ordered(&self) {
+        self.until(|order| order.run != self.obeyed).await;
+    }
+
+    /// Notes that a run starts, which obeys all orders to run.
+    pub(super) fn obey(&mut self) {
+        self.obeyed = self.orders.borrow().run.clone();
+    }
+
+    async fn until(&self, holds: impl FnMut(&LoopOrder) -> bool) {
+        if self.orders.clone().wait_for(holds).await.is_err() {
+            // No one gives orders any more.
+            std::future::pending::<()>().await;
+        }
+    }
+}
