@@ -1,6 +1,7 @@
 //! Resolves data specifiers of the command line: a bundle file, a folder, or a Git revision.
 
 use std::borrow::Cow;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use qontract_graphql::{Engine, SchemaError};
 use crate::discovery::{self, DEFAULT_BASE, DEFAULT_REVISIONS, PassedAs};
 use crate::exit::UsageError;
 use crate::opened_repo::OpenedRepo;
+use crate::reconciled_data::MAX_BUNDLE_BYTES;
 use crate::repo_cache::RepoCache;
 use crate::validation::{self, CheckedBundle, FailedCheck};
 
@@ -176,8 +178,8 @@ impl<'a> InputResolver<'a> {
             self.check_unambiguous(spec)?;
         }
         if is_path && path.is_file() {
-            let mut file = std::fs::File::open(&path).with_context(|| format!("cannot read `{spec}`"))?;
-            let bundle = load_from(&mut file, pool).with_context(|| format!("`{spec}` is not a bundle"))?;
+            let bundle =
+                load_file(&path, pool).with_context(|| format!("cannot read the bundle `{spec}`"))?;
             return Ok(Input { bundle, repo: None });
         }
         let opened = if is_path && path.is_dir() {
@@ -203,6 +205,19 @@ impl<'a> InputResolver<'a> {
         cache.validation.save();
         Ok(Input { bundle, repo: Some(repo) })
     }
+}
+
+/// The bytes with which compressed bundles of the journal begin.
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// Loads a bundle file: JSON, or a compressed bundle of the journal.
+fn load_file(path: &Path, pool: &Pool) -> anyhow::Result<Bundle> {
+    let mut bytes = BufReader::new(std::fs::File::open(path)?);
+    if bytes.fill_buf()?.starts_with(&ZSTD_MAGIC) {
+        let decoder = zstd::Decoder::with_buffer(bytes)?.take(MAX_BUNDLE_BYTES);
+        return Ok(load_from(&mut BufReader::new(decoder), pool)?);
+    }
+    Ok(load_from(&mut bytes, pool)?)
 }
 
 #[cfg(test)]

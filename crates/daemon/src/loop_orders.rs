@@ -59,7 +59,8 @@ pub struct OrderFeed {
 
 #[derive(Default)]
 struct FeedState {
-    current: CurrentOrders,
+    /// The orders that were last read; `None` if none was ever given.
+    current: Option<CurrentOrders>,
     loops: BTreeMap<String, watch::Sender<LoopOrder>>,
     is_unreadable: bool,
 }
@@ -85,7 +86,7 @@ impl OrderFeed {
     /// The orders to the loop of an integration.
     pub fn subscribe(&self, integration: &str) -> LoopOrders {
         let mut state = self.state.lock();
-        let order = order_to(&state.current, integration, Timestamp::now());
+        let order = order_to(state.current.as_ref(), integration, Timestamp::now());
         let sender = state.loops.entry(integration.to_owned()).or_insert_with(|| watch::Sender::new(order));
         LoopOrders::new(sender.subscribe())
     }
@@ -93,21 +94,20 @@ impl OrderFeed {
     async fn read(&self) {
         let read = self.orders.current().await;
         let now = Timestamp::now();
-        let current = match read {
-            Ok(current) => Some(current),
-            Err(error) => {
-                self.report_unreadable(&format!("{:#}", anyhow::Error::new(error)));
-                None
+        let was_given = self.state.lock().current.is_some();
+        match read {
+            // A pause must not end because the journal was lost.
+            Ok(None) if was_given => self.report_unreadable("they are missing from the journal"),
+            Ok(current) => {
+                let mut state = self.state.lock();
+                (state.current, state.is_unreadable) = (current, false);
             }
-        };
-        let mut state = self.state.lock();
-        if let Some(current) = current {
-            state.current = current;
-            state.is_unreadable = false;
+            Err(error) => self.report_unreadable(&format!("{:#}", anyhow::Error::new(error))),
         }
+        let state = self.state.lock();
         // A pause may have ended without a new order.
         for (integration, sender) in &state.loops {
-            let order = order_to(&state.current, integration, now);
+            let order = order_to(state.current.as_ref(), integration, now);
             sender.send_if_modified(|last| {
                 let is_new = *last != order;
                 *last = order;
@@ -119,13 +119,14 @@ impl OrderFeed {
     fn report_unreadable(&self, why: &str) {
         if !std::mem::replace(&mut self.state.lock().is_unreadable, true) {
             let text = format!("cannot read the orders to loops; the last ones remain in effect: {why}");
-            self.log.write(&LogLine::new(Level::Warning, text));
+            self.log.write(&LogLine::new(Level::Error, text));
         }
     }
 }
 
 /// The orders to one loop.
-fn order_to(orders: &CurrentOrders, integration: &str, now: Timestamp) -> LoopOrder {
+fn order_to(orders: Option<&CurrentOrders>, integration: &str, now: Timestamp) -> LoopOrder {
+    let Some(orders) = orders else { return LoopOrder::default() };
     LoopOrder {
         pause: orders.pause(integration, now).map(ToString::to_string),
         run: orders.run_now(integration).map(|order| order.id.clone()),

@@ -37,7 +37,7 @@ use legacy::LegacyPointers;
 const LEVEL: i32 = 1;
 
 /// Maximum size of a bundle when it is decompressed, in bytes.
-const MAX_BUNDLE_BYTES: u64 = 2 << 30;
+pub const MAX_BUNDLE_BYTES: u64 = 2 << 30;
 
 /// Maximum number of slots whose older data is looked up when the number of slots changed.
 const MAX_LOOKED_UP_SLOTS: u32 = 64;
@@ -269,12 +269,22 @@ impl LoopStore {
             if data == self.data && sha != head {
                 anyhow::bail!(
                     "the number of slots changed, and the older data of slot {slot} is not compared: shards that were \
-                     removed from the data since then are not cleaned up; run once without slots, with `--base REV` \
-                     (its bundle is {sha})"
+                     removed from the data since then are not cleaned up; run once without slots, with `--base {}`",
+                    self.bundle_place(&sha)
                 );
             }
         }
         Ok(())
+    }
+
+    /// The location of a stored bundle, which `--base` accepts as a file.
+    fn bundle_place(&self, sha: &str) -> String {
+        let legacy = self.legacy.as_ref().map(|legacy| legacy.bundle_file(sha)).filter(|file| file.exists());
+        let ending = if self.legacy.is_some() { ".blob" } else { "" };
+        legacy.map_or_else(
+            || format!("{}/reconciled/bundles/{sha}{ending}", self.place),
+            |file| file.display().to_string(),
+        )
     }
 
     /// Stores the pointer to this data, after a copy of the bundle. A bundle on a server is not copied: it is

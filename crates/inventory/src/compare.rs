@@ -4,6 +4,7 @@
 //! (`tests/suite/properties.rs`). Fields that only the live object has are tolerated: server defaults, and
 //! fields added by other writers.
 
+mod replaced;
 mod walk;
 
 use serde_json::Value;
@@ -96,7 +97,9 @@ fn field_differences(
     let kind = desired["kind"].as_str().unwrap_or_default();
     let mut walk = CompareWalk::new(kind, show, declared);
     walk.value(&normalize::normalize_desired(desired), Some(&normalize::normalize_live(live)));
-    walk.differences()
+    let mut differences = walk.differences();
+    differences.extend(replaced::replaced_empty_maps(desired, live, show));
+    differences
 }
 
 /// Whether the live value equals the declared value.

@@ -198,9 +198,10 @@ impl Orders {
         Self { blobs, read: ReadPermit::for_data() }
     }
 
-    /// The orders that are in effect.
-    pub async fn current(&self) -> Result<CurrentOrders, OrdersError> {
-        Ok(self.load().await?.0)
+    /// The orders that are in effect; `None` if none was ever given.
+    pub async fn current(&self) -> Result<Option<CurrentOrders>, OrdersError> {
+        let (orders, precondition) = self.load().await?;
+        Ok((precondition != Precondition::IfAbsent).then_some(orders))
     }
 
     async fn load(&self) -> Result<(CurrentOrders, Precondition), OrdersError> {
@@ -294,10 +295,10 @@ mod tests {
     async fn a_pause_ends_when_it_is_resumed_or_expires() {
         let scratch = Scratch::new();
         let orders = orders(&scratch);
-        assert_eq!(orders.current().await.unwrap(), CurrentOrders::default());
+        assert_eq!(orders.current().await.unwrap(), None);
         give(&orders, &pause(Some("a"), Some(60)), 1, 0).await;
         give(&orders, &pause(None, None), 2, 1).await;
-        let current = orders.current().await.unwrap();
+        let current = orders.current().await.unwrap().unwrap();
         let id = |integration, second| {
             current.pause(integration, time(second)).map(|pause| pause.origin.id.clone())
         };
@@ -315,10 +316,10 @@ mod tests {
         assert_eq!(text, expect);
         // Resuming all integrations does not resume one that was paused itself.
         give(&orders, &order(None, OrderAction::Resume), 3, 2).await;
-        let current = orders.current().await.unwrap();
+        let current = orders.current().await.unwrap().unwrap();
         assert!(current.pause("a", time(3)).is_some() && current.pause("b", time(3)).is_none());
         give(&orders, &order(Some("a"), OrderAction::Resume), 4, 4).await;
-        assert_eq!(orders.current().await.unwrap(), CurrentOrders::default());
+        assert_eq!(orders.current().await.unwrap(), Some(CurrentOrders::default()));
         let log = orders.log(time(1), time(10)).await.unwrap();
         let ids: Vec<&str> = log.iter().map(|order| &*order.origin.id).collect();
         assert_eq!(ids, ["0002", "0003", "0004"]);
@@ -330,11 +331,11 @@ mod tests {
         let orders = orders(&scratch);
         give(&orders, &order(Some("a"), OrderAction::Run), 1, 0).await;
         give(&orders, &order(None, OrderAction::Run), 2, 1).await;
-        let current = orders.current().await.unwrap();
+        let current = orders.current().await.unwrap().unwrap();
         let id = |integration| current.run_now(integration).map(|order| order.id.clone());
         assert_eq!((id("a").as_deref(), id("b").as_deref()), (Some("0002"), Some("0002")));
         give(&orders, &order(Some("a"), OrderAction::Run), 3, 2).await;
-        let current = orders.current().await.unwrap();
+        let current = orders.current().await.unwrap().unwrap();
         assert_eq!(current.run_now("a").unwrap().id, "0003");
         assert_eq!(current.run_now("b").unwrap().id, "0002");
     }
@@ -345,7 +346,7 @@ mod tests {
         let orders = orders(&scratch);
         let names: Vec<String> = (0..8).map(|number| format!("i{number}")).collect();
         join_all(names.iter().map(async |name| give(&orders, &pause(Some(name), None), 1, 0).await)).await;
-        let current = orders.current().await.unwrap();
+        let current = orders.current().await.unwrap().unwrap();
         assert!(names.iter().all(|name| current.pause(name, time(1)).is_some()));
     }
 

@@ -23,12 +23,14 @@ pub struct Reservations<'r> {
     /// The state of the ledger after the plans of this dry run. A dry run does not store it; later plans of
     /// the run are judged against it.
     rehearsed: Mutex<Option<Result<LedgerState, LedgerError>>>,
+    /// The reason why the ledger could not be loaded in a real run, if it could not.
+    unavailable: Mutex<Option<LedgerError>>,
 }
 
 impl<'r> Reservations<'r> {
     /// Creates the reservations of a run.
     pub fn new(guard: &'r RemovalGuard, request: &'r RunRequest, permits: &'r Permits) -> Self {
-        Self { guard, request, permits, rehearsed: Mutex::default() }
+        Self { guard, request, permits, rehearsed: Mutex::default(), unavailable: Mutex::default() }
     }
 
     /// Judges the steps of these shards. A real run reserves every removal that counts against a budget and is
@@ -41,7 +43,13 @@ impl<'r> Reservations<'r> {
             let loaded = ledger.load(&self.permits.read, integration).await;
             let state = loaded.as_ref().map(|snapshot| &snapshot.state);
             let mut judged = self.guard.judge(shards, state);
-            let Ok(snapshot) = loaded else { return judged };
+            let snapshot = match loaded {
+                Ok(snapshot) => snapshot,
+                Err(error) => {
+                    *self.unavailable.lock() = Some(error);
+                    return judged;
+                }
+            };
             let next = self.guard.settle(&judged, run, &snapshot.state);
             if next == snapshot.state {
                 return judged;
@@ -64,6 +72,12 @@ impl<'r> Reservations<'r> {
         let mut judged = self.guard.judge(shards, Err(&error));
         RemovalGuard::hold_unreserved(&mut judged, &error);
         judged
+    }
+
+    /// The warning of a real run whose ledger could not be loaded.
+    pub fn warning(&self) -> Option<String> {
+        let error = self.unavailable.lock().take()?;
+        Some(format!("{error}; until then, nothing is removed without an approval"))
     }
 
     async fn rehearse<'p, S: PlannedSteps>(&self, shards: &'p [S]) -> Vec<JudgedShard<'p, S>> {

@@ -213,6 +213,7 @@ async fn execute(
                 return Ok(());
             }
             rounds.run_rounds(work, outcome).await;
+            outcome.warnings.extend(rounds.reservations.warning());
             approvals::report_unplanned_holds(&guard, request, permits, outcome).await;
         }
         IntegrationForm::Function(_) | IntegrationForm::Foreign(_)

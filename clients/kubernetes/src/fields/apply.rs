@@ -73,7 +73,7 @@ pub(super) fn merge_applied(
     }
     // The deepest paths come first, so that an item of a list is removed after its fields.
     let removed: Vec<&FieldPath> =
-        before.0.iter().rev().filter(|path| !retained.contains_below(path)).collect();
+        before.0.iter().rev().filter(|path| is_released(path, &retained)).collect();
     remove(&mut object, &removed, 0, &retained);
     (object, wanted)
 }
@@ -138,6 +138,12 @@ fn find_conflicts(
             .collect()
     };
     FieldConflicts { refused: managers(refused), overruled: managers(overruled), ..FieldConflicts::default() }
+}
+
+/// Whether a path that is no longer declared is removed. A list item is kept only if another manager owns the item:
+/// a manager that owns only fields in it, such as one that changed a field, loses them with the item.
+fn is_released(path: &FieldPath, retained: &FieldSet) -> bool {
+    if ends_in_item(path) { !retained.0.contains(path) } else { !retained.contains_below(path) }
 }
 
 fn ends_in_item(path: &[String]) -> bool {

@@ -148,7 +148,12 @@ fn apply_naively(
     for entry in &others {
         retained.0.extend(entry.fields.0.iter().cloned());
     }
-    for path in before.0.iter().rev().filter(|path| !retained.contains_below(path)) {
+    let is_item = |path: &[String]| path.last().is_some_and(|last| !last.starts_with("f:"));
+    let is_released = |path: &Vec<String>| match is_item(path) {
+        true => !retained.0.contains(path),
+        false => !retained.contains_below(path),
+    };
+    for path in before.0.iter().rev().filter(|path| is_released(path)) {
         remove(&mut object, path, &mut Vec::new(), &retained);
     }
     others.retain(|entry| !entry.fields.0.is_empty());

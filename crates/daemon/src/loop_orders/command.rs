@@ -61,7 +61,7 @@ impl<'a> OrderDesk<'a> {
             check_text("`--reason`", reason)?;
         }
         let now = Timestamp::now();
-        let current = self.journal.orders().current().await?;
+        let current = self.journal.orders().current().await?.unwrap_or_default();
         let own_pause = current.pauses(now).find(|(name, _)| *name == integration.as_deref());
         let loops =
             integration.clone().map_or("all loops".to_owned(), |name| format!("the loops of `{name}`"));
@@ -86,18 +86,36 @@ impl<'a> OrderDesk<'a> {
         let write = permits.write.as_ref().context("the journal is written in every run")?;
         let order = Order { integration, action };
         self.journal.orders().give(write, &order, &origin).await?;
+        let place = &self.journal.location().place;
+        let unknown = self.without_loops(order.integration.as_deref()).await?;
         let heard = match self.kind {
             JournalKind::Folder => "within a second".to_owned(),
             JournalKind::Bucket => format!("within {} s", self.kind.order_period().as_secs()),
         };
-        Ok(match &order.action {
+        let of_all = current.pauses(now).find(|(name, _)| name.is_none() && order.integration.is_some());
+        let result = match &order.action {
             OrderAction::Pause { until, .. } => {
                 let end =
                     until.map_or("until they are resumed".to_owned(), |until| format!("until {until:.0}"));
-                format!("{loops} pause {heard}, {end}")
+                format!("pause {heard}, {end}")
             }
-            OrderAction::Resume => format!("{loops} resume {heard}"),
-            OrderAction::Run => format!("{loops} run {heard}"),
+            OrderAction::Resume => match of_all {
+                Some((_, pause)) => format!("stay paused, because all integrations are {pause}"),
+                None => format!("resume {heard}"),
+            },
+            OrderAction::Run => format!("run {heard}"),
+        };
+        Ok(format!("{loops} that use the journal `{place}` {result}{unknown}"))
+    }
+
+    /// A warning if no loop of the integration has ever reconciled data with this journal.
+    async fn without_loops(&self, integration: Option<&str>) -> anyhow::Result<&'static str> {
+        let prefix = integration.map(|name| format!("{name}.")).unwrap_or_default();
+        let known = self.journal.reconciled().loops(&prefix).await?;
+        Ok(if known.is_empty() {
+            "\nwarning: no such loop has used this journal so far: check `--runs`, `--sandbox` and `--config`"
+        } else {
+            ""
         })
     }
 
@@ -137,7 +155,7 @@ impl<'a> OrderDesk<'a> {
     pub async fn list(&self, days: u16, is_json: bool) -> anyhow::Result<String> {
         let now = Timestamp::now();
         let orders = self.journal.orders();
-        let current = orders.current().await?;
+        let current = orders.current().await?.unwrap_or_default();
         let since = now.checked_sub(SignedDuration::from_hours(i64::from(days) * 24))?;
         let log = orders.log(since, now).await?;
         let pauses: Vec<(Option<&str>, &Pause)> = current.pauses(now).collect();
@@ -189,5 +207,5 @@ pub async fn pause_of(journal: &Journal, integration: &str, mode: Mode) -> Optio
     }
     let orders = journal.orders();
     let current = tokio::time::timeout(super::FIRST_READ_TIMEOUT, orders.current()).await.ok()?.ok()?;
-    current.pause(integration, Timestamp::now()).map(ToString::to_string)
+    current?.pause(integration, Timestamp::now()).map(ToString::to_string)
 }

@@ -61,9 +61,14 @@ impl LegacyPointers {
         names.filter_map(|name| name.strip_suffix(".json").map(str::to_owned)).collect()
     }
 
+    /// The file of a bundle.
+    pub(super) fn bundle_file(&self, sha: &str) -> PathBuf {
+        self.folder.join("bundles").join(format!("{sha}.json"))
+    }
+
     /// A bundle.
     pub(super) fn bundle(&self, sha: &str) -> anyhow::Result<Bundle> {
-        let path = self.folder.join("bundles").join(format!("{sha}.json"));
+        let path = self.bundle_file(sha);
         let unreadable = || format!("cannot read `{}`", path.display());
         let mut bytes = io::BufReader::new(File::open(&path).with_context(unreadable)?);
         qontract_bundle::load_from(&mut bytes, &Pool::default()).with_context(unreadable)

@@ -13,7 +13,7 @@ const QUERY_FUNCTIONS: [&str; 2] = ["query", "s3"];
 /// query.
 const RENDERING_FUNCTIONS: [&str; 2] = ["vault", "github"];
 
-/// Templates that may query the data. If [`may_query`] begins to match more templates, the name must change.
+/// Templates that may query the data. If `may_query` begins to match more templates, the name must change.
 pub const TEMPLATES_THAT_QUERY: AdHocTrigger = AdHocTrigger { name: "templates-1", matches: may_query };
 
 /// Whether a template with this source may query the data. The names of the functions that it calls are in

@@ -112,7 +112,10 @@ fn a_paused_loop_changes_nothing_until_it_is_resumed() {
     let address = address(&running.until("listening on http://"));
     running.until("changes=1");
     let told = platform.order(&["pause", "marks", "--reason", "INC-7: disk full"]);
-    assert_eq!(told, "the loops of `marks` pause within a second, until they are resumed\n");
+    assert_eq!(
+        told,
+        "the loops of `marks` that use the journal `runs/journal` pause within a second, until they are resumed\n"
+    );
     let line = running.until("paused by ann@");
     assert!(line.contains(" until it is resumed: INC-7: disk full"), "{line}");
     platform.scratch.write("wanted", "2");
@@ -198,7 +201,7 @@ fn a_drain_ends_when_the_step_in_progress_is_finished_and_no_other_starts() {
     qontract_testkit::eventually("the first step is in progress", || (platform.marks() == 1).then_some(()));
     let told = platform.order(&["drain", "--all", "--reason", "upgrade", "--for", "1h"]);
     assert!(
-        told.contains("all loops pause within a second, until 20")
+        told.contains("all loops that use the journal `runs/journal` pause within a second, until 20")
             && told.ends_with("no run is in progress\n"),
         "{told}"
     );

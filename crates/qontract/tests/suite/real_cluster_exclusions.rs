@@ -260,3 +260,40 @@ fn a_removal_of_manual_fields_that_is_killed_is_completed_on_a_real_cluster() {
     let fields = CONTAINER.replace("value: '2'", "value: '3'");
     fixture.change(&fields, "");
 }
+
+#[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
+fn an_item_in_which_another_manager_changed_a_field_is_shown_as_removed_on_a_real_cluster() {
+    for manager in ["kubectl-set", "my-operator"] {
+        let fixture = WebFixture::new();
+        fixture.declare_pod("env:\n- {name: KEPT, value: '1'}\n- {name: EXTRA, value: '1'}\n", "", "");
+        fixture.apply();
+        let changed = json!({"name": "web", "env": [{"name": "EXTRA", "value": "9"}]});
+        patch(&fixture, manager, &json!({"spec": {"template": {"spec": {"containers": [changed]}}}}));
+        fixture.declare_pod("env:\n- {name: KEPT, value: '1'}\n", "", "");
+        let (code, predicted) = fixture.run(RESOURCES, &["--dry-run"]);
+        assert_eq!(code, 0, "{predicted}");
+        let plan = fixture.apply();
+        for text in [&predicted, &plan] {
+            assert!(text.contains("- spec.template.spec.containers[web].env[EXTRA]"), "{manager}: {text}");
+        }
+        let env = &fixture.web()["spec"]["template"]["spec"]["containers"][0]["env"];
+        assert_eq!(*env, json!([{"name": "KEPT", "value": "1"}]), "{manager}");
+        assert_eq!(fixture.run(RESOURCES, &[]), (0, String::new()), "the second run has nothing to do");
+    }
+}
+
+#[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
+fn an_empty_map_that_was_replaced_is_restored_on_a_real_cluster() {
+    let fixture = WebFixture::new();
+    fixture.declare_pod("", "volumes:\n- {name: u, emptyDir: {}}\n", "");
+    fixture.apply();
+    let volumes = json!([{"name": "u", "emptyDir": null, "hostPath": {"path": "/x"}}]);
+    patch(&fixture, "kubectl-edit", &json!({"spec": {"template": {"spec": {"volumes": volumes}}}}));
+    let plan = fixture.apply();
+    assert!(plan.contains("volumes[u].hostPath"), "{plan}");
+    let volumes = &fixture.web()["spec"]["template"]["spec"]["volumes"];
+    assert_eq!(*volumes, json!([{"name": "u", "emptyDir": {}}]));
+    assert_eq!(fixture.run(RESOURCES, &[]), (0, String::new()), "the second run has nothing to do");
+}

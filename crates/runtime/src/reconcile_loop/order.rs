@@ -48,7 +48,7 @@ impl LoopOrders {
 
     /// Waits for an order to run that no run has obeyed.
     pub(super) async fn run_ordered(&self) {
-        self.until(|order| order.run != self.obeyed).await;
+        self.until(|order| order.run.is_some() && order.run != self.obeyed).await;
     }
 
     /// Notes that a run starts, which obeys all orders to run.

@@ -41,7 +41,7 @@ fn the_public_schemas_are_accepted_and_their_defects_are_warnings() {
     };
     says("Q3107", &["$scemaRef", "minimal"]);
     says("Q3108", &["`icon_emoji`", "`scopes`", "`groups`", "`jsonPathSelectors`"]);
-    says("Q3106", &["letter by letter", "empty alternative"]);
+    says("Q3106", &["matched separately", "empty alternative"]);
     says("Q3126", &["OpenShiftClusterManager_v1.clusters", "AppEscalationPolicy_v1.AcsPolicies"]);
     says("Q3123", &["`vpc`"]);
     says(
