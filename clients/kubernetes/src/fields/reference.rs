@@ -149,9 +149,8 @@ fn apply_naively(
         retained.0.extend(entry.fields.0.iter().cloned());
     }
     let is_item = |path: &[String]| path.last().is_some_and(|last| !last.starts_with("f:"));
-    let is_released = |path: &Vec<String>| match is_item(path) {
-        true => !retained.0.contains(path),
-        false => !retained.contains_below(path),
+    let is_released = |path: &Vec<String>| {
+        if is_item(path) { !retained.0.contains(path) } else { !retained.contains_below(path) }
     };
     for path in before.0.iter().rev().filter(|path| is_released(path)) {
         remove(&mut object, path, &mut Vec::new(), &retained);

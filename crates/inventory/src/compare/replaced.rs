@@ -66,8 +66,8 @@ mod tests {
 
     use super::*;
 
-    fn check(desired: Value, live: Value, expect: &[&str]) {
-        let found = replaced_empty_maps(&desired, &live, Visibility::Values);
+    fn check(desired: &Value, live: &Value, expect: &[&str]) {
+        let found = replaced_empty_maps(desired, live, Visibility::Values);
         let paths: Vec<&str> = found.iter().map(|one| one.path.as_str()).collect();
         assert_eq!(paths, expect, "{desired} {live}");
     }
@@ -77,20 +77,20 @@ mod tests {
         let volume = json!({"volumes": [{"name": "a", "emptyDir": {}}]});
         let host =
             json!({"volumes": [{"name": "b", "emptyDir": {}}, {"name": "a", "hostPath": {"path": "/x"}}]});
-        check(volume.clone(), host, &["volumes[a].emptyDir"]);
-        check(volume.clone(), volume.clone(), &[]);
-        check(volume, json!({"volumes": [{"name": "a"}]}), &[]);
+        check(&volume, &host, &["volumes[a].emptyDir"]);
+        check(&volume, &volume, &[]);
+        check(&volume, &json!({"volumes": [{"name": "a"}]}), &[]);
         let peers = |peer: Value| json!({"spec": {"ingress": [{"from": [peer]}]}});
         let pods = || peers(json!({"podSelector": {}}));
-        check(pods(), peers(json!({"namespaceSelector": {}})), &["spec.ingress[0].from[0].podSelector"]);
-        check(pods(), peers(json!({"podSelector": {"matchLabels": {"a": "b"}}})), &[]);
+        check(&pods(), &peers(json!({"namespaceSelector": {}})), &["spec.ingress[0].from[0].podSelector"]);
+        check(&pods(), &peers(json!({"podSelector": {"matchLabels": {"a": "b"}}})), &[]);
     }
 
     #[test]
     fn empty_maps_that_servers_drop_are_no_differences() {
         let container = json!({"containers": [{"name": "a", "image": "x", "resources": {}}]});
-        check(container, json!({"containers": [{"name": "a", "image": "x", "tty": true}]}), &[]);
-        check(json!({"nodeSelector": {}, "a": 1}), json!({"a": 1, "b": 2}), &[]);
-        check(json!({"rules": [{}]}), json!({"rules": [{"verbs": ["*"]}]}), &[]);
+        check(&container, &json!({"containers": [{"name": "a", "image": "x", "tty": true}]}), &[]);
+        check(&json!({"nodeSelector": {}, "a": 1}), &json!({"a": 1, "b": 2}), &[]);
+        check(&json!({"rules": [{}]}), &json!({"rules": [{"verbs": ["*"]}]}), &[]);
     }
 }
