@@ -1,4 +1,4 @@
-//! The deadline of one phase of a run.
+//! Enforces the deadline of one phase of a run.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::key::Scope;
 use crate::source_location::SourceLocation;
 
-/// The party that has to act on a fault. It determines the exit code and the metric label.
+/// The party that has to act on a fault, which determines the exit code and the metric label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Responsible {
@@ -64,8 +64,8 @@ pub struct Fault {
     /// A hint on how to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// The cause, without the scope that could not be read or the change that failed, so that faults of
-    /// several scopes or changes can have the same cause.
+    /// The cause, without the scope that could not be read or the change that failed. Faults of several scopes or
+    /// changes can have equal causes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Box<str>>,
     /// The source locations, as far as they are known.
@@ -151,7 +151,7 @@ impl Fault {
         self
     }
 
-    /// Sets the cause: faults of several changes can have the same cause, although their messages differ.
+    /// Sets the cause. Faults of several changes can have equal causes, although their messages differ.
     #[must_use]
     pub fn caused_by(mut self, cause: impl Into<String>) -> Self {
         self.cause = Some(cause.into().into());
@@ -165,7 +165,7 @@ impl Fault {
         self.while_doing(&format!("cannot read `{scope}`"))
     }
 
-    /// Marks that the failed operation had no effect.
+    /// Records that the failed operation had no effect.
     #[must_use]
     pub fn undone(mut self) -> Self {
         self.is_undone = true;

@@ -19,12 +19,12 @@ pub enum FlagKind {
     Label {
         /// The label.
         label: &'static str,
-        /// Whether a shard must have it.
+        /// Whether a shard must have the label.
         has: bool,
     },
     /// The number of shards that are processed concurrently.
     Concurrency,
-    /// A switch of qontract-reconcile that has no effect here, with the reason.
+    /// A switch of qontract-reconcile that has no effect in qontract, with the reason.
     Ignored(&'static str),
 }
 
@@ -52,7 +52,7 @@ impl FlagKind {
         }
     }
 
-    /// Whether an environment variable can hold several values, separated by white space.
+    /// Whether an environment variable for the flag can hold several values, separated by white space.
     pub(crate) fn takes_several(self) -> bool {
         matches!(
             self,
@@ -92,7 +92,7 @@ impl Flag {
         }
     }
 
-    /// The name of its value in help texts.
+    /// The name of the flag's value in help texts.
     pub fn placeholder(&self) -> String {
         match self.kind {
             FlagKind::Selects(dimension) | FlagKind::Excludes(dimension) => dimension.to_uppercase(),
@@ -126,7 +126,7 @@ pub fn is_reserved_short(short: char) -> bool {
     RESERVED_SHORTS.contains(&short)
 }
 
-/// The reason why these flags cannot be combined on one command line, if there is one.
+/// The reason why these flags cannot be combined on one command line, if any.
 ///
 /// ```
 /// use qontract_runtime::{ArgumentKind, IntegrationMeta, flags_error};

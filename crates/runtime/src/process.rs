@@ -59,7 +59,7 @@ const MAX_LABEL_CHARS: usize = 200;
 pub struct ProcessIntegration {
     meta: IntegrationMeta,
     supports_sandbox: bool,
-    /// Whether `plan` gets the results of the queries on the base.
+    /// Whether `plan` receives the results of the queries on base.
     reads_base: bool,
     form: wire::ProgramForm,
     client: Arc<ProgramClient>,
