@@ -9,7 +9,7 @@ use crate::source_location::SourceLocation;
 
 /// A shard in the response to `declare`, in the form of the integration that manages it.
 pub trait ProgramShard: DeserializeOwned + ShownTexts {
-    /// Its location in the query results.
+    /// The location of the shard in the query results.
     fn pointer(&self) -> Option<&ResultPointer>;
 }
 
