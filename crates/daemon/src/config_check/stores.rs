@@ -26,7 +26,7 @@ pub fn check(config: &Config, runtime: &Runtime, report: &mut CheckReport) {
     if config.sandbox.is_some() || is_empty {
         return;
     }
-    // A Vault that cannot be used is reported separately.
+    // If Vault cannot be used, another check reports it.
     let Ok(secrets) = secret_store(config, Mode::DryRun) else { return };
     let permit = ReadPermit::for_targets(Mode::DryRun);
     let stores = BlobStores::in_buckets(&permit, config.targets.clone(), Arc::clone(&secrets) as _);
