@@ -99,7 +99,7 @@ impl Planner {
         Ok(())
     }
 
-    /// Plans all integrations, up to [`MAX_CONCURRENT`] of them concurrently. A failure of one integration does not
+    /// Plans all integrations, a limited number of them concurrently. A failure of one integration does not
     /// stop the others.
     pub async fn plan_all(
         self: Arc<Self>,

@@ -16,7 +16,7 @@ use crate::bundles::LoadFailure;
 
 /// Provides a bundle.
 pub trait BundleSource: Send + Sync {
-    /// The name of the source, for log lines.
+    /// The name of the bundle source, for log lines.
     fn name(&self) -> String;
 
     /// Reads the current content. Documents that are already in the pool are shared.
@@ -63,8 +63,8 @@ impl Content {
         }
     }
 
-    /// The content of a file. A regular file is opened now and read later; a pipe, which can be read only
-    /// once, is read now.
+    /// The content of a file. A regular file is opened now and read later. A pipe is read now, because it can be read
+    /// only once.
     async fn of_file(path: PathBuf) -> io::Result<Self> {
         let mut file = tokio::fs::File::open(&path).await?;
         if file.metadata().await?.is_file() {
@@ -76,7 +76,7 @@ impl Content {
     }
 }
 
-/// Hashes a file. The cursor must be at the start of the file, and is moved back there.
+/// Hashes a file. The cursor must be at the start of the file, and it is moved back to the start.
 fn hash(file: &mut fs::File) -> io::Result<Sha256> {
     let (mut hasher, mut part) = (Hasher::default(), vec![0; HASH_CHUNK_BYTES]);
     loop {
@@ -104,7 +104,7 @@ pub enum SourceError {
         #[source]
         source: io::Error,
     },
-    /// A store cannot be read.
+    /// A blob store cannot be read.
     #[error("cannot read the store")]
     Store(#[source] BlobsError),
     /// The blob does not exist.
@@ -155,11 +155,11 @@ impl BundleSource for BlobSource {
     }
 }
 
-/// A bundle store: the bundle with a sha is stored as `<sha>.json`.
+/// A bundle store: each bundle is stored under the name `<sha>.json`.
 pub enum BundleStore {
     /// Files in a directory.
     Folder(PathBuf),
-    /// Blobs.
+    /// Blobs in a blob store.
     Blobs {
         /// The store.
         blobs: Arc<dyn BlobReader>,
