@@ -22,9 +22,9 @@ pub struct Announcement<'a> {
     pub data: Option<&'a str>,
     /// The sandbox directory, if one is used.
     pub sandbox: Option<&'a Path>,
-    /// The configuration.
+    /// The configuration of the process.
     pub config: &'a Config,
-    /// The integration.
+    /// The integration that will run.
     pub integration: &'a Integration,
     /// Whether the run may change target systems.
     pub mode: Mode,

@@ -54,7 +54,7 @@ impl WriteObserver for WarningObserver {
 
 /// The audit log of one run.
 pub struct AuditLog {
-    /// The integration.
+    /// The integration that runs.
     pub integration: String,
     /// The data of the run.
     pub head: Arc<PinnedData>,

@@ -49,7 +49,7 @@ pub struct ServeOptions {
     pub settings: Settings,
     /// The data repo to watch.
     pub watched_repo: Option<Arc<WatchedRepo>>,
-    /// The log.
+    /// The log of the server.
     pub log: Arc<Log>,
     /// Creates the hook that is called when a large response has been freed. The argument is the time after which an
     /// idle thread for large responses ends.

@@ -166,7 +166,7 @@ fn elapsed(from: Timestamp, to: Timestamp) -> Duration {
 
 /// Logs whether data is valid, and sets metrics about it.
 pub struct DataReporter {
-    /// The log.
+    /// The log to which changes of validity are written.
     pub log: Arc<Log>,
     /// The gauges of invalid data.
     pub gauges: DataValidityGauges,

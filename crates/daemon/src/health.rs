@@ -29,7 +29,7 @@ const MAX_HELD_CHANGES: usize = 20;
 /// Serves the health of the loops of a process.
 #[derive(Clone)]
 pub struct Health {
-    /// The metrics.
+    /// The metrics that the listener serves.
     pub metrics: Arc<Metrics>,
     /// Returns the reporters of the loops.
     pub reporters: Arc<dyn Fn() -> Vec<Arc<LoopReporter>> + Send + Sync>,

@@ -20,7 +20,7 @@ pub use crate::validation::InputCheck;
 
 /// A bundle and, unless it was read from a bundle file, its data repo.
 pub struct Input {
-    /// The bundle.
+    /// The bundle that was read or built.
     pub bundle: Bundle,
     /// The data repo, in which source lines are looked up.
     pub repo: Option<Repo>,
@@ -59,7 +59,7 @@ pub fn invalid_types_message(spec: &str) -> String {
 /// The error of a data repo that cannot be bundled or has errors. The findings were already reported.
 pub struct ValidationFailed {
     spec: String,
-    /// The findings.
+    /// The findings of bundling and of the check.
     pub findings: Report,
     /// The data repo, for the content of its files.
     pub repo: Repo,

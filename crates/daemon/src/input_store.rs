@@ -68,7 +68,7 @@ struct Header {
 pub struct StoredRecording {
     /// The version of the binary that made the recording.
     pub binary: String,
-    /// The recording.
+    /// The recorded inputs of the run.
     pub recording: Recording,
 }
 

@@ -34,7 +34,7 @@ const SANDBOX_CONTENT: &str = "clusters";
 
 /// The journal of this process and the run records.
 pub struct OpenJournal {
-    /// The journal.
+    /// The journal that all processes share.
     pub journal: Arc<Journal>,
     /// The directory of the journal; `None` if it is in a bucket.
     pub folder: Option<PathBuf>,
@@ -78,7 +78,7 @@ impl OpenJournal {
         Ok(Self { journal: Arc::new(journal_of_runs(&runs, &metrics)), folder, runs, metrics })
     }
 
-    /// The leases in the journal, for all runs of this process.
+    /// Opens the leases in the journal, for all runs of this process.
     pub fn leases(&self) -> Result<Arc<dyn Leases>, UsageError> {
         let leases = Arc::new(lease_table(&self.journal)?);
         Ok(Arc::new(MeasuredLeases { leases, metrics: self.metrics.clone() }))

@@ -34,7 +34,7 @@ const MAX_CONCURRENT: usize = 4;
 pub struct Planner {
     /// The data to plan.
     pub head: Arc<PinnedData>,
-    /// The data to compare with.
+    /// The data with which the head is compared.
     pub base: PinnedData,
     /// The store of run records.
     pub runs: Arc<RunStore>,

@@ -15,11 +15,11 @@ use crate::reporter::LoopReporter;
 /// A Pushgateway and its credentials.
 #[derive(Clone, Debug)]
 pub struct PushgatewayConfig {
-    /// The URL.
+    /// The URL of the Pushgateway.
     pub url: Url,
     /// The user name.
     pub user: String,
-    /// The password.
+    /// The password of the user.
     pub password: Secret,
 }
 
@@ -61,7 +61,7 @@ impl MetricsPusher {
 
 /// Forwards loop events to a reporter and sends a notification when a run has ended.
 pub struct NotifyOnEnd {
-    /// The reporter.
+    /// The reporter to which events are forwarded.
     pub reporter: Arc<LoopReporter>,
     /// Receives the notification when a run has ended.
     pub ended: Arc<Notify>,

@@ -21,7 +21,7 @@ use crate::targets::Targets;
 /// An integration that is compiled in.
 #[derive(Clone, Copy, Debug)]
 pub struct IntegrationEntry {
-    /// The metadata.
+    /// Returns the metadata of the integration.
     pub meta: fn() -> IntegrationMeta,
     /// Creates the integration for these targets.
     pub create: fn(&Targets) -> anyhow::Result<Integration>,

@@ -36,8 +36,7 @@ pub struct LazyValidationCache {
     results: Option<ValidationCache>,
     /// The size and the dependencies of the results when they were loaded.
     loaded: LoadedState,
-    /// Whether the results are saved even if only a few entries are new. Set when the parsed documents were saved,
-    /// too.
+    /// Whether the results are saved even if only a few entries are new. Set when the parsed documents were saved.
     is_save_due: bool,
     /// The directory on disk; `None` if nothing is saved.
     folder: Option<CacheFolder>,

@@ -107,7 +107,7 @@ pub struct LoopRun {
 /// The status of a loop.
 #[derive(Clone, Debug)]
 pub struct LoopStatus {
-    /// The phase.
+    /// The phase of the loop.
     pub phase: LoopPhase,
     /// The result and the duration of the last run.
     pub last: Option<LoopRun>,
@@ -241,7 +241,7 @@ impl LoopReporter {
         self.lock().clone()
     }
 
-    /// The integration.
+    /// The integration that the loop runs.
     pub fn integration(&self) -> &str {
         &self.process.integration
     }

@@ -50,7 +50,7 @@ pub struct LoopOptions {
     pub pace: Schedule,
     /// Whether the loop exits after the first run.
     pub once: bool,
-    /// The log.
+    /// The log of the loop.
     pub log: Arc<Log>,
     /// The address of the health listener.
     pub listen: Option<SocketAddr>,
@@ -63,14 +63,14 @@ pub struct LoopOptions {
 /// The build of the binary.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildInfo {
-    /// The version.
+    /// The version of the binary.
     pub version: &'static str,
     /// The commit that the binary is built from; empty if unknown.
     pub commit: &'static str,
 }
 
 impl BuildInfo {
-    /// The metrics of this process, with the version of the binary.
+    /// Creates the metrics of this process, which include the version of the binary.
     pub fn metrics(self) -> Arc<Metrics> {
         let metrics = Metrics::default();
         metrics.set_build(self.version, self.commit);
@@ -84,11 +84,11 @@ pub struct LoopInput<'a> {
     pub integrations: Registry,
     /// The name of the integration.
     pub integration: &'a str,
-    /// The flags.
+    /// The flags of the integration.
     pub options: &'a Options,
-    /// The configuration.
+    /// The configuration of the process.
     pub config: &'a Config,
-    /// The data.
+    /// The data that the loop reconciles.
     pub data: DataSpec,
     /// The location of the sandbox, if one is used.
     pub sandbox: SandboxLocation<'a>,

@@ -31,11 +31,11 @@ const MIN_CLOCK: Duration = Duration::from_hours((50 * 365 + 12) * 24);
 
 /// The inputs of a run.
 pub struct RunSetup<'a> {
-    /// The integration.
+    /// The integration that runs.
     pub integration: &'a Integration,
     /// The settings of the run.
     pub settings: &'a RunSettings,
-    /// The data.
+    /// The data of the run.
     pub head: &'a Arc<PinnedData>,
     /// The store of run records, with the audit log.
     pub runs: &'a Arc<RunStore>,

@@ -98,7 +98,7 @@ impl RunFilter {
 /// A run in a listing.
 #[derive(Clone, Debug)]
 pub struct ListedRun {
-    /// The run.
+    /// The id of the run.
     pub run: RunId,
     /// The summary of the run.
     pub summary: RunSummary,

@@ -42,7 +42,7 @@ pub trait RunObserver: WriteObserver {
 /// The runs of an integration.
 #[derive(Clone)]
 pub struct Runner {
-    /// The integration.
+    /// The integration that runs.
     pub integration: Arc<Integration>,
     /// The source of the data.
     pub source: Arc<dyn DataSource>,

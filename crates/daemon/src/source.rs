@@ -232,7 +232,7 @@ impl WatchedRepo {
         PollResult::Invalid
     }
 
-    /// Rebuilds whenever a file changes, and polls periodically. Never returns.
+    /// Rebuilds the bundle whenever a file changes, and polls the data repo periodically. Never returns.
     pub fn watch(&self, show: &(dyn Fn(&str) + Sync), on_result: impl Fn(PollResult)) {
         let mut watcher = RepoWatcher::new(&self.folders());
         let mut all_seen = Instant::now();

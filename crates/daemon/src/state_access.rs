@@ -177,7 +177,7 @@ impl StateAccess {
     }
 }
 
-/// A key as listings show it.
+/// The form in which listings show a key.
 pub fn display_key(key: &str) -> String {
     format!("/{}", key.trim_start_matches('/'))
 }

@@ -59,7 +59,7 @@ pub type UncheckedIntegrations = Arc<Mutex<BTreeMap<String, String>>>;
 pub struct Supervisor {
     /// The integrations of the binary.
     pub integrations: Registry,
-    /// The configuration.
+    /// The configuration of the process.
     pub config: Config,
     /// The target systems.
     pub targets: Targets,
@@ -67,7 +67,7 @@ pub struct Supervisor {
     pub source: Arc<dyn DataSource>,
     /// The store of run records.
     pub runs: Arc<RunStore>,
-    /// The journal.
+    /// The journal that all processes share.
     pub journal: Arc<Journal>,
     /// The directory of the journal; `None` if it is in a bucket.
     pub journal_folder: Option<PathBuf>,
@@ -75,7 +75,7 @@ pub struct Supervisor {
     pub leases: Arc<dyn Leases>,
     /// The orders to the loops; `None` in a dry run, which obeys no orders.
     pub orders: Option<Arc<OrderFeed>>,
-    /// The log.
+    /// The log of the process.
     pub log: Arc<Log>,
     /// The metrics of this process.
     pub metrics: Arc<Metrics>,

@@ -65,9 +65,9 @@ pub struct SandboxLocation<'a> {
 
 /// The clients of all target systems, and the tools, as arguments of [`Targets::of`].
 pub struct TargetClients {
-    /// The clusters.
+    /// The client of the clusters.
     pub kubernetes: Arc<dyn Kubernetes>,
-    /// The secret store.
+    /// The client of the secret store.
     pub secrets: Arc<dyn Secrets>,
     /// The store that is used for every bucket and for the state store.
     pub blobs: Arc<dyn Blobs>,

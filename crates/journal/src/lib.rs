@@ -11,9 +11,9 @@
 //! | `reconciled/…` | the [data that each loop last reconciled](ReconciledBundles) |
 //! | `runs/DAY/RUN~SUMMARY` | the [record of a run](qontract_runtime::RunRecord); its key is its [summary](RunKey) |
 //!
-//! **Invariant:** a journal that was lost, in whole or in part, is never mistaken for a new one: `format` is
-//! the index of the ledgers that must exist, and it is created only by [`Journal::init`] or by the first
-//! write to a target that is known to be new.
+//! **Invariant:** a journal that was lost, in whole or in part, is never mistaken for a new one. `format` is the
+//! index of the ledgers that must exist. It is created only by [`Journal::init`] or by the first write to a target
+//! that is known to be new.
 
 mod document;
 mod lease;

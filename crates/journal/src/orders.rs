@@ -149,7 +149,7 @@ pub struct Order {
     /// The integration; `None` means all integrations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub integration: Option<String>,
-    /// The action.
+    /// The action that is ordered.
     #[serde(flatten)]
     pub action: OrderAction,
 }
@@ -160,7 +160,7 @@ pub struct LoggedOrder {
     /// The origin of the order.
     #[serde(flatten)]
     pub origin: OrderOrigin,
-    /// The order.
+    /// The order that was given.
     #[serde(flatten)]
     pub order: Order,
 }

@@ -45,11 +45,11 @@ pub struct RoundRecord {
     pub process: LeaseProcess,
     /// The number of the round in the run, over all shards.
     pub number: u32,
-    /// The shard.
+    /// The shard of the round.
     pub shard: String,
     /// The time at which the round started to apply its steps.
     pub at: Timestamp,
-    /// The steps.
+    /// The steps that the round applies.
     pub steps: Vec<IntendedStep>,
     /// The results of the changes that were attempted, in the order in which they were reported; `None` if the
     /// results are not known.

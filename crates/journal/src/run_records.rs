@@ -23,18 +23,18 @@ pub enum RecordsError {
         doing: &'static str,
         /// The location of the store.
         place: String,
-        /// The cause.
+        /// The error of the store.
         #[source]
         source: BlobsError,
     },
     /// A record is not valid.
     #[error("cannot parse the record of run `{run}` in `{place}`")]
     Record {
-        /// The run.
+        /// The id of the run.
         run: String,
         /// The location of the store.
         place: String,
-        /// The cause.
+        /// The error of the JSON parser.
         #[source]
         source: serde_json::Error,
     },

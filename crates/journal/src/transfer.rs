@@ -23,7 +23,7 @@ pub enum TransferError {
 /// A store, with its location for messages.
 #[derive(Clone, Copy)]
 pub struct TransferEnd<'a> {
-    /// The store.
+    /// The blobs of the store.
     pub blobs: &'a dyn Blobs,
     /// The location of the store.
     pub place: &'a str,

@@ -20,9 +20,9 @@ pub const IMPLICIT_SCHEMAS: [&str; 2] =
 /// A schema that a query can read. It is a violation if the schema is not on the allow-list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
-    /// The schema.
+    /// The schema that the query can read.
     pub schema: String,
-    /// The query.
+    /// The name of the query.
     pub query: String,
     /// The GraphQL field through which the query reaches the schema.
     pub field: String,

@@ -28,7 +28,7 @@ pub struct WriteRecord<'a> {
 /// The steps of a shard that a round is about to apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IntendedRound {
-    /// The shard.
+    /// The key of the shard.
     pub shard: ShardKey,
     /// The steps, in the order of the plan.
     pub steps: Vec<IntendedStep>,

@@ -27,7 +27,7 @@ use crate::unplanned::ReleasedPart;
 /// One item of desired state: an object that must exist, or that must not exist.
 #[derive(Clone, Debug)]
 pub struct DesiredItem<T> {
-    /// The object.
+    /// The object that must exist or must not exist.
     pub object: ObjectKey,
     /// Provenance: the location in the data that declares it.
     pub place: Option<SourceLocation>,
@@ -49,7 +49,7 @@ pub enum DesiredState<T> {
 /// An object whose removal is approved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovedObject {
-    /// The object.
+    /// The object whose removal is approved.
     pub object: ObjectKey,
     /// Provenance: the location that approves it.
     pub place: Option<SourceLocation>,
@@ -110,7 +110,7 @@ pub enum RehearsalResult {
 /// The context of the read phases: `resolve`, `observe` and `rehearse`.
 #[derive(Clone, Debug)]
 pub struct ReadContext {
-    /// The permit.
+    /// The permit that every read needs.
     pub permit: ReadPermit,
     /// The data, for ad-hoc queries and resources.
     pub data: Data,
@@ -137,7 +137,7 @@ impl ReadContext {
 /// The context of the write phase. It exists only in a real run.
 #[derive(Debug)]
 pub struct WriteContext<'r> {
-    /// The permit.
+    /// The permit that every write needs.
     pub permit: &'r WritePermit,
     /// The read permit, for checking preconditions.
     pub read: &'r ReadPermit,

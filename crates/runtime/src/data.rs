@@ -50,7 +50,7 @@ pub struct QueryRequest<'a> {
 /// The result of a request, as an untyped tree.
 #[derive(Clone, Debug)]
 pub struct UntypedAnswer {
-    /// The data.
+    /// The data of the response.
     pub data: Node,
     /// The source locations of its objects, as far as the source provides them.
     pub places: SourceLocations,
@@ -140,7 +140,7 @@ pub enum DataError {
     Refused {
         /// The name of the query.
         query: String,
-        /// The reason.
+        /// The reason why the query was refused.
         why: String,
     },
     /// The GraphQL types of the data lack fields of the query, and the query has no other error.
@@ -150,13 +150,13 @@ pub enum DataError {
         query: String,
         /// The unknown fields, as `Type.field`; for a type that does not exist, only `Type`.
         fields: BTreeSet<String>,
-        /// The reason.
+        /// The reason why the query cannot be executed.
         why: String,
     },
     /// The source is unreachable or does not have the bundle.
     #[error("the data cannot be queried: {why}")]
     Unreachable {
-        /// The reason.
+        /// The reason why the source is unreachable.
         why: String,
     },
     /// The query read schemas that are not on the integration's allow-list.
@@ -191,7 +191,7 @@ impl From<DataError> for Fault {
 /// The result of a declared query.
 #[derive(Clone, Debug)]
 pub struct DeclaredAnswer<Q> {
-    /// The data.
+    /// The data, as the type that was generated for the query.
     pub data: Q,
     /// The source locations of its objects.
     pub places: SourceLocations,

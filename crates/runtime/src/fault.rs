@@ -56,7 +56,7 @@ impl Responsible {
 pub struct Fault {
     /// The party that has to act.
     pub whose: Responsible,
-    /// The message.
+    /// The message about the failure.
     pub text: String,
     /// Details, one line each: the output of a tool, differing lines.
     #[serde(skip_serializing_if = "Vec::is_empty")]

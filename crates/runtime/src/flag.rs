@@ -17,7 +17,7 @@ pub enum FlagKind {
     Print,
     /// A switch that selects the shards with a label, or, with `has: false`, the shards without it.
     Label {
-        /// The label.
+        /// The label by which shards are selected.
         label: &'static str,
         /// Whether a shard must have the label.
         has: bool,
@@ -31,11 +31,11 @@ pub enum FlagKind {
 /// The number of times that a positional argument is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgumentKind {
-    /// Once.
+    /// The argument is given exactly once.
     Required,
-    /// At most once.
+    /// The argument is given at most once.
     Optional,
-    /// Any number of times. Only the last argument can be repeated.
+    /// The argument is given any number of times. Only the last argument can be repeated.
     Repeated,
 }
 
@@ -68,7 +68,7 @@ pub struct Flag {
     pub name: &'static str,
     /// The help text.
     pub help: &'static str,
-    /// The effect.
+    /// The effect of the flag.
     pub kind: FlagKind,
     /// The switch that this switch turns off; the last one on the command line takes precedence.
     pub opposite: Option<&'static str>,
@@ -114,7 +114,7 @@ pub struct Switch {
     pub name: &'static str,
     /// The help text.
     pub help: &'static str,
-    /// The effect.
+    /// The effect of the switch.
     pub kind: FlagKind,
 }
 

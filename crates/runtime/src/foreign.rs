@@ -1,6 +1,6 @@
 //! The foreign form: an existing command, such as one of qontract-reconcile's, that is run unchanged.
 //!
-//! It is registered in the operator's configuration, never in the data. The command gets the environment of the
+//! The command is registered in the operator's configuration, never in the data. It gets the environment of the
 //! peer's `run-integration` and the address of an endpoint that serves the data of the run. Its plan is not known:
 //! the runner reports its exit code and its output, and no guard applies to its changes.
 

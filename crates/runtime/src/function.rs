@@ -137,7 +137,7 @@ struct Verdict {
 
 /// The context of a function.
 pub struct FunctionContext<'r> {
-    /// The data.
+    /// The data of the run.
     pub data: &'r Data,
     /// The data before a proposed change, if the run compares two bundles.
     pub base: Option<&'r Data>,
@@ -225,7 +225,7 @@ impl<'r> FunctionContext<'r> {
         verdict
     }
 
-    /// The read permit.
+    /// The permit for reads.
     pub fn read(&self) -> &ReadPermit {
         &self.permits.read
     }

@@ -100,7 +100,7 @@ const MIN_PROTECTED_INTEGRATION: usize = 5;
 /// ```
 #[derive(Clone, Debug)]
 pub struct RemovalGuard {
-    /// The integration.
+    /// The integration whose removals are judged.
     pub integration: String,
     /// Kinds whose removal always needs an approval.
     pub protected: ProtectedKinds,

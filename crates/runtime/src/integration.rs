@@ -59,7 +59,7 @@ impl Integration {
         Self::new(IntegrationForm::Foreign(Box::new(foreign)))
     }
 
-    /// The form.
+    /// The form of the integration, with its implementation.
     pub(crate) fn form(&self) -> &IntegrationForm {
         &self.form
     }
@@ -96,7 +96,7 @@ impl Integration {
         }
     }
 
-    /// The metadata.
+    /// The metadata of the integration.
     pub fn meta(&self) -> &IntegrationMeta {
         match &self.form {
             IntegrationForm::Staged(integration) => integration.meta(),

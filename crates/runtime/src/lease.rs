@@ -24,9 +24,9 @@ pub(crate) use lazy::LazyLease;
 /// The lease that a run needs.
 #[derive(Clone, Copy, Debug)]
 pub struct LeaseRequest<'a> {
-    /// The integration.
+    /// The integration that needs the lease.
     pub integration: &'a str,
-    /// The shard.
+    /// The shard whose lease is needed.
     pub shard: &'a ShardKey,
     /// The name of the run, for messages of other processes.
     pub run: &'a str,

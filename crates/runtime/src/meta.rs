@@ -57,7 +57,7 @@ pub struct IntegrationMeta {
     pub description: String,
     /// The declared queries.
     pub queries: Vec<DeclaredQuery>,
-    /// The flags.
+    /// The flags that the integration adds to the command line.
     pub flags: Vec<Flag>,
     /// Number of rounds of a real run, 1 to [`MAX_ROUNDS`].
     pub rounds: u32,
@@ -184,9 +184,9 @@ pub struct IndependentList {
     /// compared after [`normalize_key`](crate::normalize_key); integrations that detect conflicts must also normalize
     /// them.
     pub conflict_keys: &'static [&'static str],
-    /// Other lists in the query result. An element of such a list affects an element of the independent list only
-    /// under one condition: its part of the result is read, through references, from the datafile of that element or
-    /// of an element that can conflict with that element.
+    /// Other lists in the query result. An element of such a list affects an independent element only if its part of
+    /// the result is read, through references, from the datafile of the independent element or of an element that can
+    /// conflict with it.
     pub joined_lists: &'static [&'static str],
 }
 
@@ -212,7 +212,7 @@ impl AdHocTrigger {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AdHocReads {
-    /// Never.
+    /// The integration makes no ad-hoc reads.
     Never,
     /// During `declare`; later phases repeat only those reads. All results are part of the declared state. If the
     /// integration declares the elements of a list independently, it reads for each element the resources that the

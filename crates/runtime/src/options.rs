@@ -41,11 +41,11 @@ impl fmt::Display for UnmatchedSelector {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`${variable}` sets `{flag}` to `{value}`; expected {expected}")]
 pub struct InvalidVariable {
-    /// The variable.
+    /// The name of the variable.
     pub variable: String,
     /// The flag, as written on the command line.
     pub flag: String,
-    /// The value.
+    /// The value of the variable.
     pub value: String,
     /// The values that are valid.
     pub expected: &'static str,

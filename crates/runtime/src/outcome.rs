@@ -386,7 +386,7 @@ pub struct RunOutcome {
     pub head: PinnedBundle,
     /// The base bundle of a comparison.
     pub base: Option<PinnedBundle>,
-    /// The flags.
+    /// The values of the integration's flags.
     pub options: Options,
     /// The shard slot of the process.
     pub slot: Slot,

@@ -21,7 +21,7 @@ pub(crate) use digest::{DigestedNames, PlanOutline};
 pub struct ObjectKey {
     /// The scope of the object.
     pub scope: Scope,
-    /// The kind.
+    /// The kind of the object.
     pub kind: String,
     /// The name, which is unique for each kind in the scope.
     pub name: String,
@@ -102,7 +102,7 @@ pub enum StepResult {
     /// Only planned, because the run is a dry run or a guard holds the change.
     #[default]
     Planned,
-    /// Applied.
+    /// The change was applied.
     Done,
     /// Failed; the change may be partially applied.
     Failed,
@@ -304,7 +304,7 @@ pub struct StepGroup<A> {
     /// The stage of the group. The group is executed after all groups of earlier stages, and concurrently with the
     /// other groups of its stage.
     pub stage: PlanStage,
-    /// The steps.
+    /// The steps of the group, in order.
     pub steps: Vec<Step<A>>,
 }
 
@@ -353,7 +353,7 @@ impl fmt::Display for Rollout {
 /// A remark about the data that is not a failure, such as an entry that no longer has an effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanHint {
-    /// The remark.
+    /// The text of the remark.
     pub text: String,
     /// The source location.
     pub place: Option<SourceLocation>,
@@ -373,9 +373,9 @@ pub struct Degradation {
 /// A change that is not applied, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HeldPlanChange {
-    /// The change.
+    /// The change that is not applied.
     pub change: Change,
-    /// The reason.
+    /// The reason why the change is not applied.
     pub why: String,
     /// The condition under which the change will be applied.
     pub hold: Hold,

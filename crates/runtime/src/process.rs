@@ -1,6 +1,6 @@
 //! The process form: an executable in any language that responds to JSON requests over stdin and stdout.
 //!
-//! It is registered in the operator's configuration, never in the data. Its environment is cleared; write
+//! The executable is registered in the operator's configuration, never in the data. Its environment is cleared; write
 //! credentials are added only when it applies a step, which never happens in a dry run or a sandbox.
 //! `docs/specs/process-integration.md` specifies the protocol.
 

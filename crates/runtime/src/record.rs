@@ -128,7 +128,7 @@ pub struct BundleRecord {
 /// A sentence, with the source locations that it refers to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LocatedText {
-    /// The sentence.
+    /// The text of the sentence.
     pub text: String,
     /// Details, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -250,7 +250,7 @@ pub struct UnplannedRecord {
 /// A field of a declared state that differs between base and head.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeclaredRecord {
-    /// The field.
+    /// The path of the field and its values in base and head.
     #[serde(flatten)]
     pub field: FieldDiff,
     /// The source location, as `file:line`.
@@ -261,7 +261,7 @@ pub struct DeclaredRecord {
 /// Objects of a shard that base manages and head does not manage, although head does not remove them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReleasedRecord {
-    /// The shard.
+    /// The key of the shard.
     pub shard: String,
     /// A description of the objects and of the reason.
     pub text: String,

@@ -48,17 +48,17 @@ pub enum InputDifference {
     /// The declared state cannot be computed from the bundle.
     #[error("the data of {side} cannot be declared: {fault}")]
     Declaration {
-        /// The bundle.
+        /// The bundle from which the state is declared.
         side: DeclaringSide,
-        /// The reason.
+        /// The fault of the declaration.
         fault: String,
     },
-    /// The bundle declares other shards than the recording has.
+    /// A bundle does not declare a recorded shard.
     #[error("the data of {side} does not declare the shard `{shard}`")]
     Shard {
-        /// The bundle.
+        /// The bundle that does not declare the shard.
         side: DeclaringSide,
-        /// The shard.
+        /// The key of the recorded shard.
         shard: ShardKey,
     },
     /// The declared state of a shard differs from the recorded one.
@@ -67,9 +67,9 @@ pub enum InputDifference {
     /// The inputs of a shard were not recorded.
     #[error("the inputs of the shard `{shard}` are not recorded: {why}")]
     NotRecorded {
-        /// The shard.
+        /// The key of the shard.
         shard: ShardKey,
-        /// The reason.
+        /// The reason why the inputs were not recorded.
         why: String,
     },
     /// The inputs of a shard are recorded in a format that this binary cannot read.
@@ -78,7 +78,7 @@ pub enum InputDifference {
     /// The recorded inputs result in another plan than the recorded one.
     #[error("the same inputs give another plan for the shard `{shard}`: {replayed} instead of {recorded}")]
     Plan {
-        /// The shard.
+        /// The key of the shard.
         shard: ShardKey,
         /// The recorded digest.
         recorded: PlanDigest,

@@ -113,7 +113,7 @@ impl<T, S> Shard<T, S> {
 pub struct DeclaredState<C, T, S> {
     /// The state that all shards share.
     pub common: C,
-    /// The shards.
+    /// The shards, by key.
     pub shards: BTreeMap<ShardKey, Shard<T, S>>,
     /// Faults of shards whose declaration is invalid. These shards are skipped; the others are processed.
     pub faults: BTreeMap<ShardKey, Vec<Fault>>,

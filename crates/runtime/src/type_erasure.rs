@@ -54,7 +54,7 @@ pub struct AnyDesiredState {
 
 /// One object of desired state, with its source location.
 pub struct DesiredFact {
-    /// The object.
+    /// The object to which the desired state belongs.
     pub object: ObjectKey,
     /// The location in the data that declares the object.
     pub place: Option<SourceLocation>,

@@ -53,7 +53,7 @@ pub enum ObjectFate {
 /// Objects of one shard that base manages and head does not manage, although head does not remove them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReleasedObjects {
-    /// The shard.
+    /// The key of the shard.
     pub shard: ShardKey,
     /// A description of why the objects are no longer managed, and of what happens to them.
     pub text: String,

@@ -29,7 +29,7 @@ pub enum Content {
     Bytes(Vec<u8>),
     /// A bundle file, which is read while it is loaded.
     File {
-        /// The path.
+        /// The path of the file.
         path: PathBuf,
         /// The file, from its start.
         file: fs::File,
@@ -98,9 +98,9 @@ pub enum SourceError {
     /// A file cannot be read.
     #[error("cannot read `{path}`")]
     File {
-        /// The path.
+        /// The path of the file.
         path: PathBuf,
-        /// The cause.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
@@ -134,9 +134,9 @@ impl BundleSource for FileSource {
 
 /// A bundle in a blob store.
 pub struct BlobSource {
-    /// The store.
+    /// The store that contains the blob.
     pub blobs: Arc<dyn BlobReader>,
-    /// The blob.
+    /// The key of the blob.
     pub key: BlobKey,
 }
 
@@ -161,7 +161,7 @@ pub enum BundleStore {
     Folder(PathBuf),
     /// Blobs in a blob store.
     Blobs {
-        /// The store.
+        /// The store that contains the blobs.
         blobs: Arc<dyn BlobReader>,
         /// The prefix of all keys.
         prefix: String,

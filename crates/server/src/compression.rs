@@ -12,7 +12,7 @@ pub const MIN_COMPRESSED_BYTES: usize = 1024;
 /// A content coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coding {
-    /// Uncompressed.
+    /// The body is sent without compression.
     Identity,
     /// The coding `gzip`.
     Gzip,

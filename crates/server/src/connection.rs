@@ -67,7 +67,7 @@ impl Connection {
 pub struct OpenConnection {
     connections: Arc<Connections>,
     id: u64,
-    /// The connection.
+    /// The open connection.
     pub connection: Arc<Connection>,
 }
 

@@ -97,7 +97,7 @@ struct GraphqlCall<'p> {
 /// A response that was computed or cached, and the guard of its bytes in flight if it is large.
 #[derive(Clone)]
 pub struct EvaluatedResponse {
-    /// The response.
+    /// The response, which may be shared with other requests.
     pub response: Arc<CachedResponse>,
     /// The type of the operation, `mutation` or `subscription`, if it is not a query.
     rootless: Option<&'static str>,

@@ -19,7 +19,7 @@ const FORBIDDEN_SCHEMA: &str = "FORBIDDEN_SCHEMA";
 /// The form of the result that a request returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResultForm {
-    /// The data.
+    /// The data of the response.
     #[default]
     Data,
     /// The data, with the source location of each object in it.
@@ -230,7 +230,7 @@ fn schemas_answer(schemas: &[Box<str>]) -> Answer {
     answer_of(200, body)
 }
 
-/// The schemas that a query can read, each with the field that leads to it.
+/// The schemas that a query can read, each with the GraphQL field through which the query reaches the schema.
 fn reachable_answer(footprint: &Footprint) -> Answer {
     let mut body = Vec::new();
     let mut json = JavaScriptWriter(&mut body);

@@ -20,7 +20,7 @@ use crate::reply::InFlightGuard;
 pub struct CachedResponse {
     /// The HTTP status.
     pub status: u16,
-    /// The body.
+    /// The uncompressed body.
     pub body: Bytes,
     tag: OnceLock<ETag>,
     gzip: OnceLock<Bytes>,

@@ -7,7 +7,7 @@ use std::time::Duration;
 pub enum Measurement {
     /// The duration of a list request to a cluster.
     Listed {
-        /// The cluster.
+        /// The name of the cluster.
         cluster: String,
         /// The kind of the objects.
         kind: String,
@@ -16,7 +16,7 @@ pub enum Measurement {
     },
     /// The number of current or desired objects.
     Objects {
-        /// The cluster.
+        /// The name of the cluster.
         cluster: String,
         /// The namespace; empty for objects of the cluster itself.
         namespace: String,

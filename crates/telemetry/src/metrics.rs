@@ -19,7 +19,7 @@ use crate::measure::Measurement;
 /// Metric labels of a process that runs an integration.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ProcessLabels {
-    /// The integration.
+    /// The integration that the process runs.
     pub integration: String,
     /// Number of processes that share the work of the integration.
     pub shards: String,

@@ -26,9 +26,9 @@ const MAX_NAMESPACES: usize = 5;
 
 /// The permissions that an integration needs.
 pub struct NeededPermissions {
-    /// The integration.
+    /// The name of the integration.
     pub integration: String,
-    /// The permissions.
+    /// The permissions that the integration needs.
     pub permissions: ClusterPermissions,
 }
 

@@ -31,7 +31,7 @@ pub struct CheckResult {
     /// The subject of the check.
     #[serde(rename = "check")]
     pub name: String,
-    /// The result.
+    /// The result of the check.
     pub status: CheckStatus,
     /// The details of the result.
     pub detail: String,

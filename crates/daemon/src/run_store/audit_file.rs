@@ -12,7 +12,7 @@ pub const MAX_BYTES: u64 = 16 << 20;
 
 /// The audit log in a directory.
 pub struct AuditFile<'a> {
-    /// The directory.
+    /// The directory that contains the audit log.
     pub folder: &'a Path,
     /// Size at which the log is rotated.
     pub max_bytes: u64,

@@ -20,7 +20,7 @@ use super::RecordStorage;
 /// report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdleCounter {
-    /// The integration.
+    /// The integration of the loop.
     pub integration: String,
     /// Start of the first run.
     #[serde(deserialize_with = "seconds_or_timestamp")]

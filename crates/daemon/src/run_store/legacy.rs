@@ -21,7 +21,7 @@ pub struct LegacyRecords<'a> {
 /// A record file.
 #[derive(Debug)]
 pub struct RecordFile {
-    /// The run.
+    /// The id of the run.
     pub run: RunId,
     /// The time at which the file was written, in milliseconds since 1970.
     pub written: i64,

@@ -28,7 +28,7 @@ pub enum KubeconfigToken {
 }
 
 impl KubeconfigToken {
-    /// The token.
+    /// Reads the token, from its file if it has one.
     pub fn read(&self) -> Result<Secret, String> {
         match self {
             Self::Text(token) => Ok(token.clone()),

@@ -34,7 +34,7 @@ pub enum Availability {
     },
     /// Another process holds the lease.
     Held {
-        /// The holder.
+        /// The run that holds the lease, as far as it is known.
         holder: LeaseHolder,
         /// The time at which the lease expires, unless it is renewed.
         expires: Duration,

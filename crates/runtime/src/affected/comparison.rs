@@ -63,9 +63,10 @@ impl<'p> EngineComparison<'p> {
         ComparisonSurvey { own, footprint, elements }
     }
 
-    /// The causes to report: the changes in the footprint of the declared queries. If there are no such changes, all
-    /// changes are causes, because an ad-hoc read may depend on any of them. Renamed files are followed, and changes
-    /// that do not explain the differences are omitted.
+    /// The causes to report: the differences in the integration's own datafile and in its approvals, and the changes
+    /// in the footprint of the declared queries. If there are none of these, all changes are causes, because an
+    /// ad-hoc read may depend on any of them. Renamed files are followed, and changes that do not explain the
+    /// differences are omitted.
     pub fn causes(&self, differences: Option<&DifferencePlaces>) -> Vec<Cause> {
         let Self { sides, own, .. } = self;
         let in_footprint = self.in_footprint.clone().unwrap_or_default();

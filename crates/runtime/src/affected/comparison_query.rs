@@ -172,6 +172,6 @@ pub struct CausesQuery {
 /// The response to a [`CausesQuery`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CausesAnswer {
-    /// The causes.
+    /// The causes that explain the difference.
     pub causes: Vec<Cause>,
 }

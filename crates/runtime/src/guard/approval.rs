@@ -19,9 +19,9 @@ pub const DEFAULT_APPROVAL_DAYS: i32 = 7;
 pub struct ObjectRef {
     /// The scope of the object, as it is spelled in plans.
     pub target: String,
-    /// The kind.
+    /// The kind of the object.
     pub kind: String,
-    /// The name.
+    /// The name of the object.
     pub name: String,
 }
 
@@ -65,7 +65,7 @@ pub struct Approval {
 /// An approved removal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub struct ApprovedRemoval {
-    /// The object.
+    /// The object whose removal is approved.
     #[serde(flatten)]
     pub object: ObjectRef,
     /// The digest of the plan of the object's shard. If it is set, the removal is approved only as part of this plan.

@@ -216,7 +216,7 @@ pub struct JudgedStep<'p, A> {
 /// A change with its clearance.
 #[derive(Clone, Copy, Debug)]
 pub struct JudgedChange<'a> {
-    /// The change.
+    /// The change that was judged.
     pub change: &'a Change,
     /// The clearance of the change.
     pub clearance: &'a Clearance,

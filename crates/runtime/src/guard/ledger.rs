@@ -35,7 +35,7 @@ pub struct LedgerEntry {
     /// The caller of the object, if its scope names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<String>,
-    /// The object.
+    /// The removed object.
     #[serde(flatten)]
     pub object: ObjectRef,
     /// Identifies the object among the objects that have had its name. Absent if the target has no such identifier,
@@ -47,7 +47,7 @@ pub struct LedgerEntry {
 /// A removed object, as the ledger counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RemovedObject<'a> {
-    /// The object.
+    /// The removed object.
     pub object: &'a ObjectRef,
     /// The incarnation of the object, such as a uid.
     pub incarnation: Option<&'a str>,
@@ -71,7 +71,7 @@ pub struct HeldEntry {
     /// The kind of the change that was held; absent in a ledger of an earlier version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<ChangeKind>,
-    /// The object.
+    /// The object whose removal is held.
     #[serde(flatten)]
     pub object: ObjectRef,
 }
@@ -109,7 +109,7 @@ pub struct UsedApproval {
     pub run: String,
     /// The shard of the object.
     pub shard: String,
-    /// The object.
+    /// The removed object.
     #[serde(flatten)]
     pub object: ObjectRef,
     /// Identifies the object among the objects that have had its name.
@@ -189,7 +189,7 @@ impl LedgerState {
 /// ledger still has this version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerSnapshot {
-    /// The content.
+    /// The content of the ledger.
     pub state: LedgerState,
     /// The version of the content; `None` if the ledger was never stored.
     pub version: Option<String>,

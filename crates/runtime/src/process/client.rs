@@ -27,7 +27,7 @@ pub struct ProgramClient {
 
 /// A parsed response, with its memory reservation.
 pub struct ParsedResponse<T> {
-    /// The response.
+    /// The value that was parsed from the response.
     pub value: T,
     /// The reservation for the memory of the response.
     pub reservation: MemoryReservation,
@@ -39,7 +39,7 @@ impl ProgramClient {
         Self { program, memory: Arc::default() }
     }
 
-    /// The program.
+    /// The program to which requests are sent.
     pub fn program(&self) -> &Program {
         &self.program
     }

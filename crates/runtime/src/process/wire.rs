@@ -147,11 +147,11 @@ pub struct WireFlag {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WireArgument {
-    /// Once.
+    /// The argument is given exactly once.
     Required,
-    /// At most once.
+    /// The argument is given at most once.
     Optional,
-    /// Any number of times.
+    /// The argument is given any number of times.
     Repeated,
 }
 
@@ -186,7 +186,7 @@ pub struct WireFault {
     /// In `declare`: the key of the shard with the fault.
     #[serde(default)]
     key: WireDimensions,
-    /// The message.
+    /// The message of the fault.
     text: String,
     /// A hint on how to fix it.
     hint: Option<String>,

@@ -29,7 +29,7 @@ pub struct Recording {
     pub version: u32,
     /// The name of the run.
     pub run: String,
-    /// The integration.
+    /// The integration that ran.
     pub integration: String,
     /// The sha of the bundle to which the run was pinned.
     pub head: String,

@@ -54,7 +54,7 @@ impl FailedWrites {
 
 /// The context for applying the steps of one shard.
 pub struct ApplyContext<'r> {
-    /// The integration.
+    /// The integration that applies the steps.
     pub integration: &'r dyn DynIntegration,
     /// The write context.
     pub write: &'r WriteContext<'r>,

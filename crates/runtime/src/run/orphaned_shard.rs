@@ -22,7 +22,7 @@ pub struct OrphanedShard {
 /// An error in head that may be the reason why a shard is missing in head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SuspectError {
-    /// The error.
+    /// The error in head.
     pub fault: Fault,
     /// Whether the run reports the error for the shard of head to which it belongs. The run does not report the error
     /// if the flags or the slot of the process exclude that shard.

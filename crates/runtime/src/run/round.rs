@@ -54,7 +54,7 @@ pub struct RoundRunner<'r> {
     pub limits: RunLimits,
     /// The data before a proposed change.
     pub base: Option<&'r Data>,
-    /// The integration.
+    /// The integration that runs.
     pub integration: &'r dyn DynIntegration,
     /// The input of the run.
     pub request: &'r RunRequest,
@@ -88,9 +88,9 @@ pub(super) struct ActiveShard<'w> {
 /// The kind of a pass over a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pass {
-    /// A round.
+    /// The pass is a round.
     Round,
-    /// An observation of an operation that the run waits for.
+    /// The pass is an observation of an operation that the run waits for.
     Observation,
 }
 

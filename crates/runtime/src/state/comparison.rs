@@ -15,7 +15,7 @@ use crate::source_location::SourceLocation;
 /// Maximum number of differing paths that are listed for each shard.
 pub const MAX_DIFFERENCES: usize = 20;
 
-/// One path that differs.
+/// A path at which two declared states differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// JSON pointer into the state; empty for the whole state.

@@ -15,7 +15,7 @@ const MAX_CACHE_BYTES: usize = 32 << 20;
 /// A request, as the key of the cache.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestKey {
-    /// The query.
+    /// The text of the query.
     pub text: String,
     /// The name of the operation.
     pub operation: Option<String>,

@@ -1,7 +1,7 @@
 //! Fetches resources of a bundle on a server, with few requests for any number of resources.
 //!
 //! A server with the extensions of qontract gets the paths as a batch. qontract-server has no query for a set of
-//! paths. A small number of resources is requested together, each under an alias; for a larger number, one request
+//! paths. A small number of resources is requested together, each under an alias. For a larger number, one request
 //! lists all resources of the bundle, and unneeded resources are dropped. qontract-server supports both queries,
 //! which stay within the limits of `serve` (200 aliases, 2,000 selections).
 
