@@ -170,7 +170,7 @@ fn tools(config: &Config, report: &mut CheckReport) {
     }
 }
 
-/// The integrations that the data defines, if there is data.
+/// The integrations that the data defines, if data is available.
 fn defined_integrations(data: Option<&PinnedData>) -> Option<Vec<String>> {
     // If the integrations of the data cannot be listed, the error is not reported here, but by the command that runs
     // an integration.

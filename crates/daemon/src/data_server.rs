@@ -25,7 +25,7 @@ use crate::exit::{Exit, UsageError};
 use crate::signals;
 use crate::source::{DataSource as _, PollResult, WatchedRepo};
 
-/// Maximum number of loaded bundles that were loaded because a request named their sha.
+/// Maximum number of bundles that stay loaded because requests named their shas.
 const MAX_FETCHED: usize = 8;
 
 /// Time after which an idle thread for large responses ends.
@@ -39,7 +39,7 @@ pub struct ServeOptions {
     pub reload_source: Option<Arc<dyn BundleSource>>,
     /// The store of other bundles, by sha.
     pub store: Option<BundleStore>,
-    /// How long a bundle stays loaded after its last request.
+    /// The time for which a bundle stays loaded after its last request.
     pub ttl: Duration,
     /// The address to listen on.
     pub listen: SocketAddr,

@@ -227,7 +227,7 @@ impl InputStore {
         Ok(Some(StoredRecording { binary: header.binary, recording }))
     }
 
-    /// A stored bundle.
+    /// Loads the stored bundle with this sha.
     pub fn bundle(&self, sha: &str) -> anyhow::Result<Bundle> {
         anyhow::ensure!(Sha256::parse(sha).is_some(), "`{sha}` is not the sha of a bundle");
         let path = self.bundle_file(sha);

@@ -55,7 +55,7 @@ impl OpenJournal {
         Self::with_metrics(config, sandbox, runs, mode, JournalMetrics::default())
     }
 
-    /// Opens the journal for runs in this mode. The metrics count its requests and leases.
+    /// Opens the journal for runs in this mode. `metrics` counts the requests to the journal and the leases in it.
     pub fn with_metrics(
         config: &Config,
         sandbox: Option<&Path>,

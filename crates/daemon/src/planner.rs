@@ -203,8 +203,8 @@ pub fn integrations_to_plan(
 pub struct PlannedIntegrations {
     /// The integrations to run.
     pub integrations: Vec<Integration>,
-    /// Those of `integrations` for which this machine lacks a requirement, with the reasons. They run only to
-    /// determine whether the change affects them.
+    /// The integrations in `integrations` for which this machine lacks a requirement, with the reasons. They run only
+    /// to determine whether the change affects them.
     unready: BTreeMap<String, Fault>,
 }
 

@@ -65,7 +65,7 @@ pub struct RunSettings {
     pub budgets: Budgets,
     /// The removal ledger.
     pub ledger: Arc<dyn Ledger>,
-    /// The leases of the shards. Dry runs do not use them.
+    /// The leases of the shards. Dry runs do not use leases.
     pub leases: Arc<dyn Leases>,
     /// The bounds of the writes of a real run; `None` if the writes are not bounded.
     pub write_bounds: Option<Arc<WriteBounds>>,

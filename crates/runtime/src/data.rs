@@ -52,7 +52,7 @@ pub struct QueryRequest<'a> {
 pub struct UntypedAnswer {
     /// The data of the response.
     pub data: Node,
-    /// The source locations of its objects, as far as the source provides them.
+    /// The source locations of the objects in the data, as far as the source provides them.
     pub places: SourceLocations,
     /// The schemas of the objects that the request read.
     pub schemas: BTreeSet<String>,

@@ -40,8 +40,8 @@ impl Deref for SharedDeclaredState {
 }
 
 /// Caches the declared states of one integration. An entry is valid as long as a caller holds its state: the cache
-/// has weak references, and a lookup removes those whose entries were dropped. The lock is held only to find or add
-/// an entry, never while a state is declared.
+/// has only weak references to entries, and a lookup removes the references to dropped entries. The lock is held only
+/// to find or add an entry, never while a state is declared.
 #[derive(Default)]
 pub struct DeclaredStateCache(Mutex<Vec<Weak<DeclaredCacheEntry>>>);
 

@@ -88,7 +88,7 @@ pub const DEFINITIONS_QUERY: &str = "{ integrations_v1 { name path schemas } }";
 /// All integrations that the data defines, by name.
 pub fn all(source: &dyn BundleReader) -> Result<Vec<(String, IntegrationDefinition)>, DataError> {
     let result: DefinitionsAnswer = match query(source, DEFINITIONS_QUERY) {
-        // The types do not have integrations.
+        // The GraphQL types have no integrations, so the data defines none.
         Err(DataError::UnknownFields { fields, .. })
             if fields.iter().all(|field| field == "Query.integrations_v1") =>
         {

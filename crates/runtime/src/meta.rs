@@ -61,7 +61,7 @@ pub struct IntegrationMeta {
     pub flags: Vec<Flag>,
     /// Number of rounds of a real run, 1 to [`MAX_ROUNDS`].
     pub rounds: u32,
-    /// The time that a real run waits for operations in progress in the target.
+    /// The time for which a real run waits for operations in progress in the target.
     pub patience: Patience,
     /// The rounds in which `resolve` is called.
     pub resolution: Resolution,
@@ -100,7 +100,7 @@ pub enum SlotDimensions {
 /// The permissions that an integration needs on Kubernetes clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClusterPermissions {
-    /// The kinds of objects that it manages.
+    /// The kinds of objects that the integration manages.
     pub kinds: ManagedKinds,
     /// The verbs that the integration needs for these kinds.
     pub verbs: &'static [&'static str],

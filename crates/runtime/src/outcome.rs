@@ -196,7 +196,7 @@ pub enum PlanKnowledge {
     /// The outcome contains the changes.
     #[default]
     Known,
-    /// A foreign command made or planned the changes, and does not report them.
+    /// A foreign command made or planned the changes but does not report them.
     NotKnown,
 }
 

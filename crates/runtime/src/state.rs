@@ -41,7 +41,7 @@ pub struct Shard<T, S> {
 /// The reason why an integration is disabled for a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DisabledReason {
-    /// A description of the object that disables it: ``cluster `c1` ``.
+    /// A description of the object that disables the integration: ``cluster `c1` ``.
     pub by: String,
     /// The source location.
     pub place: Option<SourceLocation>,

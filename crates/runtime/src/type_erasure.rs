@@ -96,7 +96,7 @@ pub struct PrintedShard {
 pub trait AnyDeclaredState: Send + Sync {
     /// The keys of all shards, in order.
     fn keys(&self) -> Vec<&ShardKey>;
-    /// Whether there is a shard with this key.
+    /// Whether a shard has this key.
     fn has(&self, key: &ShardKey) -> bool;
     /// The source location of a shard.
     fn place(&self, key: &ShardKey) -> Option<SourceLocation>;

@@ -83,7 +83,7 @@ pub struct Bundles {
     reloading: tokio::sync::Mutex<()>,
     /// A permit that is held while a bundle is fetched, so that only one bundle is fetched at a time.
     fetch_permit: Limiter,
-    /// Fetches in progress, so that concurrent requests for one bundle share a fetch.
+    /// The fetches in progress, by sha, so that concurrent requests for one bundle share a fetch.
     fetching: OnceMap<Sha256, Result<Arc<Engine>, Unavailable>>,
     /// The negative cache: shas of bundles that the store did not deliver.
     missing: Mutex<HashMap<Sha256, MissingBundle>>,

@@ -13,7 +13,7 @@ pub enum Route {
     Sha,
     /// The commit of a bundle.
     Commit(RequestedBundle),
-    /// The commit of a bundle and its time.
+    /// The commit of a bundle, with the time of the commit.
     CommitInfo(RequestedBundle),
     /// The loaded bundles.
     Cache,

@@ -163,7 +163,7 @@ pub async fn in_shard<F: Future>(key: String, future: F) -> F::Output {
     SHARD.scope(key, future).await
 }
 
-/// Ties a future to the current run and shard, on whichever thread it is executed.
+/// Ties a future to the current run and shard, even if another thread executes the future.
 pub fn in_current_run<F: Future>(future: F) -> impl Future<Output = F::Output> {
     let activities = CURRENT.try_with(Clone::clone).unwrap_or_default();
     CURRENT.scope(activities, SHARD.scope(shard(), future))
@@ -174,7 +174,7 @@ pub fn shard() -> String {
     SHARD.try_with(Clone::clone).unwrap_or_default()
 }
 
-/// Begins an activity. Outside of a run, this has no effect.
+/// Begins an activity. Outside a run, this has no effect.
 pub fn begin(what: impl Into<String>) -> ActivityGuard {
     start(what.into(), None)
 }
@@ -184,7 +184,7 @@ pub fn phase(name: &'static str, what: impl Into<String>) -> ActivityGuard {
     start(what.into(), Some(name))
 }
 
-/// Records a measurement. Outside of a run, this has no effect.
+/// Records a measurement. Outside a run, this has no effect.
 pub fn record_measurement(measure: Measurement) {
     let _ = CURRENT.try_with(|activities| {
         activities.0.measures.lock().push(measure);

@@ -1,7 +1,7 @@
 //! Checks the programs of `[integrations.*]`: each must start, respond to `describe`, and be defined in the data.
 //! Also checks the commands of `[foreign.*]`: each must exist, and so must its configuration.
 //!
-//! Of a program, only `describe` is run, which neither reads nor changes a target.
+//! The programs are only started for `describe`, which neither reads nor changes a target.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

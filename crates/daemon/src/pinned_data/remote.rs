@@ -459,7 +459,7 @@ impl BundleReader for RemoteBundle {
             // If the server does not respond, no further requests are sent, because it would not respond to them
             // either.
             Err(error) if error.is_transient() => Err(unreachable(error)),
-            // The queries may exceed a limit together that none of them exceeds alone. Therefore, they are sent
+            // The queries may exceed a limit together that none of them exceeds alone. Therefore, each query is sent
             // individually later.
             Err(_) => Ok(()),
         }

@@ -86,7 +86,7 @@ fn guard() -> RemovalGuard {
     }
 }
 
-/// A ledger with removals that were made this many seconds ago. Each removal is written as `shard/name` or
+/// A ledger with removals that were made `ago` seconds ago. Each removal is written as `shard/name` or
 /// `shard/name/caller`.
 fn ledger(ago: i64, words: &str) -> LedgerState {
     let entry = |word: &str| {

@@ -29,12 +29,12 @@ impl WireDimensions {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The key with these dimensions.
+    /// Converts the dimensions to a shard key.
     pub fn key(&self) -> ShardKey {
         ShardKey::new(self.pairs())
     }
 
-    /// The scope with these dimensions.
+    /// Converts the dimensions to a scope.
     pub fn scope(&self) -> Scope {
         Scope::new(self.pairs())
     }

@@ -169,8 +169,8 @@ fn find_orphans(
     outcome: &mut RunOutcome,
 ) -> Result<ComparedStates, Fault> {
     let head = integration.declare(&pair.head, &request.options)?;
-    // A shard can exist only in base if the declared states differ. A server can compare them without sending the
-    // data of base.
+    // A shard can exist only in base if the declared states differ. A server can compare the states without sending
+    // the data of base.
     if is_unaffected_on_server(integration, pair) {
         return Ok(ComparedStates { head, ..ComparedStates::default() });
     }
