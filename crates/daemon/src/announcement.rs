@@ -58,7 +58,7 @@ impl AnnouncementLine {
 }
 
 impl Announcement<'_> {
-    /// Warns about configured clusters that are not in the data, and returns the log line if the run is a real run.
+    /// Warns about configured clusters that are not in the data and returns the log line if the run is a real run.
     pub fn prepare(
         &self,
         head: &PinnedData,

@@ -164,7 +164,7 @@ fn elapsed(from: Timestamp, to: Timestamp) -> Duration {
     Duration::try_from(to.duration_since(from)).unwrap_or_default()
 }
 
-/// Logs whether data is valid, and sets metrics about it.
+/// Logs whether data is valid and sets metrics about its validity.
 pub struct DataReporter {
     /// The log to which changes of validity are written.
     pub log: Arc<Log>,

@@ -319,7 +319,7 @@ pub struct ReportPlaces {
 }
 
 impl<'a> ComparedData<'a> {
-    /// Compares `head` with `base`.
+    /// Creates a comparison of `head` with `base`.
     pub fn new(base: &'a PinnedData, head: &'a PinnedData) -> Self {
         Self {
             base,

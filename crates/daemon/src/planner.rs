@@ -116,8 +116,8 @@ impl Planner {
         futures_util::stream::iter(planned).buffered(MAX_CONCURRENT).collect().await
     }
 
-    /// Adds the results of the runs to the report, and stores their records. `unready` contains the integrations that
-    /// cannot run on this machine, with the reasons.
+    /// Adds the results of the runs to the report and stores the records of the runs. `unready` contains the
+    /// integrations that cannot run on this machine, with the reasons.
     pub async fn add_results(
         &self,
         results: Vec<(String, anyhow::Result<RunRecord>)>,

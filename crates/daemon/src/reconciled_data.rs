@@ -150,7 +150,7 @@ impl ReconciledData {
         Ok(latest.data.clone().filter(|base| base.source.sha() != head.source.sha()))
     }
 
-    /// Records the end of a run on `head`, and stores `head` if the targets are now fully reconciled with it.
+    /// Records the end of a run on `head` and stores `head` if the targets are now fully reconciled with it.
     pub async fn ran(&self, head: &Arc<PinnedData>, ended: RunEnd) -> anyhow::Result<()> {
         let mut latest = self.latest.lock().await;
         let sha = head.source.sha();

@@ -257,7 +257,7 @@ struct ReportedLoop {
 }
 
 impl ReportedLoop {
-    /// Runs the loop until it ends, and pushes the metrics after each run and at the end.
+    /// Runs the loop until it ends and pushes the metrics after each run and at the end.
     async fn run(self, stop: ShutdownSignal) -> LoopExit {
         let Self { settings, runner, reporter, pusher, orders } = self;
         let ended = Arc::new(Notify::new());

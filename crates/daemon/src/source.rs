@@ -141,12 +141,12 @@ impl WatchedRepo {
         &self.repo
     }
 
-    /// Rebuilds the bundle if files changed, and uses it if it is valid. Findings are passed to `show`.
+    /// Rebuilds the bundle if files changed and uses the new bundle if it is valid. Findings are passed to `show`.
     pub fn poll(&self, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<PollResult> {
         self.poll_after(Duration::ZERO, show)
     }
 
-    /// Waits until no file has changed for `quiet`, and rebuilds the bundle if files changed since the last build.
+    /// Waits until no file has changed for `quiet` and rebuilds the bundle if files changed since the last build.
     fn poll_after(&self, quiet: Duration, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<PollResult> {
         let begun = Instant::now();
         let RepoStamp { digest: seen, files } = RepoStamp::of(self.folders(), SystemTime::now());
@@ -180,7 +180,7 @@ impl WatchedRepo {
         Ok(result)
     }
 
-    /// Rebuilds the bundle without checking whether files changed, and uses it if it is valid and no file
+    /// Rebuilds the bundle without checking whether files changed. The new bundle is used if it is valid and no file
     /// changed while it was built.
     fn rebuild(
         &self,
@@ -232,7 +232,7 @@ impl WatchedRepo {
         PollResult::Invalid
     }
 
-    /// Rebuilds the bundle whenever a file changes, and polls the data repo periodically. Never returns.
+    /// Rebuilds the bundle whenever a file changes and polls the data repo periodically. Never returns.
     pub fn watch(&self, show: &(dyn Fn(&str) + Sync), on_result: impl Fn(PollResult)) {
         let mut watcher = RepoWatcher::new(&self.folders());
         let mut all_seen = Instant::now();
@@ -306,7 +306,7 @@ impl WatchedRepo {
         parts.iter().map(|part| repo.join(part)).collect()
     }
 
-    /// Builds the bundle, incrementally if the data repo is large, or returns the findings. The lock of the cache is
+    /// Builds the bundle (incrementally if the data repo is large) or returns the findings. The lock of the cache is
     /// held during the build.
     fn build_incrementally(&self, changed: Option<&BTreeSet<PathBuf>>) -> anyhow::Result<RepoBuild> {
         let mut remembered = self.cache.lock();
@@ -386,7 +386,7 @@ impl ServerSource {
         Self { connection, pinned, last: Mutex::default(), generation }
     }
 
-    /// Requests the sha of the latest bundle, and notifies subscribers if it is new.
+    /// Requests the sha of the latest bundle and notifies subscribers if the sha is new.
     pub fn poll(&self) -> anyhow::Result<()> {
         let sha = self.connection.latest()?;
         let mut last = self.last.lock();

@@ -338,8 +338,8 @@ impl Supervisor {
         Ok(ends)
     }
 
-    /// Runs the loops until a shutdown. Starts loops for integrations that new data defines, and ends the loops of
-    /// integrations that it no longer defines.
+    /// Runs the loops until a shutdown. Starts loops for integrations that new data defines and ends the loops of
+    /// integrations that new data no longer defines.
     pub async fn run(&self, reporters: Arc<LoopRegistry>, stop: ShutdownSignal) -> anyhow::Result<Exit> {
         let mut generation = self.source.subscribe();
         let fatal = Arc::new(Notify::new());

@@ -191,7 +191,7 @@ fn is_in_progress(last: &RoundRecord, now: Timestamp) -> bool {
     if process.is_local() { !process.is_gone() } else { now.duration_since(last.at) <= MAX_SILENCE }
 }
 
-/// Finds the runs of an integration that did not finish, and writes a record and audit log lines for each of these
+/// Finds the runs of an integration that did not finish and writes a record and audit log lines for each of these
 /// runs. Returns a warning for each run. A run is reported only once.
 ///
 /// A process looks once for the runs of each integration, and again after it abandoned a run or found a run in

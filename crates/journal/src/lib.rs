@@ -1,5 +1,4 @@
-//! The journal: a store that all processes of a platform share. It contains the removal ledger of each
-//! integration, the leases of the shards whose steps are being applied, and the records of runs.
+//! The journal: a store that all processes of a platform share. The table lists its content.
 //!
 //! | blob | content |
 //! |---|---|
@@ -157,7 +156,7 @@ impl Journal {
         &self.location
     }
 
-    /// Reads every part of the journal, and fails if a part is lost or damaged.
+    /// Reads every part of the journal and fails if a part is lost or damaged.
     pub async fn check(&self, read: &ReadPermit) -> Result<JournalStatus, LedgerError> {
         let (Some(format), _) = self.load_index(read).await? else { return Ok(JournalStatus::New) };
         for integration in &format.ledgers {

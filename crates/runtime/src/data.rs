@@ -409,7 +409,7 @@ impl Data {
         self.source.prefetch(&requests)
     }
 
-    /// Executes an ad-hoc query, and logs it with the digest of its result.
+    /// Executes an ad-hoc query and logs the query with the digest of its result.
     pub fn query_ad_hoc(&self, text: &str, variables: Option<&Map>) -> Result<UntypedAnswer, DataError> {
         let name = self.ad_hoc_name(text)?;
         let _activity = activity::begin("ad-hoc query");

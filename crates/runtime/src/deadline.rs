@@ -8,7 +8,7 @@ use futures_util::FutureExt as _;
 
 use crate::fault::{Fault, panic_fault};
 
-/// Runs code of an integration with a deadline, and converts a panic into a fault.
+/// Runs code of an integration with a deadline and converts a panic into a fault.
 pub async fn with_deadline<T>(
     deadline: Duration,
     what: &str,

@@ -364,7 +364,7 @@ struct LimitContext<'a> {
     ledger: &'a LedgerState,
 }
 
-/// The level at which a budget applies.
+/// The level at which a budget applies: a shard, a caller or the integration.
 #[derive(Clone, Copy)]
 enum BudgetLevel<'a> {
     Shard(&'a ShardKey, &'a ShardFacts),

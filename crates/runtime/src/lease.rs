@@ -4,8 +4,8 @@
 //! afterwards. A shard without steps and a dry run need no lease. Before each step, the runner checks the *fence* of
 //! the lease, a local deadline that renewals move. After the fence is lost, no further step starts.
 //!
-//! A lease coordinates processes, but does not make their writes safe, because a process may be paused after the
-//! check and before the write. Writes are safe because of their preconditions.
+//! A lease coordinates processes but does not make their writes safe, because a process may be paused after the check
+//! and before the write. Writes are safe because of their preconditions.
 
 mod lazy;
 

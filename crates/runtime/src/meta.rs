@@ -140,7 +140,7 @@ impl ManagedKinds {
 pub struct Patience {
     /// The interval between two observations of the target.
     pub every: Duration,
-    /// Maximum time that one run spends waiting. If it is zero, the run does not wait.
+    /// Maximum time for which one run waits. If this time is zero, the run does not wait.
     pub total: Duration,
 }
 

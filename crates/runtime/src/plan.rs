@@ -319,8 +319,8 @@ pub struct Wait {
     pub place: Option<SourceLocation>,
 }
 
-/// A rollout that is not complete: the target has accepted the declared state of an object, but has not made
-/// it effective yet. A run reports rollouts, and waits for them only on request (`--wait`).
+/// A rollout that is not complete: the target has accepted the declared state of an object but has not made it
+/// effective yet. A run reports rollouts, and waits for them only on request (`--wait`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rollout {
     /// The object that is rolled out.

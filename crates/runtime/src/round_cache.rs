@@ -46,7 +46,7 @@ impl RoundCache {
         entry.get_or_init(|| async move { Arc::new(read.await) }).await
     }
 
-    /// The map of values for this type of keys and this type of values.
+    /// The map that contains the values of type `T` with keys of type `K`.
     fn values<K: Ord + Clone + Send + 'static, T: Send + Sync + 'static>(&self) -> OnceMap<K, Arc<T>> {
         let mut maps = self.0.lock();
         let id = TypeId::of::<OnceMap<K, Arc<T>>>();

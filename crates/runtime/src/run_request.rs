@@ -149,8 +149,7 @@ pub struct RunRequest {
 }
 
 impl RunLimits {
-    /// Sets the maximum number of concurrent shards, and sets the maximum number of concurrent groups of one shard to
-    /// the same number.
+    /// Limits the number of concurrent shards, and also the number of concurrent groups of one shard, to `shards`.
     #[must_use]
     pub fn with_concurrency(self, shards: usize) -> Self {
         let shards = shards.max(1);

@@ -186,7 +186,7 @@ impl<S> StallTimeout<S> {
         Self { stream, timeout, timer: None }
     }
 
-    /// Starts the timer when a write stalls, and resets it on progress.
+    /// Starts the timer when a write stalls and resets the timer on progress.
     fn check_progress<T>(
         &mut self,
         cx: &mut Context<'_>,

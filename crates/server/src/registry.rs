@@ -82,7 +82,7 @@ impl BundleRegistry {
         }
     }
 
-    /// Restarts the TTL of a bundle that a request uses, and inserts the bundle again if it was dropped since the
+    /// Restarts the TTL of a bundle that a request uses and inserts the bundle again if it was dropped since the
     /// request found it.
     pub fn touch_or_insert(&mut self, engine: &Arc<Engine>, now: u64) {
         let expires = now.saturating_add(self.ttl);

@@ -19,7 +19,7 @@ use crate::targets::{BlobStores, QueueStores, secret_store, state_settings};
 /// Time limit for listing a bucket, and for counting the messages of a queue.
 const DEADLINE: Duration = Duration::from_secs(15);
 
-/// Lists every bucket of `[targets]`, and counts the messages of every queue.
+/// Lists every bucket of `[targets]` and counts the messages of every queue.
 pub fn check(config: &Config, runtime: &Runtime, report: &mut CheckReport) {
     let has_state = config.targets.state.is_some() || state_settings().is_some();
     let is_empty = !has_state && config.targets.blobs.is_empty() && config.targets.queue.is_empty();

@@ -26,7 +26,7 @@ pub struct JournalBlobs {
     permits: Permits,
 }
 
-/// Lets requests fail immediately while the store does not respond, and counts failed requests.
+/// Lets requests fail immediately while the store does not respond and counts failed requests.
 struct JournalLayer {
     outage: Outage,
     metrics: JournalMetrics,

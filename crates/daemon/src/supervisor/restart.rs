@@ -1,4 +1,4 @@
-//! Restarts a loop that gave up or panicked, and reports when the process has to be restarted instead.
+//! Restarts a loop that gave up or panicked and reports when the process has to be restarted instead.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;

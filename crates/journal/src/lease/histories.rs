@@ -310,7 +310,7 @@ impl Simulation {
         self.wake(process, 4_000);
     }
 
-    /// Kills the process, and replaces it by another process with another clock.
+    /// Kills the process and replaces it by another process with another clock.
     fn kill(&mut self, process: usize) {
         self.coverage.kills += 1;
         self.order += 1;

@@ -54,8 +54,8 @@ pub struct Observer<'a> {
 }
 
 impl Observer<'_> {
-    /// Judges a lease that was just read, and updates the observation of it. The caller must ensure that no other run
-    /// of this process holds the lease.
+    /// Judges a lease that was just read and updates the observation of the lease. The caller must ensure that no
+    /// other run of this process holds the lease.
     pub fn judge(
         &self,
         observation: &mut Option<LeaseObservation>,

@@ -249,7 +249,7 @@ async fn a_damaged_lease_is_taken_over_when_it_stays_unchanged() {
     process.acquired().await;
 }
 
-/// Loses the responses to writes, or fails all requests.
+/// Loses the responses to writes or fails all requests.
 struct FaultyLayer {
     is_available: AtomicBool,
     loses_answers: AtomicBool,

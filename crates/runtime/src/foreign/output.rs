@@ -56,7 +56,7 @@ impl OutputTail {
     }
 }
 
-/// Reads a stream to its end, and passes each line to `sink`.
+/// Reads a stream to its end and passes each line to `sink`.
 pub fn read_lines(mut stream: impl Read, sink: impl Fn(&str)) {
     let (mut piece, mut line, mut is_cut) = ([0; 8 << 10], Vec::new(), false);
     let emit = |line: &mut Vec<u8>, is_cut: &mut bool| {

@@ -89,7 +89,7 @@ impl RemovalGuard {
 }
 
 impl RemovalGuard {
-    /// Stores the uses of approvals for a single use, and records which of the objects that were removed with these
+    /// Stores the uses of approvals for a single use and records which of the objects that were removed with these
     /// approvals no longer exist.
     fn settle_uses<S: PlannedSteps>(&self, judged: &JudgedShard<'_, S>, run: &str, after: &mut LedgerState) {
         let shard = judged.shard().key().to_string();

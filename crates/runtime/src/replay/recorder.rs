@@ -138,7 +138,7 @@ impl fmt::Debug for InputRecorder {
 }
 
 impl InputRecorder {
-    /// Records at most `max_bytes` of inputs, and passes them to `sink`.
+    /// Records at most `max_bytes` of inputs and passes them to `sink`.
     pub fn new(fingerprints: Arc<Fingerprints>, max_bytes: usize, sink: Arc<dyn RecordingSink>) -> Self {
         Self { fingerprints, left: Arc::new(Mutex::new(max_bytes)), sink }
     }

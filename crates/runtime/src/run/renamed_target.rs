@@ -51,7 +51,7 @@ impl TargetComparison {
         }
     }
 
-    /// Records the objects that the shards of a pass observed, and marks the objects that must not be removed.
+    /// Records the objects that the shards of a pass observed and marks the objects that must not be removed.
     pub fn mark_kept(&mut self, planned: &mut [PlannedShard]) {
         if self.orphans.is_empty() {
             return;

@@ -122,7 +122,7 @@ pub(super) enum PassLease {
 }
 
 impl RoundRunner<'_> {
-    /// Runs rounds until no shard needs another round, and waits for operations in progress.
+    /// Runs rounds until no shard needs another round and waits for operations in progress.
     pub async fn run_rounds(&self, work: ShardSelection, outcome: &mut RunOutcome) {
         let mut live = self.activate(&work, outcome);
         let mut waiting: Vec<ActiveShard<'_>> = Vec::new();
@@ -245,7 +245,7 @@ impl RoundRunner<'_> {
         }
     }
 
-    /// Runs one pass over the shards, and returns the outcome of each.
+    /// Runs one pass over the shards and returns the outcome of each shard.
     async fn run_pass(
         &self,
         live: &mut [ActiveShard<'_>],
@@ -320,7 +320,7 @@ impl RoundRunner<'_> {
         ready
     }
 
-    /// Applies the steps that are not held, and records the results.
+    /// Applies the steps that are not held and records the results of these steps.
     async fn apply(
         &self,
         write: &WriteContext<'_>,

@@ -111,7 +111,7 @@ fn check_selectors(
     SelectorCheck::Unmatched
 }
 
-/// Reports keys that select no shard of a restricted run, and warns about shards that the flags or the slot exclude.
+/// Reports keys that select no shard of a restricted run and warns about shards that the flags or the slot exclude.
 fn check_only_shards(
     integration: &Integration,
     request: &RunRequest,

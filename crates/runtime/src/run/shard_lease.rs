@@ -1,5 +1,5 @@
 //! Leases in a staged run: each shard with steps is applied under its lease. If another run holds the lease of a
-//! shard, the shard waits until the lease expires, or fails as soon as the lease is renewed.
+//! shard, the shard waits until the lease expires or fails as soon as the lease is renewed.
 
 use futures_util::future::join_all;
 use qontract_diagnostics::pluralize;
@@ -20,7 +20,7 @@ use crate::plan::Change;
 /// The outcome of applying the plan of a shard under its lease.
 #[derive(Debug)]
 pub(super) enum LeasedApply {
-    /// The plan was applied under the lease, or has no steps.
+    /// The plan was applied under the lease or has no steps.
     Applied(ApplyOutcome),
     /// The plan was applied without a lease, because leases were not available for this reason.
     Unleased(ApplyOutcome, String),
@@ -121,7 +121,7 @@ impl RoundRunner<'_> {
         waits
     }
 
-    /// Waits until leases expire or are released, and returns the shards that can be planned again. A fault is
+    /// Waits until leases expire or are released and returns the shards that can be planned again. A fault is
     /// recorded for each of the other shards, because its lease was renewed or newer data is available. After a
     /// shutdown request, no shards are returned.
     pub(super) async fn await_leases<'w>(

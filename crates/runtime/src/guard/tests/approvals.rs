@@ -44,7 +44,7 @@ fn plan(name: &str) -> PlanDigest {
     PlanDigest::from(name)
 }
 
-/// Judges the proposals, and returns whether the removal is permitted, with the ledger after the run.
+/// Judges the proposals and returns whether the removal is permitted, with the ledger after the run.
 fn run(guard: &RemovalGuard, run: &str, proposals: &[Proposal], before: &LedgerState) -> (bool, LedgerState) {
     let judged = guard.judge(proposals, Ok(before));
     let after = guard.settle(&judged, run, before);
