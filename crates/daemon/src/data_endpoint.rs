@@ -125,7 +125,7 @@ async fn serve(head: &Arc<Engine>, base: Option<&Arc<Engine>>) -> Result<(Graphq
     Ok((GraphqlTable { server, token: Some(token) }, Service(serving)))
 }
 
-/// A token that other users of this machine cannot guess.
+/// Generates a token that other users of this machine cannot guess.
 fn random_token() -> io::Result<String> {
     let mut bytes = [0; TOKEN_BYTES];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
@@ -139,7 +139,7 @@ fn memory_file(content: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// All strings of a configuration, except addresses.
+/// All strings of a configuration except addresses, because any of them may be secret.
 fn secrets(config: &Table) -> Vec<String> {
     let mut found = Vec::new();
     for (table, value) in config {

@@ -51,7 +51,7 @@ impl DataErrors {
         Some(Self { count: report.count(Severity::Error), place, message: first.message.clone() })
     }
 
-    /// The error of data that cannot be read at all.
+    /// Creates the error of data that cannot be read at all.
     pub fn unreadable(message: impl Into<String>) -> Self {
         Self { count: 1, place: None, message: message.into() }
     }
@@ -246,7 +246,7 @@ impl DataStatus {
         self.valid
     }
 
-    /// The status of data; `bundle` is the bundle in use.
+    /// Creates the status of data; `bundle` is the bundle in use.
     pub fn new(invalid: Option<&InvalidData>, bundle: Option<String>) -> Self {
         Self {
             valid: invalid.is_none(),

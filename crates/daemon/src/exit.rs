@@ -64,7 +64,7 @@ pub enum ExitConvention {
 }
 
 impl Exit {
-    /// The result of a command that ended with an error.
+    /// Determines the result of a command that ended with an error.
     pub fn of(error: &anyhow::Error) -> Self {
         let server = error.chain().find_map(|cause| cause.downcast_ref::<ServerError>());
         let blobs = error.chain().find_map(|cause| cause.downcast_ref::<BlobsError>());

@@ -281,7 +281,7 @@ impl InputStore {
     }
 }
 
-/// A reader of compressed content that limits the number of decompressed bytes.
+/// Creates a reader of compressed content that limits the number of decompressed bytes.
 fn decoder<'r>(content: impl io::Read + 'r) -> io::Result<impl io::Read + 'r> {
     Ok(zstd::Decoder::new(content)?.take(MAX_DECOMPRESSED_BYTES))
 }

@@ -152,8 +152,8 @@ impl LazyValidationCache {
         })
     }
 
-    /// Saves the validation results if enough of them changed. If the results were never loaded, the saved ones are
-    /// not changed.
+    /// Saves the validation results if enough of them changed. If the results were never loaded, the results on disk
+    /// are not changed.
     pub fn save(&mut self) {
         let (Some(results), Some(cache)) = (&self.results, &self.folder) else { return };
         let LoadedState { entries, dependencies } = self.loaded;

@@ -127,7 +127,7 @@ pub struct NewerRuns {
 pub struct HeldRun {
     /// The record of the run.
     pub record: RunRecord,
-    /// The newer runs of the integration; `None` if the run was named by its id.
+    /// The newer runs of the integration; `None` unless the run was found by the name of its integration.
     pub newer: Option<NewerRuns>,
 }
 

@@ -68,7 +68,7 @@ pub enum ShutdownTimeout {
 }
 
 impl ShutdownTimeout {
-    /// The timeout that the environment sets.
+    /// The timeout that the environment sets, or the default.
     pub fn configured() -> Result<Self, UsageError> {
         Self::parse(variable(TIMEOUT_VARIABLE).as_deref())
     }

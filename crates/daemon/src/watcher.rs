@@ -199,7 +199,7 @@ impl RepoWatcher {
     }
 }
 
-/// The paths that are not below another one of these paths, which are sorted.
+/// The paths that are not below another path of `paths`, which must be sorted.
 fn topmost<'p>(paths: impl Iterator<Item = &'p PathBuf>) -> Vec<&'p PathBuf> {
     let mut top: Vec<&PathBuf> = Vec::new();
     for path in paths {

@@ -1,4 +1,4 @@
-//! The journal: a store that all processes of a platform share. The table lists its content.
+//! The journal: a store that all processes of a platform share. It contains these blobs:
 //!
 //! | blob | content |
 //! |---|---|

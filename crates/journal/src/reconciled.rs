@@ -100,7 +100,7 @@ impl ReconciledBundles {
         Ok(keys.iter().filter_map(|key| key.strip_prefix(LOOPS)).map(str::to_owned).collect())
     }
 
-    /// A bundle, if it is stored.
+    /// Reads the bundle with this sha, if it is stored.
     pub async fn bundle(&self, sha: &str) -> Result<Option<Vec<u8>>, ReconciledError> {
         let blob = self.blobs.get(&self.read, &bundle_key(sha)?).await?;
         Ok(blob.map(|blob| blob.bytes))

@@ -95,7 +95,7 @@ pub struct ChangesByKind {
 }
 
 impl ChangesByKind {
-    /// All changes.
+    /// The number of changes of all kinds.
     pub fn sum(self) -> usize {
         let Self { add, change, replace, remove } = self;
         add + change + replace + remove

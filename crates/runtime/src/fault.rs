@@ -93,32 +93,32 @@ impl Fault {
         }
     }
 
-    /// A fault of an operation that was abandoned because of a shutdown.
+    /// Creates the fault of an operation that was abandoned because of a shutdown.
     pub fn interrupted(text: impl Into<String>) -> Self {
         Self { is_interrupted: true, ..Self::remote(text) }
     }
 
-    /// A fault that the author of the data has to fix.
+    /// Creates a fault that the author of the data has to fix.
     pub fn author(text: impl Into<String>) -> Self {
         Self::new(Responsible::Author, text)
     }
 
-    /// A fault that the operator has to fix.
+    /// Creates a fault that the operator has to fix.
     pub fn operator(text: impl Into<String>) -> Self {
         Self::new(Responsible::Operator, text)
     }
 
-    /// A transient failure of a target.
+    /// Creates the fault of a transient failure of a target.
     pub fn remote(text: impl Into<String>) -> Self {
         Self::new(Responsible::Remote, text)
     }
 
-    /// A guard that requires an approval.
+    /// Creates the fault of a guard that requires an approval.
     pub fn guard(text: impl Into<String>) -> Self {
         Self::new(Responsible::Guard, text)
     }
 
-    /// A defect of this program.
+    /// Creates the fault of a defect in this program.
     pub fn internal(text: impl Into<String>) -> Self {
         Self::new(Responsible::Us, text)
     }

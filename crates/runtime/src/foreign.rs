@@ -44,7 +44,7 @@ const DEADLINE_MARGIN: Duration = Duration::from_secs(30);
 /// Time that the runner waits for a command after its grace period has ended.
 const SHUTDOWN_MARGIN: Duration = Duration::from_secs(2);
 
-/// The interval at which to check whether the command has ended, or was cancelled.
+/// The interval at which to check whether the command has ended or the run was cancelled.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Time to wait for the rest of the output after the command has ended.
@@ -109,7 +109,7 @@ pub struct ForeignIntegration {
 }
 
 impl ForeignIntegration {
-    /// The integration that runs a command.
+    /// Creates the integration that runs a command.
     pub fn new(command: ForeignCommand, endpoint: Arc<dyn DataEndpoint>) -> Self {
         let limits = IntegrationLimits {
             phase_timeout: Some(command.deadline + command.shutdown + DEADLINE_MARGIN),
@@ -260,7 +260,7 @@ fn environment(
     all
 }
 
-/// A redactor for the secrets that are passed to a command. Each line of a multi-line secret is a separate
+/// Creates a redactor for the secrets that are passed to a command. Each line of a multi-line secret is a separate
 /// secret, because the output is redacted line by line.
 fn redactor(command: &ForeignCommand, endpoint: &OpenEndpoint) -> Redactor {
     let named = command.environment.iter().filter(|(name, _)| is_secret_name(name));

@@ -221,7 +221,7 @@ pub enum SkipReason {
     Invalid,
     /// The data disables the integration for this object.
     Disabled(String),
-    /// The shard's target address is new or changed in head, and is not trusted before the change is merged.
+    /// The shard's target address is new or changed in head. It is not trusted before the change is merged.
     UntrustedTarget,
     /// The shard exists only in base, and base disables the integration for this object.
     DisabledInBase(String),

@@ -25,7 +25,7 @@ pub struct SecretLookup {
 }
 
 impl SecretLookup {
-    /// The address of all fields of a secret.
+    /// Creates the address of all fields of a secret.
     pub fn all(path: impl Into<String>, version: Option<String>) -> Self {
         Self { path: path.into(), field: None, version }
     }

@@ -34,7 +34,7 @@ impl TargetAddress {
         &self.label
     }
 
-    /// The target of a shard as one address; `None` for an unknown shard.
+    /// The target of a shard as one address; empty for an unknown shard.
     pub(crate) fn of_shard(declared: &dyn AnyDeclaredState, key: &ShardKey) -> Vec<Self> {
         let digest = declared.target_digest(key).into_iter();
         digest.map(|digest| Self { label: key.to_string(), digest }).collect()

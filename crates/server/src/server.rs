@@ -80,7 +80,7 @@ impl Server {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Serves until `stop` completes; requests in progress then have the shutdown timeout to finish.
+    /// Serves until `stop` completes; requests in progress then get the shutdown timeout to finish.
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) {
         let Self { shared } = self;
         let limits = ClientLimits {

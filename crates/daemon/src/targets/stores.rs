@@ -20,8 +20,9 @@ use qontract_config::{BucketTable, ConfigError, TargetsTable};
 use super::SandboxFolders;
 use crate::exit::UsageError;
 
-/// Timeout of one attempt of a request to the bucket of the journal, and of all attempts together.
+/// Timeout of one attempt of a request to the bucket of the journal.
 const JOURNAL_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout of all attempts of such a request together.
 const JOURNAL_DEADLINE: Duration = Duration::from_secs(15);
 
 /// Maximum size of a blob of the journal, in bytes. The journal contains compressed bundles.
@@ -197,7 +198,7 @@ struct BucketSecret {
 }
 
 impl Bucket {
-    /// The bucket of a table of the configuration.
+    /// Creates the bucket of a table in the configuration.
     fn of_table(key: &str, table: &BucketTable) -> Result<Self, ConfigError> {
         let BucketTable { bucket, region, endpoint, secret } = table;
         let region = region.as_deref().unwrap_or(DEFAULT_REGION);
@@ -214,7 +215,7 @@ impl Bucket {
         Ok(Self { settings, secret })
     }
 
-    /// The bucket that the environment describes.
+    /// Creates the bucket that the environment describes.
     fn of_variables(state: StateSettings) -> Result<Self, UsageError> {
         let StateSettings { bucket, region, credentials } = state;
         let wrong = |name: &str, why: &str| UsageError(format!("`{STATE_VARIABLES}{name}` {why}"));

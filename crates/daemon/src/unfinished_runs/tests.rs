@@ -137,7 +137,7 @@ fn a_run_of_another_machine_is_in_progress_until_it_is_silent() {
     assert_eq!((record.state(), record.milliseconds), (RunState::Running, 3_600_000));
 }
 
-/// A run of a process that started at a fixed time.
+/// Describes a run of a process that started at a fixed time.
 fn owner(process: LeaseProcess) -> RoundOwner {
     let began = "2027-01-15T08:00:00Z".parse().unwrap();
     let head = BundleRecord { sha: "s".to_owned(), commit: None, modified: false };

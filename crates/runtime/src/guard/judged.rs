@@ -49,13 +49,13 @@ pub struct ShardPlans {
 }
 
 impl ShardPlans {
-    /// The plans of the first round, in which only the plan of this round exists.
+    /// Creates the plans of the first round, in which only the plan of this round exists.
     pub fn first(plan: PlanDigest) -> Self {
         Self { current: Some(plan), first: None, unchanged: BTreeSet::new() }
     }
 
-    /// The plans of a later round. `unchanged` contains the objects that the current plan changes in the same way as
-    /// the plan of the first round.
+    /// Creates the plans of a later round. `unchanged` contains the objects that the current plan changes in the same
+    /// way as the plan of the first round.
     pub fn later(current: PlanDigest, first: PlanDigest, unchanged: BTreeSet<ObjectKey>) -> Self {
         Self { current: Some(current), first: Some(first), unchanged }
     }

@@ -29,7 +29,7 @@ pub struct MissingApproval {
 }
 
 impl Refusal {
-    /// A refusal that needs an approval, for this reason.
+    /// Creates a refusal that needs an approval, for this reason.
     pub fn unapproved(reason: impl Into<String>) -> Self {
         Refusal::Unapproved(MissingApproval { since: None, loss: None, reason: reason.into() })
     }

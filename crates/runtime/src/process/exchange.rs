@@ -137,8 +137,8 @@ pub fn exchange(program: &Program, program_request: ProgramRequest<'_>) -> Resul
     Ok(response)
 }
 
-/// A fault that has the last line of stderr as its message and all lines as details. The last line is chosen because
-/// it is the error in a traceback.
+/// Creates a fault that has the last line of stderr as its message and all lines as details. The last line is chosen
+/// because it is the error in a traceback.
 fn failure(what: &str, stderr: &str) -> Fault {
     let start = stderr.len().saturating_sub(MAX_REPORTED_BYTES);
     let start = (start..=stderr.len()).find(|place| stderr.is_char_boundary(*place)).unwrap_or_default();

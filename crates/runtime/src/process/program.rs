@@ -86,9 +86,9 @@ impl Program {
         all.map(|(_, value)| value.as_str())
     }
 
-    /// A redactor for the secrets that are passed to the program. Strings in the request come from the data
-    /// and are not redacted, because redacting them would confirm a secret that was guessed in the data. The
-    /// request of `apply` is an exception: it comes from the program's own response to `plan`.
+    /// Creates a redactor for the secrets that are passed to the program. Strings in the request come from the data
+    /// and are not redacted, because redacting them would confirm a secret that was guessed in the data. The request
+    /// of `apply` is an exception: it comes from the program's own response to `plan`.
     pub(super) fn redactor_for(&self, phase: ProgramPhase, request: &Value) -> Redactor {
         let redactor = Redactor::with_min_bytes(self.secrets(), MIN_SECRET_BYTES);
         match phase {
