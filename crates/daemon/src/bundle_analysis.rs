@@ -27,7 +27,7 @@ use crate::pinned_data::{ComparedData, PinnedData};
 pub const MAX_PLACES: usize = 5_000;
 /// Maximum number of queries of an integration.
 const MAX_QUERIES: usize = 100;
-/// Maximum number of keys, and of lists, by which elements are compared.
+/// Maximum number of keys by which elements are compared, and maximum number of lists.
 const MAX_KEYS: usize = 100;
 
 /// A request to `/compare/BASE/HEAD`.

@@ -32,7 +32,7 @@ fn message(word: &str, entry: &LocatedText, file_name: FileName<'_>) -> String {
     text
 }
 
-/// Messages about a run: decisions, skipped shards, warnings.
+/// Messages about a run: decisions, skipped shards, and warnings.
 pub fn messages(record: &RunRecord, level: Level, file_name: FileName<'_>) -> String {
     let mut text = String::new();
     if level <= Level::Info {

@@ -1,5 +1,5 @@
-//! Operating system signals: `SIGINT`, `SIGTERM` and `SIGHUP` shut down gracefully, `SIGUSR1` logs the activities of
-//! every loop.
+//! Operating system signals: `SIGINT`, `SIGTERM` and `SIGHUP` shut down gracefully, and `SIGUSR1` logs the activities
+//! of every loop.
 //!
 //! After the first signal, child processes that only read are ended, no further step starts, and the process waits
 //! for steps in progress. The second signal, or the end of the timeout, abandons the steps in progress: the run ends

@@ -58,7 +58,7 @@ pub struct Fault {
     pub whose: Responsible,
     /// The message about the failure.
     pub text: String,
-    /// Details, one line each: the output of a tool, differing lines.
+    /// Details, one line each: the output of a tool, or lines that differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<String>,
     /// A hint on how to fix it.

@@ -41,7 +41,7 @@ pub use ledger::{
 };
 pub use refusal::{MissingApproval, Refusal};
 
-/// Kinds whose removal always needs an approval: namespaces, volumes, databases. The caller provides the kinds,
+/// Kinds whose removal always needs an approval: namespaces, volumes and databases. The caller provides the kinds,
 /// because they depend on the target systems.
 #[derive(Clone, Debug, Default)]
 pub struct ProtectedKinds(BTreeSet<String>);

@@ -162,7 +162,7 @@ impl From<&Comparison> for DifferencePlaces {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CausesQuery {
-    /// The reads of the integration.
+    /// The queries and ad-hoc reads of the integration.
     pub query: ComparisonQuery,
     /// The differences that the causes explain; if absent, the causes are all changes that the integration can read.
     #[serde(default, skip_serializing_if = "Option::is_none")]

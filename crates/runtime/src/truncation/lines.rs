@@ -1,4 +1,4 @@
-//! Line diff of multi-line strings: rules, configuration files, scripts.
+//! Line diff of multi-line strings: rules, configuration files and scripts.
 
 use qontract_bundle::diff::{AlignStep, MAX_PAIRS, align};
 use serde_json::Value;
