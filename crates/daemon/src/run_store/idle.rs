@@ -139,7 +139,7 @@ fn file(folder: &Path, integration: &str) -> PathBuf {
     folder.join(format!("{integration}.json"))
 }
 
-/// The counter of an integration. An unreadable file is replaced: the counter is not needed for auditing.
+/// The counter of an integration. An unreadable file is replaced, because the counter is not needed for auditing.
 fn load(folder: &Path, integration: &str) -> Option<IdleCounter> {
     serde_json::from_slice(&fs::read(file(folder, integration)).ok()?).ok()
 }
