@@ -1,7 +1,7 @@
-//! The log line about a real run, with its data and its targets.
+//! The log line about a real run, with the data and the targets of the run.
 //!
-//! The clusters in the line are those of the shards that the runner selected, so the line of a run on
-//! clusters is printed after the selection.
+//! For a run on clusters, the line is printed after the runner has selected the shards, because it names only the
+//! clusters of the selected shards.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,29 +18,29 @@ use crate::pinned_data::PinnedData;
 
 /// A run that is about to start.
 pub struct Announcement<'a> {
-    /// The data, if it is named.
+    /// The data, if the command line names it.
     pub data: Option<&'a str>,
-    /// The sandbox directory, if one is named.
+    /// The sandbox directory, if one is used.
     pub sandbox: Option<&'a Path>,
-    /// The configuration.
+    /// The configuration of the process.
     pub config: &'a Config,
-    /// The integration.
+    /// The integration that will run.
     pub integration: &'a Integration,
     /// Whether the run may change target systems.
     pub mode: Mode,
 }
 
-/// The line of a run.
+/// The log line about a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnnouncementLine {
     /// The whole line.
     Complete(String),
-    /// The part of the line before the clusters, which are those of the shards that the runner selects.
+    /// The part of the line before the clusters. The clusters are known when the runner has selected the shards.
     UpToClusters(String),
 }
 
 impl AnnouncementLine {
-    /// Prints the line: at once if it is complete, otherwise when the returned observer is first called.
+    /// Prints the line: immediately if it is complete, and otherwise when the returned observer is first called.
     pub fn print(self, print: impl Fn(&str) + Send + Sync + 'static) -> Option<SelectionObserver> {
         let start = match self {
             Self::Complete(line) => {
@@ -58,7 +58,7 @@ impl AnnouncementLine {
 }
 
 impl Announcement<'_> {
-    /// Warns about configured clusters that are not in the data, and returns the line of a real run.
+    /// Warns about configured clusters that are not in the data and returns the log line if the run is a real run.
     pub fn prepare(
         &self,
         head: &PinnedData,
@@ -85,7 +85,8 @@ impl Announcement<'_> {
         }
     }
 
-    /// The mode, the data and the targets: the sandbox, the program of a process integration, or the clusters.
+    /// The line: the mode, the data and the targets. The targets are the sandbox, the program of a process
+    /// integration, or the clusters.
     pub fn line(&self, head: &PinnedData) -> AnnouncementLine {
         let configured = self.config.graphql.as_ref().map(|graphql| graphql.server.as_str());
         let data = self.data.or(configured).unwrap_or(".");
@@ -98,7 +99,7 @@ impl Announcement<'_> {
         }
     }
 
-    /// The line without clusters, for data on a server, which is not contacted.
+    /// The line without clusters, for data on a server. The server is not contacted.
     pub fn line_without_data(&self, server: &str) -> AnnouncementLine {
         AnnouncementLine::Complete(self.line_with(server))
     }

@@ -1,5 +1,5 @@
-//! The audit log: one line for every write as it happens, with the change, its commit and source line in the
-//! data, and the run.
+//! The audit log: one line for every write as it happens, with the change, the commit and the source line that
+//! declare it, and the run.
 
 use std::fmt;
 use std::sync::{Arc, Once};
@@ -19,8 +19,8 @@ use crate::run_store::RunStore;
 
 /// Observes writes, in addition to the audit log that is stored with the run records.
 pub trait WriteObserver: Send + Sync + 'static {
-    /// Called after a write, with its line, which does not contain the id of the run. `since_commit` is the
-    /// number of seconds since the commit that caused it; `None` if the commit time is unknown.
+    /// Called after a write with the log line about it, which does not contain the id of the run. `since_commit` is
+    /// the number of seconds since the commit that caused the write; `None` if the commit time is unknown.
     fn wrote(&self, line: &LogLine, run: &str, kind: ChangeKind, since_commit: Option<i64>);
     /// Called when the audit log cannot be written.
     fn audit_failed(&self, why: &str);
@@ -28,13 +28,13 @@ pub trait WriteObserver: Send + Sync + 'static {
     fn unfinished_run(&self, warning: &str);
 }
 
-/// Observer of a single run: prints warnings immediately. The writes are reported at the end of the run.
+/// The observer of a single run, which prints warnings immediately. The writes are reported at the end of the run.
 pub struct WarningObserver {
     messages: Arc<dyn MessageSink>,
 }
 
 impl WarningObserver {
-    /// Prints the warnings to `messages`.
+    /// Creates an observer that prints the warnings to `messages`.
     pub fn new(messages: Arc<dyn MessageSink>) -> Self {
         Self { messages }
     }
@@ -54,7 +54,7 @@ impl WriteObserver for WarningObserver {
 
 /// The audit log of one run.
 pub struct AuditLog {
-    /// The integration.
+    /// The integration that runs.
     pub integration: String,
     /// The data of the run.
     pub head: Arc<PinnedData>,
@@ -62,11 +62,11 @@ pub struct AuditLog {
     pub runs: Arc<RunStore>,
     /// Observes the writes.
     pub observer: Arc<dyn WriteObserver>,
-    /// Whether a failure to write the audit log was reported; it is reported once.
+    /// Records that a failure to write the audit log was reported, so that it is reported only once.
     pub failure_reported: Once,
     /// Cache that maps source locations to lines.
     pub lines: LineCache,
-    /// Its rounds in the journal.
+    /// The rounds of the run in the journal.
     pub rounds: RunRounds,
 }
 
@@ -104,7 +104,7 @@ impl AuditLog {
 }
 
 impl AuditLog {
-    /// Reports a failed write once.
+    /// Reports a failure to write the audit log or the journal, but only the first one of a run.
     fn report_failure(&self, what: &str, result: anyhow::Result<()>) {
         if let Err(error) = result {
             self.failure_reported
@@ -140,7 +140,7 @@ impl Audit for AuditLog {
         for change in written.changes {
             let line = self.line(written, change);
             let entry = line.clone().with("run", written.run).format(LineFormat::Json, now);
-            // The run continues, because the log contains the line as well.
+            // The run continues, because the log of the process also contains the line.
             self.report_failure("the audit log", self.runs.append_audit(&entry));
             self.observer.wrote(&line, written.run, change.kind, since);
         }

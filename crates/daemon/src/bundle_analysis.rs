@@ -1,5 +1,5 @@
-//! Comparisons of bundles and source lines for clients of the data server: the requests, the responses, and the
-//! server's part.
+//! Comparisons of bundles, and lookups of source lines, for clients of the data server: the requests, the responses,
+//! and how the server computes the responses.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -23,44 +23,44 @@ use crate::line_cache::LineCache;
 use crate::opened_repo::OpenedRepo;
 use crate::pinned_data::{ComparedData, PinnedData};
 
-/// Maximum number of places in one request.
+/// Maximum number of source locations in one request.
 pub const MAX_PLACES: usize = 5_000;
 /// Maximum number of queries of an integration.
 const MAX_QUERIES: usize = 100;
-/// Maximum number of keys and lists by which elements are compared.
+/// Maximum number of keys by which elements are compared, and maximum number of lists.
 const MAX_KEYS: usize = 100;
 
 /// A request to `/compare/BASE/HEAD`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CompareRequest {
-    /// What follows from the bundles and the declared queries of an integration. The response is a
-    /// [`ComparisonSurvey`].
+    /// A request for the findings that follow from the bundles and the declared queries of an integration. The
+    /// response is a [`ComparisonSurvey`].
     Survey(ComparisonQuery),
-    /// The causes of a difference. The response is a [`CausesAnswer`].
+    /// A request for the causes of a difference. The response is a [`CausesAnswer`].
     Causes(CausesQuery),
-    /// The lines of differences. The response is [`DifferenceLines`].
+    /// A request for the lines of differences. The response is [`DifferenceLines`].
     Locate(DifferencePlaces),
 }
 
-/// The places of differences between two bundles.
+/// The source locations of differences between two bundles.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DifferencePlaces {
-    /// Places whose difference is located.
+    /// Source locations for which the line of the difference is requested.
     pub changes: Vec<SourceLocation>,
-    /// Places that are located themselves, whether or not they differ.
+    /// Source locations for which the line of the location itself is requested, even if it does not differ.
     pub others: Vec<SourceLocation>,
     /// All changes that affect the integration.
     pub causes: Vec<SourceLocation>,
 }
 
-/// `file:line` of each place of [`DifferencePlaces`].
+/// The `file:line` of each source location of [`DifferencePlaces`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DifferenceLines {
     /// The lines of the differences.
     pub changes: Vec<String>,
-    /// The lines of the other places.
+    /// The lines of the other source locations.
     pub others: Vec<String>,
 }
 
@@ -68,18 +68,18 @@ pub struct DifferenceLines {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Places {
-    /// The places.
+    /// The source locations.
     pub places: Vec<SourceLocation>,
 }
 
-/// `file:line` of each place, in their order.
+/// The `file:line` of each source location, in the order of the request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lines {
-    /// The lines.
+    /// The lines, as `file:line`.
     pub lines: Vec<String>,
 }
 
-/// Compares the bundles of a server, and finds lines in the files of its data repo.
+/// Compares the bundles of a server and finds lines in the files of its data repo.
 #[derive(Default)]
 pub struct DataAnalysis {
     repo: Option<ServedRepo>,
@@ -93,17 +93,17 @@ struct ServedRepo {
 }
 
 impl DataAnalysis {
-    /// Analyses bundles whose files are not known.
+    /// Creates an analysis of bundles whose files are not known.
     pub fn without_files() -> Self {
         Self::default()
     }
 
-    /// Analyses bundles of the data repo in a directory.
+    /// Creates an analysis of bundles of the data repo in a directory.
     pub fn of_repo(folder: PathBuf, layout: Layout) -> Self {
         Self { repo: Some(ServedRepo { folder, layout }) }
     }
 
-    /// A bundle with the files that it was built from, as far as they can still be read.
+    /// The bundle of an engine, with the files that it was built from, as far as these files can still be read.
     fn pinned(&self, engine: &Arc<Engine>) -> PinnedData {
         let layout = self.repo.as_ref().map(|repo| repo.layout.clone()).unwrap_or_default();
         let input = Input { bundle: Bundle::clone(engine.bundle()), repo: None };
@@ -160,7 +160,7 @@ impl BundleAnalysis for DataAnalysis {
 }
 
 fn parse<R: DeserializeOwned>(request: &[u8]) -> Result<R, AnalysisError> {
-    // `serde` would also accept a list of the values.
+    // Without this check, `serde` would also accept a list of the values.
     if !request.trim_ascii_start().starts_with(b"{") {
         return Err(AnalysisError("the request is invalid: it must be an object".to_owned()));
     }
@@ -191,13 +191,14 @@ fn comparison<'p>(
         .map_err(|fault| AnalysisError(format!("the bundles cannot be compared: {fault}")))
 }
 
-/// The predicate with a name. Of an unknown name, any resource may cause further reads, which is never wrong.
+/// The predicate with this name. For an unknown name, any resource counts as a trigger of further reads, so that no
+/// difference is missed.
 fn trigger(name: &str) -> fn(&str) -> bool {
     let known = [AdHocTrigger::ANY, AdHocTrigger::NONE, TEMPLATES_THAT_QUERY];
     known.into_iter().find(|trigger| trigger.name == name).unwrap_or(AdHocTrigger::ANY).matches
 }
 
-/// The files of a bundle: in the directory if they are unchanged, otherwise in the commit.
+/// The files of a bundle. Unchanged files are read from the directory, other files from the commit.
 struct BundledFiles {
     bundle: Arc<Bundle>,
     repo: ServedRepo,
@@ -220,7 +221,7 @@ impl BundledFiles {
 }
 
 impl Sources for BundledFiles {
-    /// **Invariant:** only the content that was bundled: the line of another content would be wrong.
+    /// **Invariant:** returns only the content that was bundled, because lines of any other content would be wrong.
     fn text(&self, file: &str) -> Option<Cow<'_, str>> {
         let path = self.repo.layout.path_of(file)?;
         let digest = self.bundle.datafile(path)?.value.get("$file_sha256sum")?.as_str()?.to_owned();

@@ -60,24 +60,24 @@ struct AccountRow {
 /// An AWS account of the data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataAccount {
-    /// The name.
+    /// The name of the account.
     pub name: String,
-    /// The default region.
+    /// The default region of the account.
     pub region: String,
-    /// The path of the secret with its key.
+    /// The path of the secret that contains the account's access key.
     pub secret: String,
-    /// The version of the secret.
+    /// The version of that secret.
     pub version: Option<u64>,
 }
 
 /// A namespace of the data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataNamespace {
-    /// The cluster.
+    /// The cluster that contains the namespace.
     pub cluster: String,
-    /// The name.
+    /// The name of the namespace.
     pub name: String,
-    /// The kinds that `openshift-resources` manages in it.
+    /// The kinds that `openshift-resources` manages in the namespace.
     pub kinds: Vec<String>,
 }
 

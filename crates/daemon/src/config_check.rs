@@ -1,4 +1,4 @@
-//! Checks the configuration, the tools, the data, and access to every target system. It only reads.
+//! Checks the configuration, the tools, the data, and access to every target system. The check only reads.
 
 mod bucket;
 mod cluster;
@@ -39,12 +39,12 @@ use crate::targets::{RealClusters, secret_store, vault_http};
 
 pub use report::CheckReport;
 
-/// Options of the check.
+/// The options of the check.
 #[derive(Clone, Debug)]
 pub struct CheckOptions {
     /// The integrations of the binary.
     pub integrations: Registry,
-    /// The configuration file, if one is named.
+    /// The configuration file, if the command line names one.
     pub config: Option<PathBuf>,
     /// The data: a directory, a bundle file, a Git revision or the URL of a server.
     pub data: Option<String>,
@@ -54,11 +54,11 @@ pub struct CheckOptions {
     pub layout: Layout,
     /// Only these clusters; empty means all.
     pub clusters: Vec<String>,
-    /// The directory of run records, if one is named.
+    /// The directory of run records, if the command line names one.
     pub runs: Option<PathBuf>,
 }
 
-/// Checks everything that the configuration refers to. `activities` contains the current activity.
+/// Checks everything that the configuration refers to. `activities` receives the current activity.
 pub fn check(
     options: &CheckOptions,
     messages: &dyn MessageSink,
@@ -85,7 +85,7 @@ pub fn check(
     Ok(report)
 }
 
-/// Context that the checks share.
+/// The context that the checks share.
 struct CheckContext<'a> {
     options: &'a CheckOptions,
     config: &'a Config,
@@ -94,7 +94,7 @@ struct CheckContext<'a> {
     activities: &'a Activities,
 }
 
-/// Request limits. There is only one retry, because a person waits for the result.
+/// The request limits. A request is retried only once, because a person waits for the result.
 fn request_limits() -> Settings {
     Settings {
         deadline: Duration::from_secs(15),
@@ -170,14 +170,15 @@ fn tools(config: &Config, report: &mut CheckReport) {
     }
 }
 
-/// The integrations that the data defines, if there is data.
+/// The integrations that the data defines, if data is available.
 fn defined_integrations(data: Option<&PinnedData>) -> Option<Vec<String>> {
-    // If the integrations of the data cannot be listed, the command that runs one reports the error.
+    // If the integrations of the data cannot be listed, the error is not reported here, but by the command that runs
+    // an integration.
     let defined = definition::all(&*data?.source).ok()?;
     Some(defined.into_iter().map(|(name, _)| name).collect())
 }
 
-/// The permissions that the defined integrations need. `programs` are those of object programs.
+/// The permissions that the defined integrations need. `programs` contains the permissions that object programs need.
 fn needed_permissions(
     integrations: Registry,
     programs: Vec<NeededPermissions>,
@@ -212,7 +213,7 @@ fn vault(config: &Config, runtime: &Runtime, report: &mut CheckReport) {
     }
 }
 
-/// Checks the allow-lists of templates, which a run reads with the first lookup.
+/// Checks the allow-lists of templates, which a run reads when a template looks up a value for the first time.
 fn templates(config: &Config, report: &mut CheckReport) {
     if let Err(error) = config.templates.allowed() {
         report.failed("templates", format!("{error:#}"), "correct the keys of `[templates]`");
@@ -222,9 +223,9 @@ fn templates(config: &Config, report: &mut CheckReport) {
 /// Lists the buckets that templates may read.
 fn buckets(config: &Config, data: Option<&PinnedData>, runtime: &Runtime, report: &mut CheckReport) {
     let (names, Some(data)) = (&config.templates.allow_s3, data) else { return };
-    // A Vault that cannot be used is reported separately.
+    // If Vault cannot be used, another check reports it.
     let Ok(secrets) = secret_store(config, Mode::DryRun) else { return };
-    // A wrong endpoint is reported separately, too.
+    // If the endpoint is invalid, another check reports it.
     let Ok(endpoint) = config.templates.s3_endpoint.as_deref().map(str::parse).transpose() else { return };
     let accounts = clusters::accounts(&*data.source).unwrap_or_default();
     let check = BucketCheck { secrets: &*secrets, accounts: &accounts, endpoint };
@@ -277,8 +278,8 @@ impl CheckContext<'_> {
             }
         }
         let resolver = InputResolver::new(&options.repo, options.layout.clone(), messages);
-        // Only the clusters and integrations of the data are needed. Validity of the data is not a matter of
-        // the configuration; `qontract validate` checks it.
+        // Only the clusters and integrations of the data are needed. The data is not validated, because `qontract
+        // validate` does that.
         match PinnedData::open(&resolver, word.unwrap_or("."), InputCheck::Nothing, None) {
             Ok(side) => {
                 report.ok("data", format!("{}, bundle {}", word.unwrap_or("."), short(side.source.sha())));
@@ -359,7 +360,7 @@ impl CheckContext<'_> {
                 return Ok(());
             }
         };
-        // Runs read these files when they use a cluster; the check reads all of them.
+        // Runs read these files only when they use a cluster; the check reads the files of all clusters.
         let errors = real.errors();
         for error in &errors {
             report.failed("clusters", error.to_string(), "correct the file that the key names");

@@ -1,8 +1,8 @@
 //! Serves the data of one run to a foreign command: base and head on one loopback port, with a token.
 //!
-//! The command gets a copy of its configuration with the address and the token of this endpoint. The copy is
-//! an in-memory file, so that it disappears with this process, even if the process is killed. If the data is
-//! on a server, the command uses that server; the run holds leases on the bundles there.
+//! The command gets a copy of its configuration that contains the address and the token of this endpoint. The copy is
+//! an in-memory file, which disappears when this process ends, even if the process is killed. If the data is on a
+//! server, the command uses that server, on which the run holds leases for the bundles.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -24,7 +24,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use toml::{Table, Value};
 
-/// Time to keep a bundle that is not queried, in milliseconds: as long as the endpoint lives.
+/// Time in milliseconds for which an unused bundle stays loaded. Bundles must stay loaded as long as the endpoint
+/// exists.
 const TTL: u64 = u64::MAX / 2;
 
 /// Number of random bytes of a token.
@@ -92,7 +93,7 @@ impl LoopbackEndpoint {
     }
 }
 
-/// A server that stops when this value is dropped.
+/// A running server, which stops when this value is dropped.
 struct Service(JoinHandle<()>);
 
 impl Drop for Service {
@@ -101,14 +102,14 @@ impl Drop for Service {
     }
 }
 
-/// Serves base and head; head is the latest bundle. Returns the address.
+/// Serves base and head, with head as the latest bundle. Returns the address of the server.
 async fn serve(head: &Arc<Engine>, base: Option<&Arc<Engine>>) -> Result<(GraphqlTable, Service), Fault> {
     let failed = |error: io::Error| Fault::internal(format!("cannot serve data to a command: {error}"));
     let token = random_token().map_err(failed)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     let mut registry = BundleRegistry::new(TTL, 0);
-    // The bundles do not expire, so both are available as long as the endpoint.
+    // The bundles do not expire, so both are available as long as the endpoint exists.
     for engine in base.into_iter().chain([head]) {
         registry.put_latest(Arc::clone(engine), 0);
     }
@@ -124,21 +125,21 @@ async fn serve(head: &Arc<Engine>, base: Option<&Arc<Engine>>) -> Result<(Graphq
     Ok((GraphqlTable { server, token: Some(token) }, Service(serving)))
 }
 
-/// A token that other users of this machine cannot guess.
+/// Generates a token that other users of this machine cannot guess.
 fn random_token() -> io::Result<String> {
     let mut bytes = [0; TOKEN_BYTES];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().fold(String::new(), |token, byte| token + &format!("{byte:02x}")))
 }
 
-/// A file in memory that only this user can open, by its path below `/proc`.
+/// Creates a file in memory that only this user can open, through its path below `/proc`.
 fn memory_file(content: &[u8]) -> io::Result<File> {
     let mut file = File::from(memfd_create("config.toml", MemfdFlags::CLOEXEC)?);
     file.write_all(content)?;
     Ok(file)
 }
 
-/// All strings of a configuration, except addresses.
+/// All strings of a configuration except addresses, because any of them may be secret.
 fn secrets(config: &Table) -> Vec<String> {
     let mut found = Vec::new();
     for (table, value) in config {

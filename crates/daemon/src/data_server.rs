@@ -25,7 +25,7 @@ use crate::exit::{Exit, UsageError};
 use crate::signals;
 use crate::source::{DataSource as _, PollResult, WatchedRepo};
 
-/// Maximum number of bundles that are loaded because a request named their sha.
+/// Maximum number of bundles that stay loaded because requests named their shas.
 const MAX_FETCHED: usize = 8;
 
 /// Time after which an idle thread for large responses ends.
@@ -39,7 +39,7 @@ pub struct ServeOptions {
     pub reload_source: Option<Arc<dyn BundleSource>>,
     /// The store of other bundles, by sha.
     pub store: Option<BundleStore>,
-    /// How long a bundle stays loaded after its last request.
+    /// The time for which a bundle stays loaded after its last request.
     pub ttl: Duration,
     /// The address to listen on.
     pub listen: SocketAddr,
@@ -49,10 +49,10 @@ pub struct ServeOptions {
     pub settings: Settings,
     /// The data repo to watch.
     pub watched_repo: Option<Arc<WatchedRepo>>,
-    /// The log.
+    /// The log of the server.
     pub log: Arc<Log>,
-    /// Creates the hook that is called when a large response has been freed. Its argument is the lifetime of
-    /// idle threads for large responses.
+    /// Creates the hook that is called when a large response has been freed. The argument is the time after which an
+    /// idle thread for large responses ends.
     pub release_hook: fn(Duration) -> ReleaseHook,
 }
 
@@ -62,7 +62,7 @@ pub fn read_token(file: Option<PathBuf>) -> anyhow::Result<Option<Token>> {
         Some(file) => Some(
             std::fs::read_to_string(&file).with_context(|| format!("cannot read `{}`", file.display()))?,
         ),
-        // An empty variable is a mistake, and must not disable authentication.
+        // An empty variable is a mistake, so it must not disable authentication.
         None => std::env::var("QONTRACT_SERVER_TOKEN").ok(),
     };
     let text = text.map(|text| text.trim().to_owned());
@@ -75,11 +75,11 @@ pub fn read_token(file: Option<PathBuf>) -> anyhow::Result<Option<Token>> {
     Ok(text.map(|text| Token::new(&text)))
 }
 
-/// Runs a server on its own threads.
+/// Runs a server on threads of a separate runtime.
 pub fn start(serving: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
     let mut threads = tokio::runtime::Builder::new_multi_thread();
-    // Memory that another thread freed is returned only when the thread that allocated it works again or
-    // ends.
+    // Memory that another thread freed is returned to the system only when the thread that allocated it works again
+    // or ends.
     threads.thread_keep_alive(BLOCKING_KEEP_ALIVE);
     let runtime = threads.enable_all().build().context("cannot start threads")?;
     let exit = runtime.block_on(serving);
@@ -148,8 +148,8 @@ pub async fn serve(plan: ServeOptions) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The host names that a server accepts: any, if it requires a token or listens on more than the loopback
-/// interface.
+/// The host names that a server accepts. It accepts all host names if it requires a token or listens on more than the
+/// loopback interface.
 fn host_policy(listen: SocketAddr, has_token: bool, allowed: Vec<String>) -> HostPolicy {
     if has_token || !listen.ip().to_canonical().is_loopback() {
         return HostPolicy::Any;
@@ -177,8 +177,8 @@ fn access_log(log: Arc<Log>) -> AccessLog {
     })
 }
 
-/// Logs bundle events. A failure before the server has started is not logged here, because it ends the server
-/// with an error.
+/// Logs bundle events. A failure before the server has started is not logged, because the command ends with this
+/// error.
 fn event_logger(log: Arc<Log>, metrics: Arc<ServerMetrics>, is_started: Arc<AtomicBool>) -> BundleObserver {
     Arc::new(move |event| {
         let (level, text) = match event {
@@ -204,8 +204,8 @@ fn event_logger(log: Arc<Log>, metrics: Arc<ServerMetrics>, is_started: Arc<Atom
     })
 }
 
-/// Describes invalid data of a watched repo to health checks. Files are not named, because health checks need
-/// no token.
+/// Describes invalid data of a watched repo for health checks. The description names no files, because clients of
+/// health checks need no token.
 fn degradation_probe(folder: Arc<WatchedRepo>) -> DegradationProbe {
     Arc::new(move || {
         let invalid = folder.invalid()?;
@@ -230,7 +230,7 @@ fn watch_repo(
         folder.report_to(DataReporter { log, gauges: metrics.data_validity(), activity: DataUse::Serve });
         folder.watch(&show, |result| match result {
             PollResult::New => {
-                // The bundle observer logs and counts failures.
+                // The result is ignored, because the bundle observer logs and counts failures.
                 let _ = runtime.block_on(bundles.load(bundle_sources::current_bundle(Arc::clone(&folder))));
             }
             PollResult::Invalid => metrics.count_failed_load(),

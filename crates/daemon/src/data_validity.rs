@@ -1,7 +1,7 @@
-//! Tracks invalid data: when it became invalid, its errors, and when it is logged next.
+//! Tracks invalid data: when the data became invalid, which errors it has, and when it is logged next.
 //!
-//! Loops and servers continue with the last valid bundle, so targets no longer follow the data.
-//! **Invariant:** invalid data is logged at least once an hour, and shown by the `up` table, by metrics, by the
+//! Loops and servers continue with the last valid bundle, so targets no longer get the changes of the data.
+//! **Invariant:** invalid data is logged at least once an hour and is shown by the `up` table, by metrics, by the
 //! health listener and by `/healthz` of a server that watches a data repo
 //! (`invalid_data_is_reported_when_it_changes_and_then_hourly`).
 
@@ -35,7 +35,7 @@ pub struct DataErrors {
 }
 
 impl DataErrors {
-    /// The errors among findings; `None` without errors.
+    /// The errors among the findings; `None` if no finding is an error.
     pub fn of(report: &Report, sources: &dyn Sources) -> Option<Self> {
         let first = report.findings().iter().find(|finding| finding.is_error())?;
         let file = sources.display(&first.location.file);
@@ -51,7 +51,7 @@ impl DataErrors {
         Some(Self { count: report.count(Severity::Error), place, message: first.message.clone() })
     }
 
-    /// Data that cannot be read at all.
+    /// Creates the error of data that cannot be read at all.
     pub fn unreadable(message: impl Into<String>) -> Self {
         Self { count: 1, place: None, message: message.into() }
     }
@@ -72,23 +72,24 @@ impl DataErrors {
 /// Data that is invalid now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidData {
-    /// The time at which it became invalid.
+    /// The time at which the data became invalid.
     pub since: Timestamp,
-    /// The errors.
+    /// The errors of the data.
     pub errors: DataErrors,
     /// The bundle that is used instead; `None` if no bundle has been valid yet.
     pub bundle: Option<String>,
 }
 
 impl InvalidData {
-    /// The time and the number of errors: `data invalid since 14:02 UTC (3 errors)`.
+    /// The time at which the data became invalid, and the number of errors: `data invalid since 14:02 UTC (3
+    /// errors)`.
     pub fn title(&self, now: Timestamp) -> String {
         let (since, errors) = (clock_time(self.since, now), pluralize(self.errors.count, "error"));
         format!("data invalid since {since} ({errors})")
     }
 
-    /// The title and the bundle that is used, without file names, because `/healthz` of a data server shows
-    /// this text to clients without a token.
+    /// The title and the bundle that is used, without file names, because `/healthz` of a data server also shows this
+    /// text to clients without a token.
     pub fn public_summary(&self, now: Timestamp, activity: DataUse) -> String {
         format!("{}; {}", self.title(now), activity.describe(self.bundle.as_deref()))
     }
@@ -101,7 +102,7 @@ impl InvalidData {
     }
 }
 
-/// The time of day, with the date unless it is today.
+/// The time of day, with the date unless the date is that of `now`.
 fn clock_time(at: Timestamp, now: Timestamp) -> String {
     let is_today = at.strftime("%F").to_string() == now.strftime("%F").to_string();
     at.strftime(if is_today { "%H:%M UTC" } else { "%F %H:%M UTC" }).to_string()
@@ -112,9 +113,9 @@ fn clock_time(at: Timestamp, now: Timestamp) -> String {
 pub enum ValidityChange {
     /// The data became invalid, or its errors changed.
     Invalid,
-    /// The data is still invalid, and must be logged again.
+    /// The data is still invalid and must be logged again.
     StillInvalid,
-    /// The data is valid again; the value is how long it was invalid.
+    /// The data is valid again, after it was invalid for this time.
     ValidAgain(Duration),
 }
 
@@ -140,7 +141,7 @@ impl DataValidity {
         ValidityChange::Invalid
     }
 
-    /// Records that the data is valid.
+    /// Records that the data is valid. Returns a change if the data was invalid.
     pub fn recover(&mut self, now: Timestamp) -> Option<ValidityChange> {
         self.logged = None;
         self.invalid.take().map(|invalid| ValidityChange::ValidAgain(elapsed(invalid.since, now)))
@@ -163,9 +164,9 @@ fn elapsed(from: Timestamp, to: Timestamp) -> Duration {
     Duration::try_from(to.duration_since(from)).unwrap_or_default()
 }
 
-/// Logs and measures whether data is valid.
+/// Logs whether data is valid and sets metrics about its validity.
 pub struct DataReporter {
-    /// The log.
+    /// The log to which changes of validity are written.
     pub log: Arc<Log>,
     /// The gauges of invalid data.
     pub gauges: DataValidityGauges,
@@ -189,7 +190,7 @@ impl DataReporter {
     }
 }
 
-/// The log line about a change.
+/// The log line about a change of validity.
 fn line(
     change: &ValidityChange,
     invalid: Option<&InvalidData>,
@@ -239,13 +240,13 @@ pub struct DataStatus {
 }
 
 impl DataStatus {
-    /// Whether it is valid.
+    /// Whether the data is valid.
     #[cfg(test)]
     pub fn is_valid(&self) -> bool {
         self.valid
     }
 
-    /// The status of data; `bundle` is the bundle in use.
+    /// Creates the status of data; `bundle` is the bundle in use.
     pub fn new(invalid: Option<&InvalidData>, bundle: Option<String>) -> Self {
         Self {
             valid: invalid.is_none(),
@@ -288,7 +289,7 @@ mod tests {
         assert_eq!(validity.due_report(at(3_601)), None);
         assert_eq!(validity.due_report(at(7_199)), None);
         assert_eq!(validity.due_report(at(7_200)), Some(ValidityChange::StillInvalid));
-        // Other errors are reported at once, and do not reset the start time.
+        // Other errors are reported immediately and do not reset the start time.
         assert_eq!(validity.fail(errors(2), bundle(), at(7_300)), ValidityChange::Invalid);
         assert_eq!(validity.due_report(at(10_800)), None);
         assert_eq!(validity.invalid().map(|invalid| invalid.since), Some(at(0)));

@@ -1,11 +1,11 @@
-//! Debug log lines of a run: decisions, skipped shards, and its activities with their durations.
+//! Debug log lines of a run: decisions, skipped shards, and activities with their durations.
 
 use qontract_diagnostics::human;
 use qontract_runtime::{RunRecord, SkipKind};
 use qontract_telemetry::activity::{FinishedActivity, FinishedLog};
 use qontract_telemetry::log::{Level, LogLine};
 
-/// Lines about the decisions of a run and its skipped shards.
+/// Log lines about the decisions of a run and its skipped shards.
 pub fn decisions(record: &RunRecord) -> Vec<LogLine> {
     let mut lines = Vec::new();
     for decision in &record.decisions {
@@ -38,7 +38,7 @@ pub fn activities(finished: &FinishedLog) -> Vec<LogLine> {
     lines
 }
 
-/// An activity with its result, if it has one, and its duration.
+/// The text about a finished activity: its name, its result (if it has one) and its duration.
 pub fn activity(FinishedActivity { what, took, result }: &FinishedActivity) -> String {
     let result = result.as_ref().map(|result| format!(": {result}")).unwrap_or_default();
     format!("{what}{result} in {}", human::duration(*took))

@@ -17,14 +17,14 @@ pub const EXAMPLE_REPO: &str = "examples/app-interface";
 /// The default base of a change.
 pub const DEFAULT_BASE: &str = "origin/HEAD";
 
-/// The revisions that commands compare with by default. These words always name revisions, even if a file has
-/// that name.
+/// The revisions with which commands compare by default. These words always name revisions, even if files with these
+/// names exist.
 pub const DEFAULT_REVISIONS: [&str; 2] = [DEFAULT_BASE, "HEAD"];
 
-/// The form in which a command accepts the directory of a data repo, for error messages.
+/// The form in which a command accepts the directory of a data repo, for hints in error messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PassedAs {
-    /// `--data DIR`.
+    /// The option `--data DIR`.
     Option,
     /// A positional argument.
     Argument,
@@ -39,8 +39,8 @@ impl PassedAs {
     }
 }
 
-/// The root of the data repo that `given` names: for `.`, the data repo that contains the working directory,
-/// else `given` itself.
+/// The root of the data repo that `given` names. For `.`, this is the data repo that contains the working directory;
+/// any other path is returned unchanged.
 pub fn root(given: &Path, layout: &Layout, passed: PassedAs) -> Result<PathBuf, UsageError> {
     if !is_current_dir(given) {
         return Ok(given.to_owned());
@@ -62,7 +62,7 @@ pub fn root(given: &Path, layout: &Layout, passed: PassedAs) -> Result<PathBuf, 
     Ok(root)
 }
 
-/// The directory of the data repo that an argument names: the argument itself, or for a Git revision `repo`.
+/// The directory of the data repo that an argument names: the argument itself or, if it is a Git revision, `repo`.
 /// `None` for a bundle file or a server.
 pub fn repo_of<'p>(word: &'p str, repo: &'p Path) -> Option<&'p Path> {
     let path = Path::new(word);
@@ -73,13 +73,14 @@ pub fn repo_of<'p>(word: &'p str, repo: &'p Path) -> Option<&'p Path> {
     }
 }
 
-/// The directory in which Git revisions are looked up: like [`root`], but `given` itself if the working tree
-/// has no data repo, because the revision may contain one.
+/// The directory in which Git revisions are looked up. It is determined as by [`root`], but it is `given` itself if
+/// the working tree has no data repo, because the revision may contain one.
 pub fn revision_root(given: &Path, layout: &Layout) -> PathBuf {
     root(given, layout, PassedAs::Option).unwrap_or_else(|_| given.to_owned())
 }
 
-/// The default data repo of `up`: the data repo that contains the working directory, else the example.
+/// The default data repo of `up`: the data repo that contains the working directory or, if there is none, the
+/// example.
 pub fn root_or_example(layout: &Layout) -> Result<PathBuf, UsageError> {
     root(Path::new("."), layout, PassedAs::Argument).or_else(|error| {
         let example = PathBuf::from(EXAMPLE_REPO);
@@ -87,7 +88,8 @@ pub fn root_or_example(layout: &Layout) -> Result<PathBuf, UsageError> {
     })
 }
 
-/// The data repo that contains a file or directory: its root, and the path below the root.
+/// The data repo that contains a file or directory: the root of the data repo, and the path of the file or directory
+/// below the root.
 pub fn repo_of_path(path: &Path, layout: &Layout) -> Option<(PathBuf, String)> {
     let full = std::path::absolute(path).ok()?;
     let parent = full.parent()?.canonicalize().ok()?;
@@ -97,8 +99,8 @@ pub fn repo_of_path(path: &Path, layout: &Layout) -> Option<(PathBuf, String)> {
     Some((root, below))
 }
 
-/// Whether a root is above the working directory (`..`, `../..`). Findings then have file names relative to
-/// the working directory.
+/// Whether a root is above the working directory (`..`, `../..`). If it is, findings have file names relative to the
+/// working directory.
 pub fn is_above(root: &Path) -> bool {
     let is_up = |part: &Component<'_>| matches!(part, Component::ParentDir);
     let mut parts = root.components().filter(|part| !matches!(part, Component::CurDir)).peekable();
@@ -115,8 +117,8 @@ pub fn has_relative_names(root: &Path) -> bool {
     root.is_relative() || is_below()
 }
 
-/// The title of a data repo: the path from the command line, or the name of its directory if it was
-/// discovered.
+/// The title of a data repo: the path from the command line or, if the data repo was discovered, the name of its
+/// directory.
 pub fn title(root: &Path) -> String {
     let found = is_current_dir(root) || is_above(root);
     let full = root.canonicalize().ok().filter(|_| found);

@@ -10,7 +10,7 @@ use qontract_runtime::reconcile_loop::TerminationSignal;
 
 pub use qontract_config::{ConfigError, UsageError};
 
-/// The exit codes of the command line, the same for every command.
+/// The result of a command, from which the exit code follows. Every command uses these results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// Success; for commands that compare: no differences.
@@ -19,7 +19,7 @@ pub enum Exit {
     Failure,
     /// Usage error; for commands that compare: any error.
     Usage,
-    /// A dry run with changes, without failures and held changes.
+    /// A dry run has changes, but no failures and no held changes.
     Changes,
     /// A run ended in this state.
     Run(RunEnd),
@@ -27,12 +27,12 @@ pub enum Exit {
     Signal(TerminationSignal),
 }
 
-/// The program of an integration would use its real target system, although a sandbox is configured.
+/// An integration that would use its real target system although a sandbox is configured.
 #[derive(Debug)]
 pub enum SandboxUnsupported {
-    /// The program of a process integration, by its name.
+    /// The program of the process integration with this name does not support a sandbox.
     Program(String),
-    /// The command of a foreign integration, by its name.
+    /// The command of the foreign integration with this name does not support a sandbox.
     Command(String),
 }
 
@@ -57,14 +57,14 @@ impl std::error::Error for SandboxUnsupported {}
 /// The convention for exit codes that a command uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitConvention {
-    /// 0 whether or not there are changes, 2 for a usage error.
+    /// 0 with or without changes, and 2 for a usage error.
     Plain,
-    /// `--detailed-exitcode`: 0 no changes, 2 changes, 64 for a usage error.
+    /// `--detailed-exitcode`: 0 without changes, 2 with changes, and 64 for a usage error.
     Detailed,
 }
 
 impl Exit {
-    /// The code of an error that ended a command.
+    /// Determines the result of a command that ended with an error.
     pub fn of(error: &anyhow::Error) -> Self {
         let server = error.chain().find_map(|cause| cause.downcast_ref::<ServerError>());
         let blobs = error.chain().find_map(|cause| cause.downcast_ref::<BlobsError>());
@@ -95,7 +95,7 @@ impl Exit {
         }
     }
 
-    /// The exit code of a run. If a shutdown interrupted it, the signal decides.
+    /// The result of a run. If a shutdown interrupted the run, the signal determines the exit code.
     pub fn of_run(ended: RunEnd, interruption: Option<TerminationSignal>) -> Self {
         match (ended, interruption) {
             (RunEnd::Interrupted, Some(by)) => Exit::Signal(by),
@@ -109,7 +109,7 @@ impl ExitConvention {
     pub fn of(arguments: &[OsString]) -> Self {
         let options = || arguments.iter().take_while(|word| *word != "--");
         let is_peer = arguments.get(1).is_some_and(|word| word == "peer");
-        // The peer tools keep their own codes.
+        // Peer tools use the exit codes of the original tools.
         if !is_peer && options().any(|word| word == "--detailed-exitcode") {
             Self::Detailed
         } else {

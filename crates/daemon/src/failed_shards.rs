@@ -7,10 +7,10 @@ use qontract_runtime::{RunEnd, RunRecord, ShardKey, StepResult};
 
 use crate::exit::UsageError;
 
-/// The shards that failed in a run, or that have changes which were not made.
+/// The shards that failed in a run, or that have changes that were not made.
 ///
-/// Fails if these shards may not include everything that a full run would repeat: the run was interrupted
-/// before all shards were planned, or failed as a whole.
+/// Fails if these shards might not be all shards that have to run again: the run was interrupted before all shards
+/// were planned, or the run failed as a whole.
 pub fn failed_shards(record: &RunRecord) -> Result<BTreeSet<ShardKey>, UsageError> {
     let wrong = |why: &str| UsageError(format!("the run `{}` {why}", record.run));
     match record.ended {
@@ -41,7 +41,7 @@ pub fn failed_shards(record: &RunRecord) -> Result<BTreeSet<ShardKey>, UsageErro
     if keys.is_empty() { Err(wrong("has no failed shards")) } else { Ok(keys) }
 }
 
-/// Whether a shard has a fault, or a change that was not made.
+/// Whether a shard has a fault or a change that was not made.
 fn is_failed(shard: &ShardRecord) -> bool {
     let is_made = |change: &ChangeRecord| match change.result {
         StepResult::Planned | StepResult::Done => true,

@@ -17,7 +17,7 @@ use crate::held_changes::HeldChange;
 use crate::reporter::{LoopPhase, LoopReporter, LoopStatus};
 use crate::source::DataSource;
 
-/// Time without a heartbeat of the watchdog after which a loop counts as not alive.
+/// Time after the last heartbeat of the watchdog after which a loop counts as not alive.
 ///
 /// A slow step does not make a loop unhealthy: the watchdog cancels a step that makes no progress within its
 /// limits.
@@ -29,19 +29,19 @@ const MAX_HELD_CHANGES: usize = 20;
 /// Serves the health of the loops of a process.
 #[derive(Clone)]
 pub struct Health {
-    /// The metrics.
+    /// The metrics that the listener serves.
     pub metrics: Arc<Metrics>,
-    /// The loops.
+    /// Returns the reporters of the loops.
     pub reporters: Arc<dyn Fn() -> Vec<Arc<LoopReporter>> + Send + Sync>,
-    /// The integrations that have no loop, because they cannot be started.
+    /// Returns the integrations that have no loop because they cannot be started.
     pub unstarted: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
-    /// The integrations that cannot run on this machine.
+    /// Returns the integrations that cannot run on this machine.
     pub unchecked: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
     /// The source of the data, once it is set.
     pub data_source: Arc<OnceLock<Arc<dyn DataSource>>>,
 }
 
-/// The address of a listener, with its pages.
+/// The URLs of the pages of a listener.
 pub fn addresses(bound: SocketAddr) -> String {
     format!(
         "http://{bound}/status (data and loops, as JSON), /healthz (liveness), /readyz (readiness), /metrics (OpenMetrics)"
@@ -69,30 +69,30 @@ fn activity(status: &LoopStatus) -> &'static str {
     }
 }
 
-/// The status of a loop.
+/// The status of a loop, as JSON.
 #[derive(Serialize)]
 struct LoopStatusEntry {
     integration: String,
-    /// The current activity.
+    /// The current activity of the loop, in one word.
     activity: &'static str,
-    /// The state of its last run; `None` if it has not run yet.
+    /// The state of the last run; `None` if the loop has not run yet.
     state: Option<&'static str>,
     run: Option<String>,
-    /// The first error of its last run.
+    /// The first error of the last run.
     error: Option<String>,
     changes: usize,
     held: usize,
-    /// The first held changes.
+    /// The first of the held changes.
     held_changes: Vec<HeldChangeEntry>,
     /// The command that approves the held changes; `None` if no approval would release them.
     approve: Option<String>,
     next_in_seconds: Option<u64>,
-    /// Why the loop is paused, if it is.
+    /// The reason why the loop is paused, if it is paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     paused: Option<String>,
 }
 
-/// A held change.
+/// A held change, as JSON.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct HeldChangeEntry {
     change: String,
@@ -123,8 +123,8 @@ impl LoopStatusEntry {
 }
 
 impl Health {
-    /// `Ok` if the watchdog of every loop has sent a heartbeat recently, or the loop sleeps until a known
-    /// time; the error names the first loop for which neither is true.
+    /// Checks that every loop is alive: its watchdog has sent a heartbeat recently, or the loop sleeps until a known
+    /// time. The error names the first loop that is not alive.
     fn is_alive(&self) -> Result<(), String> {
         for reporter in (self.reporters)() {
             let status = reporter.status();
@@ -143,7 +143,8 @@ impl Health {
         Ok(())
     }
 
-    /// `Ok` if there are loops, each has run once, and none is missing; the error lists the reasons.
+    /// Checks that loops exist, that each loop has run once, and that no loop is missing. The error lists the
+    /// reasons.
     fn is_ready(&self) -> Result<(), String> {
         let reporters = (self.reporters)();
         let mut why = self.missing();
@@ -166,8 +167,8 @@ impl Health {
         self.data_source.get().and_then(|feed| feed.invalid())
     }
 
-    /// A line about invalid data; empty if the data is valid. A restart would not make it valid, so it does
-    /// not affect liveness or readiness.
+    /// A line about invalid data; empty if the data is valid. Invalid data does not affect liveness or readiness,
+    /// because a restart would not make it valid.
     fn degraded(&self) -> String {
         let summary = |invalid: InvalidData| invalid.summary(Timestamp::now(), DataUse::Reconcile);
         self.invalid().map(|invalid| format!("degraded: {}\n", summary(invalid))).unwrap_or_default()
@@ -189,8 +190,8 @@ impl Health {
         (self.unstarted)().iter().flat_map(|name| [name, ": cannot be started\n"]).collect()
     }
 
-    /// Serves until the process ends. On the loopback interface, only loopback host names are accepted, as in
-    /// `serve`.
+    /// Serves until the process ends. A listener on the loopback interface accepts only loopback host names, as
+    /// `serve` does.
     pub async fn serve(self, address: SocketAddr) -> anyhow::Result<SocketAddr> {
         let listener = tokio::net::TcpListener::bind(address)
             .await
@@ -219,7 +220,8 @@ impl Pages for Health {
         Some(match path {
             "/" => Page::text(200, INDEX_PAGE),
             "/healthz" => match self.is_alive() {
-                // An integration that cannot be started is only named, because a restart would not help.
+                // An integration that cannot be started is named but does not make the process unhealthy, because a
+                // restart would not help.
                 Ok(()) => text(200, &format!("ok\n{}{}", self.missing(), self.degraded())),
                 Err(why) => text(503, &why),
             },
@@ -275,7 +277,7 @@ mod tests {
         )
     }
 
-    /// Data that is invalid.
+    /// A data source that is invalid for this reason.
     struct InvalidSource(Option<String>);
 
     impl DataSource for InvalidSource {

@@ -1,5 +1,5 @@
-//! Log lines about held changes. A line is logged when a change is first held, when the reason changes, and
-//! then once an hour.
+//! Log lines about held changes. A line is logged when a change is held for the first time, when the reason changes,
+//! and then once an hour.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ const MAX_REPORTED: usize = 100;
 /// A change that a guard holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldChange {
-    /// The change, with its sign.
+    /// The text of the change, with its sign.
     pub text: String,
-    /// The reason why it is held.
+    /// The reason why the change is held.
     pub why: String,
-    /// Whether an approval would release it.
+    /// Whether an approval would release the change.
     pub approvable: bool,
 }
 
@@ -34,7 +34,7 @@ pub fn held_changes(record: &RunRecord) -> Vec<HeldChange> {
     all.map(change).collect()
 }
 
-/// Log lines about held changes. Each names the commands that explain and approve it.
+/// Log lines about held changes. Each line names the commands that explain and approve the change.
 pub fn lines(run: &str, held: &[HeldChange]) -> Vec<LogLine> {
     let mut lines: Vec<LogLine> = held.iter().take(MAX_REPORTED).map(|held| line(run, held)).collect();
     if held.len() > MAX_REPORTED {
@@ -69,14 +69,15 @@ struct ReportedHold {
 /// The changes to report now.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct HeldReport {
-    /// Changes that are held.
+    /// Changes that are held and must be reported.
     pub held: Vec<HeldChange>,
     /// Changes that are no longer held.
     pub released: Vec<String>,
 }
 
 impl HeldReporter {
-    /// The changes to report after a run. An incomplete run may not have found all held changes.
+    /// The changes to report after a run. After an incomplete run, no change counts as released, because the run
+    /// might not have found all held changes.
     pub fn update(&mut self, held: &[HeldChange], is_complete: bool, now: Instant) -> HeldReport {
         let mut report = HeldReport::default();
         if is_complete {
@@ -99,8 +100,8 @@ impl HeldReporter {
     }
 }
 
-/// Whether a reason equals the reported one. Later runs print the time since when the change is held,
-/// followed by the first reason.
+/// Whether a reason equals the reported one. In later runs, the reason begins with the time since which the change is
+/// held, followed by the first reason.
 fn is_same_reason(reported: &str, now: &str) -> bool {
     now.ends_with(reported)
 }
@@ -137,7 +138,7 @@ mod tests {
         check(3_599, &[("a", "since then: other"), ("b", "many")], true, "");
         check(3_600, &[("a", "since then: other"), ("b", "many")], true, "b:many");
         check(3_620, &[("a", "since then: other"), ("b", "many")], true, "a:since then: other");
-        // A run that failed may not have planned all shards.
+        // A run that failed might not have planned all shards.
         check(3_630, &[("b", "many")], false, "");
         check(3_640, &[("b", "many")], true, "-a");
         check(3_650, &[("a", "many")], true, "a:many -b");

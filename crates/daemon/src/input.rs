@@ -1,4 +1,4 @@
-//! Resolves data specifiers of the command line: a bundle file, a folder, or a Git revision.
+//! Resolves data specifiers of the command line: a bundle file, a directory, or a Git revision.
 
 use std::borrow::Cow;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -22,14 +22,15 @@ pub use crate::validation::InputCheck;
 
 /// A bundle and, unless it was read from a bundle file, its data repo.
 pub struct Input {
-    /// The bundle.
+    /// The bundle that was read or built.
     pub bundle: Bundle,
-    /// The data repo, for source lines.
+    /// The data repo, in which source lines are looked up.
     pub repo: Option<Repo>,
 }
 
 impl Input {
-    /// A query engine for the bundle. It shares indexes with `beside`, the engine of a similar bundle.
+    /// Creates a query engine for the bundle. The engine shares indexes with `beside`, the engine of a similar
+    /// bundle.
     pub fn engine(&self, beside: Option<&Engine>) -> Result<Engine, SchemaError> {
         let bundle = Arc::new(self.bundle.clone());
         match beside {
@@ -39,8 +40,8 @@ impl Input {
     }
 }
 
-/// The content of its files, as long as they are unchanged since they were bundled: line numbers in changed
-/// files would be wrong.
+/// The content of the files of the bundle, as long as they have not changed since they were bundled: line numbers in
+/// changed files would be wrong.
 impl Sources for Input {
     fn text(&self, file: &str) -> Option<Cow<'_, str>> {
         let repo = self.repo.as_ref()?;
@@ -52,19 +53,19 @@ impl Sources for Input {
     }
 }
 
-/// The text of the error that the engine for the data `spec` cannot be built.
+/// The error message for data `spec` whose query engine cannot be built.
 pub fn invalid_types_message(spec: &str) -> String {
     format!("the GraphQL types of `{spec}` are invalid")
 }
 
-/// A data repo cannot be bundled or has errors, which were reported.
+/// The error of a data repo that cannot be bundled or has errors. The findings were already reported.
 pub struct ValidationFailed {
     spec: String,
-    /// The findings.
+    /// The findings of bundling and of the check.
     pub findings: Report,
     /// The data repo, for the content of its files.
     pub repo: Repo,
-    /// The commit.
+    /// The commit of the data repo.
     pub commit: String,
     /// The SHA-256 of the bundle, if the data could be bundled.
     pub sha: Option<String>,
@@ -87,7 +88,7 @@ impl std::fmt::Debug for ValidationFailed {
 
 impl std::error::Error for ValidationFailed {}
 
-/// Resolves and opens data specifiers. Inputs opened by one resolver share equal documents.
+/// Resolves and opens data specifiers. Inputs that one resolver opens share equal documents.
 pub struct InputResolver<'a> {
     /// The repo in which revisions are looked up.
     folder: &'a Path,
@@ -98,15 +99,15 @@ pub struct InputResolver<'a> {
 }
 
 impl<'a> InputResolver<'a> {
-    /// A resolver that looks up revisions in the repo at `folder`.
+    /// Creates a resolver that looks up revisions in the repo at `folder`.
     pub fn new(folder: &'a Path, layout: Layout, messages: &'a dyn MessageSink) -> Self {
         Self { folder, layout, pool: Pool::default(), messages }
     }
 
-    /// The base and head of a comparison, with defaults: the default branch of the remote, and the folder of
-    /// the data repo. Without such a branch, the base is the commit that is checked out, and a note says so.
-    /// If the head lacks commits of that branch, the base is their merge base: newer commits of the branch
-    /// are not part of the change.
+    /// The base and head of a comparison, with defaults: the default branch of the remote as the base, and the
+    /// directory of the data repo as the head. If the remote has no such branch, the base is the commit that is
+    /// checked out, and a note reports this. If the head lacks commits of that branch, the base is their merge base,
+    /// because newer commits of the branch are not part of the change.
     pub fn base_and_head(
         &self,
         base: Option<String>,
@@ -136,7 +137,8 @@ impl<'a> InputResolver<'a> {
         Ok((base.to_owned(), head))
     }
 
-    /// The merge base of the default branch and a revision, if it is not the tip of that branch.
+    /// The base for a revision: its merge base with the default branch, or the branch itself if the merge base is the
+    /// tip of the branch.
     fn merge_base_of(&self, revision: &str) -> String {
         let base = |other: &str| merge_base(self.folder, DEFAULT_BASE, other).ok().flatten();
         match base(revision) {
@@ -153,8 +155,8 @@ impl<'a> InputResolver<'a> {
         }
     }
 
-    /// Fails if `spec` is a path as well as a revision: a change that adds such a file must not determine the
-    /// base of its comparison. A path that begins with a dot or a slash is not a revision.
+    /// Fails if `spec` is both a path and a revision: a change that adds such a file must not determine the base of
+    /// its comparison. A path that begins with a dot or a slash is not a revision.
     fn check_unambiguous(&self, spec: &str) -> Result<(), UsageError> {
         let is_plain = matches!(Path::new(spec).components().next(), Some(Component::Normal(_)));
         if is_plain
@@ -167,9 +169,9 @@ impl<'a> InputResolver<'a> {
         Ok(())
     }
 
-    /// Opens `spec`: a file is a bundle, a folder a data repo, anything else a revision. Reports the findings
-    /// of a data repo that cannot be bundled or does not pass the check, and fails. A bundle file is not
-    /// checked: it was validated when it was built.
+    /// Opens `spec`: a file is a bundle, a directory is a data repo, and any other word is a revision. If a data repo
+    /// cannot be bundled or does not pass the check, its findings are reported, and an error is returned. A bundle
+    /// file is not checked: it was validated when it was built.
     pub fn open(&self, spec: &str, check: InputCheck) -> anyhow::Result<Input> {
         let Self { folder, layout, pool, messages } = self;
         let path = PathBuf::from(spec);

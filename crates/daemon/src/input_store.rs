@@ -6,8 +6,8 @@
 //! inputs/bundles/SHA.json.zst
 //! ```
 //!
-//! A recording is removed with the record of its run. If recordings and bundles exceed 512 MiB, the
-//! oldest recordings are removed, and then the bundles that no recording names.
+//! A recording is removed with the record of its run. If recordings and bundles exceed 512 MiB in total, the oldest
+//! recordings are removed, and so are the bundles that no recording names.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -50,7 +50,7 @@ pub struct InputStore {
     folder: PathBuf,
 }
 
-/// The first line of a recording.
+/// The first line of a recording file.
 #[derive(Serialize, Deserialize)]
 struct Header {
     version: u32,
@@ -63,29 +63,30 @@ struct Header {
     sha256: String,
 }
 
-/// A recording, with the binary that made it.
+/// A recording, with the version of the binary that made it.
 #[derive(Debug)]
 pub struct StoredRecording {
-    /// The version of the binary.
+    /// The version of the binary that made the recording.
     pub binary: String,
-    /// The recording.
+    /// The recorded inputs of the run.
     pub recording: Recording,
 }
 
-/// The inputs of one run. They are stored before its plan is applied, or with its record if it applies nothing.
+/// The inputs of one run. They are stored before the plan is applied or, if the run applies nothing, with the run
+/// record.
 pub struct RunInputs {
     store: InputStore,
     key: [u8; 32],
     state: Mutex<RecordingState>,
 }
 
-/// The recording of a run.
+/// The state of the recording of a run.
 enum RecordingState {
     /// Nothing has been planned yet.
     Unplanned,
-    /// It is stored with the record of the run.
+    /// The recording is held in memory until the record of the run is stored.
     Held(Box<HeldRecording>),
-    /// It was stored, or this failed.
+    /// The recording was stored, or storing it failed.
     Stored(anyhow::Result<()>),
 }
 
@@ -95,7 +96,7 @@ struct HeldRecording {
 }
 
 impl RunInputs {
-    /// Stores the inputs, unless this was done before the plan was applied.
+    /// Stores the inputs, unless they were stored before the plan was applied.
     pub fn store(&self) -> anyhow::Result<()> {
         let state = std::mem::replace(&mut *self.state.lock(), RecordingState::Unplanned);
         match state {
@@ -120,12 +121,13 @@ impl RecordingSink for RunInputs {
 }
 
 impl InputStore {
-    /// The store in a directory of run records.
+    /// Opens the store in a directory of run records.
     pub fn new(runs: &Path) -> Self {
         Self { folder: runs.join("inputs") }
     }
 
-    /// The recorder of a run, unless recording is turned off. A new key is stored with the first recording.
+    /// The recorder of a run, unless recording is turned off. If the store has no key, a new one is stored with the
+    /// first recording.
     pub fn recorder(&self) -> Option<(InputRecorder, Arc<RunInputs>)> {
         if variable(RECORD_VARIABLE).is_some_and(|value| value == "off") {
             return None;
@@ -137,7 +139,7 @@ impl InputStore {
         Some((InputRecorder::new(fingerprints, MAX_RUN_BYTES, Arc::clone(&inputs) as _), inputs))
     }
 
-    /// The fingerprints of this store, if it has a key.
+    /// The fingerprints with the key of this store, if the store has a key.
     pub fn fingerprints(&self) -> Option<Fingerprints> {
         read_key(&self.folder.join("key")).ok().map(|key| Fingerprints::new(&key))
     }
@@ -160,7 +162,7 @@ impl InputStore {
 
     /// Removes the recording of a run.
     pub fn remove(&self, run: &str) {
-        // It may not exist.
+        // The error is ignored, because a run might not have a recording.
         drop(fs::remove_file(self.file(run)));
     }
 
@@ -172,8 +174,7 @@ impl InputStore {
         let lock = lock.with_context(storing)?;
         lock.lock().with_context(storing)?;
         let key_file = self.folder.join("key");
-        // If another process has stored its key in the meantime, this recording would name a key that does
-        // not exist.
+        // If another process has stored its key since this run started, the key of this recording does not exist.
         if !key_file.exists() {
             atomic::write_private(&key_file, key, Durability::Directory).with_context(storing)?;
         }
@@ -203,7 +204,7 @@ impl InputStore {
         if is_new { self.prune(MAX_TOTAL_BYTES).with_context(storing) } else { Ok(()) }
     }
 
-    /// The recording of a run; `None` if it has none.
+    /// The recording of a run; `None` if the run has no recording.
     pub fn load(&self, run: &str) -> anyhow::Result<Option<StoredRecording>> {
         let file = self.file(run);
         let bytes = match fs::read(&file) {
@@ -226,7 +227,7 @@ impl InputStore {
         Ok(Some(StoredRecording { binary: header.binary, recording }))
     }
 
-    /// A stored bundle.
+    /// Loads the stored bundle with this sha.
     pub fn bundle(&self, sha: &str) -> anyhow::Result<Bundle> {
         anyhow::ensure!(Sha256::parse(sha).is_some(), "`{sha}` is not the sha of a bundle");
         let path = self.bundle_file(sha);
@@ -243,7 +244,7 @@ impl InputStore {
         Ok(bundle)
     }
 
-    /// Removes the oldest recordings until the rest, with its bundles, has at most `max_bytes`.
+    /// Removes the oldest recordings until the remaining recordings and their bundles have at most `max_bytes`.
     fn prune(&self, max_bytes: u64) -> io::Result<()> {
         let mut recordings: Vec<(SystemTime, PathBuf, Header, u64)> = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
@@ -280,7 +281,7 @@ impl InputStore {
     }
 }
 
-/// A reader of compressed content that limits the number of decompressed bytes.
+/// Creates a reader of compressed content that limits the number of decompressed bytes.
 fn decoder<'r>(content: impl io::Read + 'r) -> io::Result<impl io::Read + 'r> {
     Ok(zstd::Decoder::new(content)?.take(MAX_DECOMPRESSED_BYTES))
 }
@@ -317,7 +318,7 @@ mod tests {
 
     use super::*;
 
-    /// A recording without shards.
+    /// Creates a recording without shards.
     fn recording(run: &str, head: &str) -> Recording {
         let digest = "0".repeat(64);
         serde_json::from_value(serde_json::json!({

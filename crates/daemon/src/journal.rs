@@ -1,5 +1,5 @@
-//! Opens the journal of this process, and its leases: in the sandbox, if there is one, else in the bucket of the
-//! configuration, else next to the run records.
+//! Opens the journal of this process and the leases in it. The journal is in the sandbox if one is used, otherwise in
+//! the bucket of the configuration, and without a bucket next to the run records.
 
 mod measured_leases;
 mod store;
@@ -29,12 +29,12 @@ const FOLDER: &str = "journal";
 /// The prefix of the keys of a journal in a bucket.
 const PREFIX: &str = "journal/";
 
-/// The directory that exists in a sandbox once anything was written to it.
+/// The directory that exists in a sandbox after the first write to the sandbox.
 const SANDBOX_CONTENT: &str = "clusters";
 
-/// The journal of this process, and its run records.
+/// The journal of this process and the run records.
 pub struct OpenJournal {
-    /// The removal ledgers.
+    /// The journal that all processes share.
     pub journal: Arc<Journal>,
     /// The directory of the journal; `None` if it is in a bucket.
     pub folder: Option<PathBuf>,
@@ -44,8 +44,8 @@ pub struct OpenJournal {
 }
 
 impl OpenJournal {
-    /// The journal of runs in this mode. `runs` is the directory of run records, by default below the user's state
-    /// directory.
+    /// Opens the journal for runs in this mode. `runs` is the directory of run records, by default below the user's
+    /// state directory.
     pub fn new(
         config: &Config,
         sandbox: Option<&Path>,
@@ -55,7 +55,7 @@ impl OpenJournal {
         Self::with_metrics(config, sandbox, runs, mode, JournalMetrics::default())
     }
 
-    /// The journal of runs in this mode, whose requests and leases these metrics count.
+    /// Opens the journal for runs in this mode. `metrics` counts the requests to the journal and the leases in it.
     pub fn with_metrics(
         config: &Config,
         sandbox: Option<&Path>,
@@ -78,7 +78,7 @@ impl OpenJournal {
         Ok(Self { journal: Arc::new(journal_of_runs(&runs, &metrics)), folder, runs, metrics })
     }
 
-    /// The leases in the journal, for all runs of this process.
+    /// Opens the leases in the journal, for all runs of this process.
     pub fn leases(&self) -> Result<Arc<dyn Leases>, UsageError> {
         let leases = Arc::new(lease_table(&self.journal)?);
         Ok(Arc::new(MeasuredLeases { leases, metrics: self.metrics.clone() }))
@@ -105,31 +105,31 @@ impl JournalBucket {
         Ok(Some(Self { blobs, name: table.bucket.clone() }))
     }
 
-    /// The location, for messages.
+    /// The location of the bucket, for messages.
     fn place(&self) -> String {
         format!("s3://{}/{}", self.name, PREFIX.trim_end_matches('/'))
     }
 
-    /// The journal in the bucket.
+    /// Opens the journal in the bucket.
     pub fn journal(&self) -> Journal {
         let location = JournalLocation { place: self.place(), init: "qontract journal init".to_owned() };
         Journal::new(Arc::clone(&self.blobs), location, MissingJournal::Lost)
     }
 }
 
-/// The journal of a sandbox. In an empty sandbox, a missing journal is new and not lost.
+/// Opens the journal of a sandbox. In an empty sandbox, a missing journal counts as new, not as lost.
 pub fn of_sandbox(sandbox: &Path) -> Journal {
     journal_of_sandbox(sandbox, &JournalMetrics::default())
 }
 
 fn journal_of_sandbox(sandbox: &Path, metrics: &JournalMetrics) -> Journal {
-    // Checked before the journal is opened, which creates it.
+    // The content is checked before the journal is opened, because opening the journal creates its directory.
     let absence =
         if sandbox.join(SANDBOX_CONTENT).exists() { MissingJournal::Lost } else { MissingJournal::New };
     in_folder(sandbox, "--sandbox", absence, metrics)
 }
 
-/// The journal next to the run records, for real targets.
+/// Opens the journal next to the run records, for real targets.
 pub fn of_runs(runs: &RunStore) -> Journal {
     journal_of_runs(runs, &JournalMetrics::default())
 }
@@ -143,14 +143,14 @@ pub fn folder_in(folder: &Path) -> PathBuf {
     folder.join(FOLDER)
 }
 
-/// The permits for writing to the journal. Its content describes runs: it is written in a dry run as well, and the
-/// bounds of a run do not apply to it.
+/// The permits for writing to the journal. They are independent of the permits of a run: the journal describes runs,
+/// so it is also written in a dry run, and the bounds of a run's writes do not apply to it.
 #[expect(clippy::disallowed_methods, reason = "the journal is not a target")]
 pub fn permits() -> Permits {
     qontract_access::mint(Mode::Real)
 }
 
-/// The leases in a journal, as this process sees them.
+/// Opens the leases in a journal for this process.
 pub fn lease_table(journal: &Journal) -> Result<LeaseTable, UsageError> {
     let timing = LeaseTiming::new(qontract_config::environment::lease_duration()?);
     Ok(journal.leases(Arc::new(LocalHost), this_process(), timing))
@@ -162,7 +162,7 @@ pub async fn export(journal: &Journal, directory: &Path) -> anyhow::Result<usize
     transfer(end_of(journal), TransferEnd { blobs: &copy, place: &place }).await
 }
 
-/// Copies an exported journal into an empty one. Returns the number of copied files.
+/// Copies an exported journal into an empty journal. Returns the number of copied files.
 pub async fn import(journal: &Journal, directory: &Path) -> anyhow::Result<usize> {
     let (copy, place) = (Directory::new(directory), directory.display().to_string());
     transfer(TransferEnd { blobs: &copy, place: &place }, end_of(journal)).await

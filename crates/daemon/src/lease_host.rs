@@ -8,14 +8,14 @@ use qontract_child::ProcessIdentity;
 use qontract_journal::{LeaseHost, LeaseProcess};
 use rustix::time::{ClockId, clock_gettime};
 
-/// The monotonic clock that continues while the machine is suspended.
+/// The monotonic clock, which continues while the machine is suspended.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const CLOCK: ClockId = ClockId::Boottime;
 /// The monotonic clock. It may stop while the machine is suspended.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const CLOCK: ClockId = ClockId::Monotonic;
 
-/// This machine.
+/// The clocks and processes of this machine.
 pub struct LocalHost;
 
 impl LeaseHost for LocalHost {
@@ -35,7 +35,7 @@ impl LeaseHost for LocalHost {
     }
 }
 
-/// This process, with a new id.
+/// Identifies this process, with a new id.
 pub fn this_process() -> LeaseProcess {
     let ProcessIdentity { pid, started, machine } = ProcessIdentity::own();
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Runs integrations on data, once or in loops: data sources and pinned data, validation, target systems, the
-//! loop and its supervisor, log lines and run records, health and signals.
+//! Runs integrations on data, once or in loops: data sources and pinned data, validation, target systems, loops and
+//! their supervisor, log lines and run records, health and signals.
 //!
-//! The binary provides the list of integrations ([`registry::Registry`]), the parsed configuration, and a
-//! sink for messages ([`qontract_diagnostics::MessageSink`]). Nothing here prints to stdout.
+//! The binary provides the list of integrations ([`registry::Registry`]), the parsed configuration, and a sink for
+//! messages ([`qontract_diagnostics::MessageSink`]). No code of this crate prints to stdout.
 
 pub mod announcement;
 pub mod audit;

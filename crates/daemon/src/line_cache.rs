@@ -1,4 +1,4 @@
-//! Maps JSON pointers to lines. A file is parsed lazily, when the first of its lines is needed.
+//! Maps JSON pointers to lines. A file is parsed when the first of its lines is looked up.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use parking_lot::Mutex;
 use qontract_diagnostics::{LineIndex, Sources};
 use qontract_yaml::{Document, Limits, Syntax, parse_as};
 
-/// Maximum number of cached files. When the cache is full, it is cleared: lookups in one file usually follow
-/// each other.
+/// Maximum number of cached files. When the cache is full, it is cleared: usually, all lookups in one file occur in
+/// succession.
 const MAX_FILES: usize = 256;
 
-/// Cache of parsed files by name; `None` for a file without text. Valid as long as the pinned data, which
+/// Cache of parsed files by name; `None` for a file without text. Entries are never invalidated, because pinned data
 /// does not change.
 #[derive(Default)]
 pub struct LineCache(Mutex<HashMap<String, Option<Arc<ParsedFile>>>>);
@@ -24,7 +24,7 @@ struct ParsedFile {
 }
 
 impl LineCache {
-    /// `file:line` of the value at `pointer`, or only the file name if the file has no lines.
+    /// The `file:line` of the value at `pointer`, or only the file name if the text of the file is not available.
     pub fn locate(&self, sources: &dyn Sources, file: &str, pointer: &str) -> String {
         let Some(read) = self.document(sources, file) else { return file.to_owned() };
         let located = read.document.root().locate(pointer);

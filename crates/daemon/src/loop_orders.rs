@@ -1,6 +1,7 @@
 //! Delivers the orders in the journal to the loops of this process.
 //!
-//! One request per period reads the orders for all loops. If the journal cannot be read, loops keep the last orders.
+//! One request per period reads the orders for all loops. If the journal cannot be read, the orders that were read
+//! last stay in force.
 
 mod command;
 
@@ -17,31 +18,31 @@ use tokio::sync::watch;
 
 pub use command::{OrderDesk, pause_of};
 
-/// The time after which every loop has read an order from a directory.
+/// The time within which every loop reads an order that is stored in a directory.
 const FOLDER_PERIOD: Duration = Duration::from_millis(500);
 
-/// The time after which every loop has read an order from a bucket.
+/// The time within which every loop reads an order that is stored in a bucket.
 const BUCKET_PERIOD: Duration = Duration::from_secs(20);
 
 /// Maximum time that the first read delays the loops.
 const FIRST_READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Whether the journal is in a directory or in a bucket.
+/// The kind of store that contains the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JournalKind {
-    /// A directory.
+    /// The journal is in a directory.
     Folder,
-    /// A bucket.
+    /// The journal is in a bucket.
     Bucket,
 }
 
 impl JournalKind {
-    /// The kind of a journal in this directory, if there is one.
+    /// The kind of a journal: `Folder` if the journal has a directory, otherwise `Bucket`.
     pub fn of(folder: Option<&std::path::Path>) -> Self {
         folder.map_or(Self::Bucket, |_| Self::Folder)
     }
 
-    /// The time after which every loop has read an order.
+    /// The time within which every loop reads an order.
     pub fn order_period(self) -> Duration {
         match self {
             Self::Folder => FOLDER_PERIOD,
@@ -66,7 +67,7 @@ struct FeedState {
 }
 
 impl OrderFeed {
-    /// Reads the orders once, so that a loop that is paused does not start, and then periodically.
+    /// Reads the orders before any loop starts, so that no paused loop runs, and then periodically.
     pub async fn start(journal: &Journal, kind: JournalKind, log: Arc<Log>) -> Arc<Self> {
         let feed = Arc::new(Self { orders: journal.orders(), state: Mutex::default(), log });
         if tokio::time::timeout(FIRST_READ_TIMEOUT, feed.read()).await.is_err() {
@@ -105,7 +106,7 @@ impl OrderFeed {
             Err(error) => self.report_unreadable(&format!("{:#}", anyhow::Error::new(error))),
         }
         let state = self.state.lock();
-        // A pause may have ended without a new order.
+        // The orders in force are computed again, because a pause may have ended without a new order.
         for (integration, sender) in &state.loops {
             let order = order_to(state.current.as_ref(), integration, now);
             sender.send_if_modified(|last| {
@@ -124,7 +125,7 @@ impl OrderFeed {
     }
 }
 
-/// The orders to one loop.
+/// The orders to one loop that are in force now.
 fn order_to(orders: Option<&CurrentOrders>, integration: &str, now: Timestamp) -> LoopOrder {
     let Some(orders) = orders else { return LoopOrder::default() };
     LoopOrder {

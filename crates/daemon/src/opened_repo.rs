@@ -10,34 +10,34 @@ use qontract_bundle::{BuildOptions, CommitStamp, Layout, Pool, Repo, build_with}
 use crate::discovery;
 use crate::exit::UsageError;
 
-/// A data repo, and the commit that its bundle names.
+/// A data repo, with the commit that its bundle names.
 pub struct OpenedRepo {
     /// The data repo.
     pub repo: Repo,
-    /// The commit.
+    /// The commit that the bundle names.
     pub stamp: CommitStamp,
 }
 
 impl OpenedRepo {
-    /// The data repo in a directory, with this commit.
+    /// Opens the data repo in a directory, with this commit.
     pub fn with_stamp(folder: &Path, layout: Layout, stamp: CommitStamp) -> anyhow::Result<Self> {
         Ok(Self { repo: repo_in_folder(folder, layout)?, stamp })
     }
 
-    /// The data repo in a directory, with the commit that is checked out.
+    /// Opens the data repo in a directory, with the commit that is checked out.
     pub fn in_folder(folder: &Path, layout: Layout) -> anyhow::Result<Self> {
         let repo = repo_in_folder(folder, layout)?;
         let cannot = || UsageError(format!("cannot read the commit of `{}`", folder.display()));
         Ok(Self { repo, stamp: head_stamp(folder).with_context(cannot)? })
     }
 
-    /// The data repo in a Git revision.
+    /// Opens the data repo in a Git revision.
     pub fn at_revision(folder: &Path, name: &str, layout: &Layout) -> anyhow::Result<Self> {
         Self::open_revision(folder, name, layout).map_err(|error| revision_error(error, name))
     }
 
-    /// The data repo in the Git revision that `spec` names. The error states that it is not a file or
-    /// directory either.
+    /// Opens the data repo in the Git revision that `spec` names. The error also states that `spec` is neither a file
+    /// nor a directory.
     pub fn resolve_revision(folder: &Path, spec: &str, layout: &Layout) -> anyhow::Result<Self> {
         Self::open_revision(folder, spec, layout).map_err(|error| match error {
             GitError::NoRevision(_) => not_found(spec),
@@ -45,14 +45,14 @@ impl OpenedRepo {
         })
     }
 
-    /// The data repo in a Git revision, with the error of Git.
+    /// Opens the data repo in a Git revision. The error is that of Git.
     pub fn open_revision(folder: &Path, name: &str, layout: &Layout) -> Result<Self, GitError> {
         let revision = Revision::open(&discovery::revision_root(folder, layout), name)?;
         let stamp = revision.stamp().clone();
         Ok(Self { repo: Repo::revision(revision, layout.clone()), stamp })
     }
 
-    /// Bundles the data repo; a missing part is a usage error.
+    /// Bundles the data repo; a missing directory or file of the data repo is a usage error.
     pub fn bundle(&self, pool: &Pool, options: BuildOptions<'_>) -> anyhow::Result<BuildOutcome> {
         build_with(&self.repo, self.stamp.clone(), pool, options).map_err(|error| match error {
             RepoError::Missing { name } => UsageError(match self.repo.folder() {

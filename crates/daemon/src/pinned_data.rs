@@ -25,16 +25,16 @@ use remote::RemoteBundle;
 
 pub use remote::ServerConnection;
 
-/// A pinned bundle that can be queried, with its source lines. A comparison has two of them.
+/// A pinned bundle that can be queried, with its source lines. A comparison uses two pinned bundles.
 pub struct PinnedData {
-    /// Answers queries.
+    /// Executes queries against the bundle.
     pub source: Arc<dyn BundleReader>,
     input: Option<Input>,
-    /// Where the text of files is read from, instead of the input.
+    /// The sources of the text of files; `None` if the text is read from the input.
     sources: Option<Arc<dyn Sources + Send + Sync>>,
     /// The bundle, if it is on a server.
     remote: Option<Arc<RemoteBundle>>,
-    /// Lines of places in a bundle on a server, as far as they were requested.
+    /// Source locations in a bundle on a server, with their `file:line`, as far as it was requested.
     remote_lines: Mutex<HashMap<SourceLocation, String>>,
     layout: Layout,
     /// Whether the files of the bundle differ from those of its commit; computed on first use.
@@ -42,8 +42,8 @@ pub struct PinnedData {
 }
 
 impl PinnedData {
-    /// Opens a data specifier. Fails before an engine is built if the data does not pass the check. Tables
-    /// are shared with `beside`, the data with which it will be compared.
+    /// Opens a data specifier. Fails before an engine is built if the data does not pass the check. The engine shares
+    /// tables with the engine of `beside`, the data with which the opened data will be compared.
     pub fn open(
         resolver: &InputResolver<'_>,
         spec: &str,
@@ -54,7 +54,7 @@ impl PinnedData {
         Self::of_input(input, &resolver.layout, beside).with_context(|| invalid_types_message(spec))
     }
 
-    /// Opens a data specifier, which can also be the sha of a bundle on this server.
+    /// Opens a data specifier, which can be the sha of a bundle on this server.
     pub fn open_or_connect(
         resolver: &InputResolver<'_>,
         server: Option<&ServerConnection>,
@@ -73,7 +73,7 @@ impl PinnedData {
         Ok(Self::with_engine(input, Arc::new(engine), layout))
     }
 
-    /// An input that is queried through this engine.
+    /// Creates pinned data from an input and its engine.
     pub fn with_engine(input: Input, engine: Arc<Engine>, layout: &Layout) -> Self {
         Self {
             source: Arc::new(LoadedBundle::new(engine)),
@@ -86,14 +86,14 @@ impl PinnedData {
         }
     }
 
-    /// Reads the text of files from these sources instead of the input.
+    /// Uses these sources instead of the input to read the text of files.
     #[must_use]
     pub fn with_sources(self, sources: Arc<dyn Sources + Send + Sync>) -> Self {
         Self { sources: Some(sources), ..self }
     }
 
-    /// A bundle that was built from a data repo; `last` is the previous bundle of the repo, whose tables are
-    /// shared.
+    /// Creates pinned data from a bundle of a data repo; `last` is the previous bundle of the data repo, with which
+    /// tables are shared.
     pub fn of(
         bundle: Bundle,
         repo: Repo,
@@ -104,12 +104,12 @@ impl PinnedData {
         Self::of_input(input, layout, last).context("its GraphQL types are invalid")
     }
 
-    /// The bundle; none if it is on a server.
+    /// The bundle; `None` if it is on a server.
     pub fn bundle(&self) -> Option<&Bundle> {
         self.input.as_ref().map(|input| &input.bundle)
     }
 
-    /// A bundle on a server, which has the source lines.
+    /// Creates pinned data from a bundle on a server. Source lines are requested from the server.
     pub fn remote(bundle: RemoteBundle) -> Self {
         let bundle = Arc::new(bundle);
         Self {
@@ -123,13 +123,13 @@ impl PinnedData {
         }
     }
 
-    /// Whether the lines of places must be [requested](Self::prefetch_lines) before they are known.
+    /// Whether the lines of source locations must be [requested](Self::prefetch_lines) before they are known.
     pub fn is_remote(&self) -> bool {
         self.remote.is_some()
     }
 
-    /// Requests the lines of places in a bundle on a server, in one request. If that fails, or if the server has no
-    /// lines, only the files are known.
+    /// Requests the lines of source locations in a bundle on a server, in one request. If the request fails, or if
+    /// the server has no lines, only the files are known.
     pub fn prefetch_lines(&self, places: impl IntoIterator<Item = SourceLocation>) {
         let Some(remote) = &self.remote else { return };
         let is_missing = |place: &SourceLocation| !self.remote_lines.lock().contains_key(place);
@@ -139,8 +139,8 @@ impl PinnedData {
         self.remote_lines.lock().extend(places.into_iter().zip(lines));
     }
 
-    /// Whether it was built from a folder whose files differed from the commit that was checked out, so that
-    /// the commit does not identify it. Later changes of the folder have no effect.
+    /// Whether the bundle was built from a directory whose files differed from the commit that was checked out. If
+    /// so, the commit does not identify the bundle. Later changes of the directory have no effect.
     pub fn is_modified(&self) -> bool {
         *self.modified.get_or_init(|| {
             let Some(Input { bundle, repo: Some(repo) }) = &self.input else { return false };
@@ -149,14 +149,14 @@ impl PinnedData {
         })
     }
 
-    /// The commit, and whether files were modified since: `f85c9b3f0a12 (modified)`.
+    /// The commit, and whether files differed from it: `f85c9b3f0a12 (modified)`.
     pub fn commit(&self) -> Option<String> {
         let commit = self.source.commit()?;
         let mark = if self.is_modified() { " (modified)" } else { "" };
         Some(format!("{}{mark}", commit.get(..12).unwrap_or(commit)))
     }
 
-    /// Whether it has the file of a place; always true for a bundle on a server.
+    /// Whether the bundle has the file of a source location; always true for a bundle on a server.
     pub fn has_file(&self, place: &SourceLocation) -> bool {
         let Some(input) = &self.input else { return true };
         if place.resource {
@@ -166,10 +166,11 @@ impl PinnedData {
         }
     }
 
-    /// The part of a place that contains all differences from `base`: of an entry, for example, the variable
-    /// that was changed.
+    /// The smallest part of the value at a source location that contains all differences from `base`: in an entry,
+    /// for example, the variable that was changed.
     ///
-    /// A place that is a whole file is not narrowed: most of the file is unrelated to the place.
+    /// A source location that is a whole file is not narrowed, because most of the file is unrelated to the reported
+    /// item.
     fn narrow(&self, base: &Self, place: &SourceLocation) -> SourceLocation {
         let part = || {
             let (old, new) = (base.document(place)?, self.document(place)?);
@@ -187,8 +188,9 @@ impl PinnedData {
         place.below(&is_part.then(part).flatten().unwrap_or_default())
     }
 
-    /// The part of a place that causes a difference from `base`: the part that differs, or, of a whole file,
-    /// its only changed line that affects the integration. `causes` are all changes that affect it.
+    /// The part of the value at a source location that causes a difference from `base`: the part that differs or, for
+    /// a whole file, the only changed line in it that affects the integration. `causes` contains all changes that
+    /// affect the integration.
     fn narrow_to_cause(
         &self,
         base: &Self,
@@ -205,7 +207,8 @@ impl PinnedData {
         }
     }
 
-    /// The first line of a resource that differs from `base`, if both have the resource and it differs.
+    /// The first line of a resource that differs from `base`, if both bundles have the resource and its content
+    /// differs.
     fn first_changed_line(&self, base: &Self, place: &SourceLocation) -> Option<usize> {
         let content = |side: &Self| {
             let bundle = &side.input.as_ref()?.bundle;
@@ -221,13 +224,14 @@ impl PinnedData {
         self.input.as_ref()?.bundle.datafile(&place.path).map(|document| &**document)
     }
 
-    /// Turns places into `file:line`, or into files where there are no lines.
+    /// Calls `work` with a function that returns the `file:line` of a source location, or only the file if the line
+    /// is not known.
     pub fn with_lines<T>(&self, work: impl FnOnce(&dyn Fn(&SourceLocation) -> String) -> T) -> T {
         let lines = LineCache::default();
         work(&|place| self.line(&lines, place))
     }
 
-    /// `file:line` of one place, with a cache of lines that the caller holds.
+    /// The `file:line` of a source location. The caller holds the cache of parsed files.
     pub fn line(&self, lines: &LineCache, place: &SourceLocation) -> String {
         if let Some(line) = self.remote_lines.lock().get(place) {
             return line.clone();
@@ -241,35 +245,36 @@ impl PinnedData {
         }
     }
 
-    /// Whether places have lines: not in a bundle file or on a server.
+    /// Whether lines can be looked up in this process: `false` for a bundle file and for a bundle on a server.
     pub fn has_lines(&self) -> bool {
         self.input.as_ref().is_some_and(|input| input.repo.is_some())
     }
 
-    /// The file of a place, relative to the data repo.
+    /// The file of a source location, as a path relative to the data repo.
     pub fn file(&self, place: &SourceLocation) -> String {
         let Self { layout, .. } = self;
         if place.resource { layout.resource(&place.path) } else { layout.datafile(&place.path) }
     }
 
-    /// The name of a file in text for people: relative to the working directory if the data repo is there.
+    /// The name of a file in text for people: relative to the working directory if the data repo contains the working
+    /// directory.
     pub fn display(&self, file: &str) -> String {
         let repo = self.input.as_ref().and_then(|input| input.repo.as_ref());
         repo.map_or_else(|| file.to_owned(), |repo| repo.display(file).into_owned())
     }
 
-    /// The bundle path of a file of the data repo; other words are returned unchanged.
+    /// The path in the bundle of a file of the data repo; other words are returned unchanged.
     pub fn path_of<'w>(&self, word: &'w str) -> &'w str {
         self.layout.path_of(word).unwrap_or(word)
     }
 }
 
-/// Whether a data specifier is the sha of a bundle on a server, and not a path.
+/// Whether a data specifier is the sha of a bundle and not a path.
 fn is_served_sha(spec: &str) -> bool {
     spec.len() == 64 && spec.bytes().all(|digit| digit.is_ascii_hexdigit()) && !Path::new(spec).exists()
 }
 
-/// The server of the configuration, if one of these data specifiers is the sha of a bundle there.
+/// The server of the configuration, if one of these data specifiers is the sha of a bundle on this server.
 pub fn server_of_specs(
     config: &Config,
     specs: &[&str],
@@ -281,40 +286,40 @@ pub fn server_of_specs(
     ServerConnection::new(&graphql, runtime()?).map(Some)
 }
 
-/// Whether a data repo that has no bundle is a folder whose files differ from a commit.
+/// Whether a data repo is a directory whose files differ from a commit. Used if the data repo could not be bundled.
 pub fn is_modified(repo: &Repo, commit: &str) -> bool {
     repo.folder().is_some() && differs_from_commit(repo, commit, repo.source_digest().ok())
 }
 
-/// Whether files with this digest, of a data repo in a folder, differ from those of a commit. Files that cannot
-/// be compared count as different.
+/// Whether the files of a data repo in a directory differ from those of a commit; `files` is the digest of the files.
+/// Files that cannot be compared count as different.
 fn differs_from_commit(repo: &Repo, commit: &str, files: Option<Sha256>) -> bool {
     files.is_none() || files != repo_cache::source_digest(repo, commit)
 }
 
-/// Base and head of a comparison, with a cache of lines for each.
+/// The base and the head of a comparison, with a cache of lines for each.
 pub struct ComparedData<'a> {
     base: &'a PinnedData,
     head: &'a PinnedData,
     base_lines: LineCache,
     head_lines: LineCache,
-    /// Lines of differences between two bundles on a server, as far as they were requested.
+    /// The `file:line` of differences between two bundles on a server, as far as it was requested.
     remote_changes: Mutex<HashMap<SourceLocation, String>>,
-    /// Lines of other places in them.
+    /// The `file:line` of other source locations in these bundles.
     remote_others: Mutex<HashMap<SourceLocation, String>>,
 }
 
-/// The places whose lines a report needs.
+/// The source locations whose lines a report needs.
 #[derive(Debug, Default)]
 pub struct ReportPlaces {
-    /// Places whose difference is shown.
+    /// Source locations for which the line of the difference is shown.
     pub changes: Mutex<BTreeSet<SourceLocation>>,
-    /// Places that are shown themselves.
+    /// Source locations for which the line of the location itself is shown.
     pub others: Mutex<BTreeSet<SourceLocation>>,
 }
 
 impl<'a> ComparedData<'a> {
-    /// Compares `head` with `base`.
+    /// Creates a comparison of `head` with `base`.
     pub fn new(base: &'a PinnedData, head: &'a PinnedData) -> Self {
         Self {
             base,
@@ -326,8 +331,8 @@ impl<'a> ComparedData<'a> {
         }
     }
 
-    /// Requests the lines of a report on two bundles on a server, in one request. `collect` makes the report with
-    /// places instead of lines. Does nothing if a bundle is in this process.
+    /// Requests the lines of a report about two bundles on a server, in one request. `collect` builds the report once
+    /// to collect the source locations whose lines it needs. Does nothing if a bundle is in this process.
     pub fn prefetch(&self, causes: &[SourceLocation], collect: impl FnOnce(&ReportPlaces)) {
         let (Some(base), Some(head)) = (&self.base.remote, &self.head.remote) else { return };
         let places = ReportPlaces::default();
@@ -341,13 +346,13 @@ impl<'a> ComparedData<'a> {
         *self.remote_others.lock() = request.others.into_iter().zip(others).collect();
     }
 
-    /// The file of a place, relative to the data repo.
+    /// The file of a source location, as a path relative to the data repo.
     pub fn file(&self, place: &SourceLocation) -> String {
         self.head.file(place)
     }
 
-    /// `file:line` of a place, whether or not it changed; the location in the base if only the base has the
-    /// place.
+    /// The `file:line` of a source location, even if its value did not change. If only the base has the location, the
+    /// line is that in the base.
     pub fn own_line(&self, place: &SourceLocation) -> String {
         let Self { base, head, base_lines, head_lines, .. } = self;
         if let Some(line) = self.remote_others.lock().get(place) {
@@ -356,8 +361,8 @@ impl<'a> ComparedData<'a> {
         if head.has_file(place) { head.line(head_lines, place) } else { base.line(base_lines, place) }
     }
 
-    /// `file:line` of the difference at a place; the location in the base if only the base has the place.
-    /// `causes` are all changes that affect the integration.
+    /// The `file:line` of the difference at a source location. If only the base has the location, the line is that in
+    /// the base. `causes` contains all changes that affect the integration.
     pub fn line(&self, place: &SourceLocation, causes: &[SourceLocation]) -> String {
         let Self { base, head, base_lines, head_lines, .. } = self;
         if let Some(line) = self.remote_changes.lock().get(place) {
@@ -373,7 +378,7 @@ impl<'a> ComparedData<'a> {
         let has = |side: &PinnedData| {
             side.document(&place).is_some_and(|one| one.value.pointer(&place.pointer).is_some())
         };
-        // For a removed field, the line is that in base.
+        // For a removed field, the line is the one in base.
         if !has(head) && has(base) { base.line(base_lines, &place) } else { head.line(head_lines, &place) }
     }
 }

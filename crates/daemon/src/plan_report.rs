@@ -39,7 +39,7 @@ pub fn orphan_note(key: &str, record: &RunRecord) -> String {
     }
 }
 
-/// The report of runs on the same data.
+/// Creates the report of runs that worked on one bundle.
 pub fn from_records(records: &[RunRecord]) -> PlanReport {
     let first = records.first();
     let mode = first.map_or(Mode::DryRun, |record| record.mode);
@@ -62,7 +62,7 @@ pub fn add(report: &mut PlanReport, record: &RunRecord) {
     report.add(integration(record));
 }
 
-/// The report of one integration.
+/// The part of a report about one integration.
 pub fn integration(record: &RunRecord) -> IntegrationReport {
     let mut changes = Vec::new();
     let (mut waits, mut rollouts, mut degraded) = (Vec::new(), Vec::new(), Vec::new());
@@ -86,7 +86,7 @@ pub fn integration(record: &RunRecord) -> IntegrationReport {
         }));
         match (&shard.why, shard.reason) {
             (Some(why), Some(SkipKind::Disabled)) => add_disabled(&mut disabled, key, why),
-            // The integration is listed as not planned.
+            // The shard is listed as not planned.
             (Some(_), Some(SkipKind::UntrustedTarget)) if !shard.unplanned.is_empty() => {}
             (Some(why), _) => notes.push(format!("`{key}` is skipped: {why}")),
             (None, _) => {}
@@ -132,7 +132,7 @@ pub fn integration(record: &RunRecord) -> IntegrationReport {
     }
 }
 
-/// Folds the notes about changes that could not be validated into one: their changes are part of the plan.
+/// Combines the notes about changes that could not be validated into one note, because the plan lists these changes.
 fn fold_unvalidated(notes: &mut Vec<String>) {
     let is_unvalidated = |note: &&mut String| note.starts_with(NOT_VALIDATED);
     let count = notes.iter_mut().filter(is_unvalidated).count();
@@ -146,8 +146,8 @@ fn fold_unvalidated(notes: &mut Vec<String>) {
     notes.retain(|note| !note.starts_with(NOT_VALIDATED));
 }
 
-/// The report of an integration that only the base defines, with the objects that the base declares, if they can
-/// be counted.
+/// The part of a report about an integration that only the base defines, with the number of objects that the base
+/// declares, if they can be counted.
 pub fn undefined(name: &str, declared: Option<DeclaredCount>, at: Location) -> IntegrationReport {
     let what = match declared {
         Some(DeclaredCount { shards, objects: Some(objects) }) => {
@@ -171,7 +171,7 @@ pub fn undefined(name: &str, declared: Option<DeclaredCount>, at: Location) -> I
     IntegrationReport { status, totals, released: vec![released], ..without_run(name) }
 }
 
-/// The report of an integration that could not be started.
+/// The part of a report about an integration that could not be started.
 pub fn unstarted(name: &str, error: &anyhow::Error) -> IntegrationReport {
     let message = format!("cannot start: {error:#}");
     let errors = vec![ReportedFault {
@@ -185,7 +185,7 @@ pub fn unstarted(name: &str, error: &anyhow::Error) -> IntegrationReport {
     IntegrationReport { status, totals, errors, ..without_run(name) }
 }
 
-/// The report of an integration that did not run.
+/// The part of a report about an integration that did not run.
 fn without_run(name: &str) -> IntegrationReport {
     IntegrationReport {
         integration: name.to_owned(),
@@ -225,7 +225,7 @@ fn status(record: &RunRecord, totals: &Totals) -> ReportStatus {
         | RunEnd::Transient
         | RunEnd::Interrupted => {}
     }
-    // A held run without errors ends with a failure only because of the held changes.
+    // A held run without errors has an unsuccessful end state only because of the held changes.
     let failed = !record.ended.is_success();
     if totals.errors > 0 || (failed && totals.held == 0) {
         ReportStatus::Failed
@@ -244,7 +244,7 @@ fn status(record: &RunRecord, totals: &Totals) -> ReportStatus {
 pub fn exit(report: &PlanReport) -> Exit {
     match report.status {
         ReportStatus::Changes | ReportStatus::NotKnown => Exit::Changes,
-        // The status of another integration could hide that there are changes.
+        // The status of one integration must not hide that another integration has changes.
         ReportStatus::Degraded | ReportStatus::Waiting if report.totals.has_news() => Exit::Changes,
         ReportStatus::Unchanged | ReportStatus::Degraded | ReportStatus::Waiting => Exit::Ok,
         ReportStatus::Held | ReportStatus::Failed | ReportStatus::Invalid => Exit::Failure,
@@ -263,8 +263,8 @@ fn cause_location(record: &RunRecord, cause: &str) -> Location {
     Location { renamed_from: record.renamed.get(cause).cloned(), ..Location::parse(cause) }
 }
 
-/// Adds a shard for which the data disables the integration. Shards are grouped by reason; the name of the
-/// namespace is not part of the reason.
+/// Adds a shard for which the data disables the integration. Shards are grouped by reason; the reason does not
+/// include the name of the namespace.
 fn add_disabled(all: &mut Vec<DisabledShards>, key: &str, why: &str) {
     let rest = why.strip_prefix("disabled for namespace `").and_then(|rest| rest.split_once('`'));
     let reason = rest.map_or_else(|| why.to_owned(), |(_, rest)| format!("disabled for the namespace{rest}"));
@@ -274,8 +274,8 @@ fn add_disabled(all: &mut Vec<DisabledShards>, key: &str, why: &str) {
     }
 }
 
-/// The errors of a run, without duplicates: an error of several shards or scopes, such as an unreachable
-/// cluster, is one error.
+/// The errors of a run, without duplicates: an error that several shards or scopes have in common, such as an
+/// unreachable cluster, is listed once.
 pub fn distinct_errors(record: &RunRecord) -> Vec<ReportedFault> {
     let mut groups: Vec<FaultGroup<'_>> = Vec::new();
     for (key, shard) in &record.shards {
@@ -292,9 +292,9 @@ pub fn distinct_errors(record: &RunRecord) -> Vec<ReportedFault> {
 
 /// Faults of shards that are reported as one error.
 struct FaultGroup<'a> {
-    /// The first fault.
+    /// The first fault of the group.
     fault: &'a LocatedText,
-    /// The shards, in order and without duplicates.
+    /// The shards with this fault, in order and without duplicates.
     shards: Vec<&'a String>,
     /// The number of scopes that could not be read, if the faults are about scopes.
     scopes: usize,
@@ -307,7 +307,7 @@ impl<'a> FaultGroup<'a> {
             Some(_) => *cause == fault.cause,
             None => *text == fault.text,
         };
-        // Changes with the same cause are declared in different places.
+        // Faults with a common cause may have different source locations.
         let is_same_place = cause.is_some() || *places == fault.places;
         is_same_cause && is_same_place && (details, hint) == (&fault.details, &fault.hint)
     }
@@ -316,14 +316,14 @@ impl<'a> FaultGroup<'a> {
         if self.shards.last() != Some(&key) {
             self.shards.push(key);
         }
-        // The same scope, which several shards read, has the same text.
+        // If several shards read one scope, their faults have equal texts and count as one scope.
         self.scopes += usize::from(fault.text != self.fault.text);
     }
 
     fn report(self) -> ReportedFault {
         let LocatedText { text, details, hint, cause, whose: _, places } = self.fault;
         let message = match cause {
-            // The message of a scope ends with the cause.
+            // The message of a fault about a scope ends with the cause.
             Some(cause) if self.scopes > 1 && text.ends_with(cause.as_str()) => {
                 format!("cannot read {} scopes: {cause}", self.scopes)
             }

@@ -26,14 +26,15 @@ use crate::run_settings::RunSettings;
 use crate::run_setup::RunSetup;
 use crate::run_store::RunStore;
 
-/// Maximum number of integrations that are planned concurrently. Each processes several shards concurrently.
+/// Maximum number of integrations that are planned concurrently. The number is low because each integration processes
+/// several shards concurrently.
 const MAX_CONCURRENT: usize = 4;
 
-/// Shared context of the runs of a plan.
+/// The context that the runs of a plan share.
 pub struct Planner {
     /// The data to plan.
     pub head: Arc<PinnedData>,
-    /// The data to compare with.
+    /// The data with which the head is compared.
     pub base: PinnedData,
     /// The store of run records.
     pub runs: Arc<RunStore>,
@@ -43,12 +44,13 @@ pub struct Planner {
     pub messages: Arc<dyn MessageSink>,
     /// The current activities of the runs.
     pub activities: Activities,
-    /// Ends all runs.
+    /// The signal that ends all runs.
     pub stop: ShutdownSignal,
 }
 
 impl Planner {
-    /// A report without runs. It notes if the head lacks commits of the base; `folder` is the data repo.
+    /// Creates a report without runs. The report notes if the head lacks commits of the base; `folder` is the data
+    /// repo.
     pub fn empty_report(&self, folder: &Path) -> PlanReport {
         let mut report = PlanReport::new(Mode::DryRun, Some(revision(&self.base)), revision(&self.head));
         report.notes.extend(self.missing_commits(folder));
@@ -70,12 +72,13 @@ impl Planner {
                 "the local history is incomplete: if the head lacks commits of the base, their changes are shown as reverted"
                     .to_owned(),
             ),
-            // The bundles are not from this repository.
+            // The commits of the bundles are not in this repository.
             Err(_) => None,
         }
     }
 
-    /// Adds the integrations that only the base defines: they no longer run, and their objects stay.
+    /// Adds the integrations that only the base defines: after the change, they no longer run, and their objects
+    /// stay.
     pub fn add_undefined(
         &self,
         create: impl Fn(&str) -> anyhow::Result<Integration>,
@@ -96,7 +99,8 @@ impl Planner {
         Ok(())
     }
 
-    /// Plans all integrations, a few of them concurrently. A failure does not stop the others.
+    /// Plans all integrations, a limited number of them concurrently. A failure of one integration does not
+    /// stop the others.
     pub async fn plan_all(
         self: Arc<Self>,
         integrations: Vec<Integration>,
@@ -112,8 +116,8 @@ impl Planner {
         futures_util::stream::iter(planned).buffered(MAX_CONCURRENT).collect().await
     }
 
-    /// Adds the results of the runs to the report, and stores their records. `unready` are integrations that
-    /// cannot run on this machine, with the reasons.
+    /// Adds the results of the runs to the report and stores the records of the runs. `unready` contains the
+    /// integrations that cannot run on this machine, with the reasons.
     pub async fn add_results(
         &self,
         results: Vec<(String, anyhow::Result<RunRecord>)>,
@@ -122,7 +126,8 @@ impl Planner {
     ) {
         for (integration, planned) in results {
             match (planned, unready.get(&integration)) {
-                // Not stored, because the run had nothing to do and its record would displace others.
+                // The record is not stored, because the run had nothing to do and its record would displace other
+                // records.
                 (Ok(record), _) if record.ended == RunEnd::EarlyExit => plan_report::add(report, &record),
                 (Ok(_), Some(reason)) => {
                     report.add_unchecked(UncheckedIntegration { integration, reason: reason.clone() });
@@ -157,7 +162,7 @@ impl Planner {
     }
 }
 
-/// The report about invalid data; `head` is the head if the base is invalid.
+/// Creates the report about invalid data. `head` is set if only the base is invalid.
 pub fn invalid_report(side: DataSide, failed: &ValidationFailed, head: Option<&PinnedData>) -> PlanReport {
     let ValidationFailed { findings, repo, commit, sha, .. } = failed;
     let invalid = RevisionInfo {
@@ -198,14 +203,14 @@ pub fn integrations_to_plan(
 pub struct PlannedIntegrations {
     /// The integrations to run.
     pub integrations: Vec<Integration>,
-    /// The integrations among them that lack a requirement on this machine, with the reasons. They run only
+    /// The integrations in `integrations` for which this machine lacks a requirement, with the reasons. They run only
     /// to determine whether the change affects them.
     unready: BTreeMap<String, Fault>,
 }
 
 impl PlannedIntegrations {
-    /// Creates the integrations. Those that cannot be created are added to the report. If an integration that
-    /// the command line names cannot run, that is an error.
+    /// Creates the integrations. Integrations that cannot be created are added to the report. If the command line
+    /// names an integration that cannot run, an error is returned.
     pub fn create(
         names: Vec<String>,
         create: impl Fn(&str) -> anyhow::Result<Integration>,
@@ -223,7 +228,7 @@ impl PlannedIntegrations {
                     }
                     planned.integrations.push(integration);
                 }
-                // Nothing can be planned without targets; this is reported once.
+                // No integration can be planned without targets, so the error is reported only once.
                 Err(error) if error.is::<UsageError>() => return Err(error),
                 Err(error) if error.is::<SandboxUnsupported>() => {
                     let reason = error.to_string();

@@ -12,7 +12,7 @@ pub struct ProcessSlot {
 }
 
 impl ProcessSlot {
-    /// The slot, if it exists.
+    /// Converts the values to a slot; fails if the slot does not exist.
     pub fn validate(self) -> Result<Slot, InvalidSlot> {
         Slot::new(self.id, self.count)
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use qontract_runtime::process::StderrLog;
 use qontract_telemetry::log::{Level, Log, LogLine};
 
-/// Writes each line to the log at `DEBUG`, with the name of the integration.
+/// Writes each line of stderr to the log at `DEBUG`, with the name of the integration.
 pub struct ProgramLog(pub Arc<Log>);
 
 impl fmt::Debug for ProgramLog {

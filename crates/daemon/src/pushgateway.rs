@@ -15,11 +15,11 @@ use crate::reporter::LoopReporter;
 /// A Pushgateway and its credentials.
 #[derive(Clone, Debug)]
 pub struct PushgatewayConfig {
-    /// The URL.
+    /// The URL of the Pushgateway.
     pub url: Url,
     /// The user name.
     pub user: String,
-    /// The password.
+    /// The password of the user.
     pub password: Secret,
 }
 
@@ -33,14 +33,14 @@ pub struct MetricsPusher {
 }
 
 impl MetricsPusher {
-    /// Pushes to this gateway.
+    /// Creates a pusher for this gateway.
     pub fn new(
         push: &PushgatewayConfig,
         process: ProcessLabels,
         metrics: Arc<Metrics>,
         log: Arc<Log>,
     ) -> anyhow::Result<Self> {
-        // Metrics of dry runs are pushed as well: the permit does not depend on the mode of a run.
+        // Metrics of dry runs are also pushed, so the permit does not depend on the mode of a run.
         let permit = ReadPermit::for_targets(Mode::DryRun);
         let http = Http::new(&permit, Settings::default())?;
         let gateway = Pushgateway::new(&http, push.url.clone(), &push.user, &push.password);
@@ -59,11 +59,11 @@ impl MetricsPusher {
     }
 }
 
-/// Forwards loop events to a reporter, and notifies when a run has ended.
+/// Forwards loop events to a reporter and sends a notification when a run has ended.
 pub struct NotifyOnEnd {
-    /// The reporter.
+    /// The reporter to which events are forwarded.
     pub reporter: Arc<LoopReporter>,
-    /// Notified when a run has ended.
+    /// Receives the notification when a run has ended.
     pub ended: Arc<Notify>,
 }
 

@@ -1,9 +1,10 @@
 //! The data that the targets were last fully reconciled with, kept in the [journal](qontract_journal::ReconciledBundles)
 //! across restarts.
 //!
-//! If the data changes, the next run compares with it: a shard that is no longer declared is cleaned up,
-//! subject to the guards. It is kept until a run on newer data succeeds with nothing held, failed or skipped. A loop
-//! is an integration with a slot and flags; all processes that run the same loop share its data.
+//! If the data changes, the next run compares with this data: a shard that is no longer declared is cleaned up,
+//! subject to the guards. The data is kept until a run on newer data succeeds and has no held changes, failures or
+//! skipped shards. A loop is an integration with a slot and flags; all processes that run the same loop share its
+//! data.
 //!
 //! **Invariants:**
 //! - The data of another source is never used: shards of another data repo are not "no longer declared"
@@ -39,7 +40,7 @@ const LEVEL: i32 = 1;
 /// Maximum size of a bundle when it is decompressed, in bytes.
 pub const MAX_BUNDLE_BYTES: u64 = 2 << 30;
 
-/// Maximum number of slots whose older data is looked up when the number of slots changed.
+/// Maximum number of slots in which older data is looked up after the number of slots changed.
 const MAX_LOOKED_UP_SLOTS: u32 = 64;
 
 /// Interval at which a process removes old bundles from a bucket.
@@ -52,14 +53,14 @@ pub struct ReconciledData {
     store: Option<Arc<LoopStore>>,
 }
 
-/// The last reconciled data of a loop.
+/// The last reconciled data of a loop, as this process knows it.
 #[derive(Default)]
 struct LatestData {
     data: Option<Arc<PinnedData>>,
     /// The sha of the pointer that this process last read or stored.
     pointer: Option<String>,
-    /// The sha of the bundle for which the pointer was last read. Until the data changes, the pointer of this loop
-    /// is not read again: an idle loop sends no requests.
+    /// The sha of the bundle for which the pointer was last read. Until the data changes, the pointer of this loop is
+    /// not read again, so that an idle loop sends no requests.
     looked_up: Option<String>,
 }
 
@@ -67,7 +68,7 @@ struct LatestData {
 struct LoopName {
     integration: String,
     slot: Slot,
-    /// The flags of the loop.
+    /// The flags of the loop, as part of the name.
     flags: String,
 }
 
@@ -86,7 +87,7 @@ impl LoopName {
         format!("{}.{}", self.integration, &digest[..12])
     }
 
-    /// The names of the loop in the slots of all other numbers of slots.
+    /// The names of the loop in the slots of every other number of slots.
     fn of_other_counts(&self) -> impl Iterator<Item = (Slot, String)> {
         let counts = (1..=MAX_LOOKED_UP_SLOTS).filter(|count| *count != self.slot.count());
         let slots = counts.flat_map(|count| (0..count).filter_map(move |index| Slot::new(index, count).ok()));
@@ -94,25 +95,25 @@ impl LoopName {
     }
 }
 
-/// The pointer of one loop in the journal.
+/// Accesses the pointer of one loop in the journal.
 struct LoopStore {
     bundles: ReconciledBundles,
     /// Pointers of earlier versions, if the journal is a directory.
     legacy: Option<LegacyPointers>,
     name: LoopName,
-    /// The data source of the loop.
+    /// The identity of the loop's data source.
     data: String,
     place: String,
     permits: Permits,
-    /// Identifies this process.
+    /// The identity of this process.
     process: String,
-    /// When this process last removed old bundles.
+    /// The time at which this process last removed old bundles.
     pruned: parking_lot::Mutex<Option<Instant>>,
 }
 
 impl ReconciledData {
-    /// The data of a loop whose pointer is in the journal; `folder` is its directory, if it is not in a bucket.
-    /// `data` identifies the data source.
+    /// Creates the data of a loop whose pointer is in the journal. `folder` is the directory of the journal, unless
+    /// the journal is in a bucket. `data` identifies the data source.
     pub fn stored(
         journal: &Journal,
         folder: Option<&Path>,
@@ -133,10 +134,10 @@ impl ReconciledData {
         Self { latest: Arc::default(), store: Some(Arc::new(store)) }
     }
 
-    /// The data to compare `head` with; none if it is the same bundle.
+    /// The data to compare `head` with; `None` if `head` is that data.
     ///
     /// If the data of an earlier process is lost or damaged, the error is returned once, and the next call returns
-    /// the data of this process. If the journal is not available, each call returns an error until it is.
+    /// the data of this process. While the journal is not available, each call returns an error.
     pub async fn base_of(
         &self,
         head: &Arc<PinnedData>,
@@ -149,7 +150,7 @@ impl ReconciledData {
         Ok(latest.data.clone().filter(|base| base.source.sha() != head.source.sha()))
     }
 
-    /// Notes the end of a run on `head`, and stores the data if it is now the last reconciled one.
+    /// Records the end of a run on `head` and stores `head` if the targets are now fully reconciled with it.
     pub async fn ran(&self, head: &Arc<PinnedData>, ended: RunEnd) -> anyhow::Result<()> {
         let mut latest = self.latest.lock().await;
         let sha = head.source.sha();
@@ -168,7 +169,8 @@ impl ReconciledData {
 }
 
 impl LoopStore {
-    /// Reads the pointer once for each bundle, and opens the data that it names, unless this process has it.
+    /// Reads the pointer once for each bundle and opens the data that it names, unless this process already has that
+    /// data.
     async fn look_up(
         &self,
         latest: &mut LatestData,
@@ -183,7 +185,7 @@ impl LoopStore {
         let pointer = match self.bundles.pointer(&name).await {
             Ok(pointer) => self.newest(&name, pointer),
             Err(error @ ReconciledError::Pointer(_)) => Err(error.into()),
-            // It is read again before the next run.
+            // The pointer is read again before the next run.
             Err(error) => return Err(anyhow::Error::new(error).context(self.unreadable())),
         };
         latest.looked_up = Some(sha.to_owned());
@@ -191,7 +193,7 @@ impl LoopStore {
         match pointer.filter(|pointer| pointer.data == self.data) {
             Some(pointer) if latest.pointer.as_ref() != Some(&pointer.sha) => {
                 latest.pointer = Some(pointer.sha.clone());
-                // Another process reconciled this bundle, with everything that it removes.
+                // Another process has fully reconciled this bundle, including the removals.
                 if pointer.sha == sha {
                     latest.data = Some(Arc::clone(head));
                     return Ok(());
@@ -220,7 +222,8 @@ impl LoopStore {
         )
     }
 
-    /// The pointer, or that of an earlier version if it is newer: both versions may run during an upgrade.
+    /// The newer of two pointers: that of this version and that of an earlier version. During an upgrade, both
+    /// versions may run.
     fn newest(
         &self,
         name: &str,
@@ -231,7 +234,7 @@ impl LoopStore {
         Ok(legacy.pointer(name, after)?.or(pointer))
     }
 
-    /// The data that a pointer names.
+    /// Opens the data that a pointer names.
     async fn open(
         &self,
         pointer: &ReconciledPointer,
@@ -258,8 +261,8 @@ impl LoopStore {
         Ok(PinnedData::with_engine(input, Arc::new(engine), &Layout::default()))
     }
 
-    /// Fails if there is older data of another number of slots: shards that were removed from the data since then
-    /// belong to no process. Slots of the same number belong to other processes.
+    /// Fails if data was stored for another number of slots: no process cleans up the shards that were removed from
+    /// the data since then. The other slots of the current number belong to other processes.
     async fn check_other_slots(&self, head: &str) -> anyhow::Result<()> {
         let mut loops = self.bundles.loops(&format!("{}.", self.name.integration)).await.unwrap_or_default();
         loops.extend(self.legacy.iter().flat_map(LegacyPointers::loops));
@@ -287,8 +290,8 @@ impl LoopStore {
         )
     }
 
-    /// Stores the pointer to this data, after a copy of the bundle. A bundle on a server is not copied: it is
-    /// requested again.
+    /// Stores a copy of the bundle and then the pointer to this data. A bundle on a server is not copied, because it
+    /// can be requested again.
     async fn store(&self, data: &PinnedData) -> anyhow::Result<()> {
         let write = self.permits.write.as_ref().context("the journal is written in every run")?;
         let storing = || format!("cannot store the reconciled data in `{}`", self.place);
@@ -303,7 +306,7 @@ impl LoopStore {
         Ok(())
     }
 
-    /// Whether old bundles are removed now: in a directory always, in a bucket once a day.
+    /// Whether old bundles are removed now: always in a directory, and once a day in a bucket.
     fn is_prune_due(&self) -> bool {
         let mut pruned = self.pruned.lock();
         let is_due = self.legacy.is_some() || pruned.is_none_or(|at| at.elapsed() >= PRUNE_INTERVAL);
@@ -317,20 +320,20 @@ impl LoopStore {
 /// The reason why earlier data cannot be opened.
 #[derive(Debug)]
 pub enum OpenError {
-    /// It may be available later.
+    /// The data may be available later.
     Unavailable(anyhow::Error),
-    /// It is lost or damaged.
+    /// The data is lost or damaged.
     Lost(anyhow::Error),
 }
 
-/// The compressed JSON of a bundle.
+/// Encodes a bundle as compressed JSON.
 fn encode(bundle: &Bundle) -> io::Result<Vec<u8>> {
     let mut encoder = zstd::Encoder::new(Vec::new(), LEVEL)?;
     bundle.write_to(&mut encoder)?;
     encoder.finish()
 }
 
-/// The bundle of compressed JSON.
+/// Decodes a bundle from compressed JSON.
 fn decode(bytes: &[u8]) -> anyhow::Result<Bundle> {
     let decoder = zstd::Decoder::new(bytes)?.take(MAX_BUNDLE_BYTES);
     Ok(qontract_bundle::load_from(&mut io::BufReader::new(decoder), &Pool::default())?)

@@ -21,14 +21,14 @@ use crate::targets::Targets;
 /// An integration that is compiled in.
 #[derive(Clone, Copy, Debug)]
 pub struct IntegrationEntry {
-    /// The metadata.
+    /// Returns the metadata of the integration.
     pub meta: fn() -> IntegrationMeta,
     /// Creates the integration for these targets.
     pub create: fn(&Targets) -> anyhow::Result<Integration>,
 }
 
 impl IntegrationEntry {
-    /// An integration that needs more than a default value.
+    /// Creates an entry for an integration that is created by a function.
     pub const fn new(
         meta: fn() -> IntegrationMeta,
         create: fn(&Targets) -> anyhow::Result<Integration>,
@@ -36,7 +36,7 @@ impl IntegrationEntry {
         Self { meta, create }
     }
 
-    /// An integration that manages Kubernetes objects.
+    /// Creates an entry for an integration that manages Kubernetes objects.
     pub const fn objects<I: ObjectIntegration + Default>() -> Self {
         Self {
             meta: || object_meta(&I::default()),
@@ -48,12 +48,12 @@ impl IntegrationEntry {
         }
     }
 
-    /// An integration of the staged form.
+    /// Creates an entry for an integration of the staged form.
     pub const fn staged<I: StagedIntegration + Default>() -> Self {
         Self { meta: || I::default().meta().clone(), create: |_| Ok(Integration::staged(I::default())) }
     }
 
-    /// An integration of the function form.
+    /// Creates an entry for an integration of the function form.
     pub const fn function<I: Function + Default>() -> Self {
         Self { meta: || I::default().meta().clone(), create: |_| Ok(Integration::function(I::default())) }
     }
@@ -65,20 +65,20 @@ pub struct Registry {
     entries: &'static [IntegrationEntry],
 }
 
-/// The missing requirement of an integration on this machine, with the hint.
+/// Describes the requirement that this machine lacks for an integration, with the hint.
 pub fn describe_missing(fault: &Fault) -> String {
     let hint = fault.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
     format!("{}{hint}", fault.text)
 }
 
-/// The reason why an integration cannot run without being named on the command line: a requirement that this machine
-/// lacks, or an argument.
+/// The reason why an integration cannot run unless the command line names it: this machine lacks a requirement, or
+/// the integration needs an argument.
 pub fn unavailable(integration: &Integration) -> Option<Fault> {
     if let Err(fault) = integration.ready() {
         return Some(fault);
     }
     let meta = integration.meta();
-    // An invalid variable is reported by the run.
+    // An invalid variable is ignored here, because the run reports it.
     let options = RunSettings::with_variables(Options::default(), integration).ok()?;
     let argument = options.missing(&meta.flags)?.spelling();
     let fault = Fault::operator(format!("`{}` needs the argument `{argument}`", meta.name));
@@ -90,7 +90,7 @@ fn is_configured(name: &str, config: &Config) -> bool {
     config.integrations.contains_key(name) || config.foreign.contains_key(name)
 }
 
-/// Creates a foreign integration, whose real runs have to be allowed.
+/// Creates a foreign integration. Fails for real runs unless the configuration allows them.
 fn foreign(
     name: &str,
     table: &ForeignTable,
@@ -118,7 +118,7 @@ fn foreign(
 }
 
 impl Registry {
-    /// A registry of these integrations.
+    /// Creates a registry of these integrations.
     pub const fn new(entries: &'static [IntegrationEntry]) -> Self {
         Self { entries }
     }
@@ -133,7 +133,7 @@ impl Registry {
         is_configured(name, config) || self.metas().any(|meta| meta.name == name)
     }
 
-    /// Whether other integrations depend on the objects of an integration, so that it runs first.
+    /// Whether an integration runs first because other integrations depend on its objects.
     pub fn runs_first(self, name: &str) -> bool {
         self.metas().any(|meta| meta.name == name && meta.runs_first)
     }
@@ -148,7 +148,7 @@ impl Registry {
         UsageError(format!("no such integration: `{name}`; {hint}")).into()
     }
 
-    /// Creates the integration with a name.
+    /// Creates the integration with this name.
     pub fn integration(self, name: &str, config: &Config, targets: &Targets) -> anyhow::Result<Integration> {
         if config.integrations.contains_key(name) && config.foreign.contains_key(name) {
             let text = format!("`{name}` is in both `[integrations]` and `[foreign]`");
@@ -177,14 +177,14 @@ impl Registry {
         }
     }
 
-    /// Creates the compiled-in integration with a name; `None` if there is none.
+    /// Creates the compiled-in integration with this name; `None` if there is none.
     pub fn compiled(self, name: &str, targets: &Targets) -> anyhow::Result<Option<Integration>> {
         let entry = self.entries.iter().find(|entry| (entry.meta)().name == name);
         entry.map(|entry| (entry.create)(targets)).transpose()
     }
 
-    /// Creates all integrations; targets are used only when one runs. A configured integration that cannot be
-    /// started is reported and omitted.
+    /// Creates all integrations. Targets are only contacted when an integration runs. A configured integration that
+    /// cannot be started is reported and omitted.
     pub fn all(
         self,
         config: &Config,

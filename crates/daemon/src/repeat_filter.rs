@@ -1,4 +1,4 @@
-//! Rate-limits repeated messages of a loop: a message is logged when it is new, and then once an hour.
+//! Rate-limits repeated messages of a loop: a message is logged when it is new and then once an hour.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,8 +23,8 @@ impl RepeatFilter {
         self.before = std::mem::take(&mut self.logged);
     }
 
-    /// Whether a message of the current run is due to be logged. A message that occurs twice in a run is
-    /// logged once.
+    /// Whether a message of the current run is due to be logged. A message that occurs twice in a run is logged only
+    /// once.
     pub fn is_due(&mut self, message: &str, now: Instant) -> bool {
         if self.logged.contains_key(message) {
             return false;
@@ -61,7 +61,7 @@ mod tests {
         check(3_601, &["a", "b", "c"], &[false, true, false]);
         check(7_199, &["a", "c"], &[false, true]);
         check(7_200, &["a"], &[true]);
-        // After a run without the message, it is new.
+        // After a run without the message, the message counts as new.
         check(7_201, &[], &[]);
         check(7_202, &["a"], &[true]);
     }

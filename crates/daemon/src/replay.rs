@@ -1,4 +1,4 @@
-//! Replays a run: its plans from its recorded inputs, without its targets.
+//! Replays a run: computes its plans from its recorded inputs, without its targets.
 
 use std::sync::Arc;
 
@@ -22,38 +22,38 @@ use crate::targets::Targets;
 
 /// A replay of a run.
 pub struct Replay<'a> {
-    /// The run records.
+    /// The store of run records.
     pub runs: &'a RunStore,
     /// The integrations of this binary.
     pub integrations: Registry,
-    /// Opens `data`.
+    /// The resolver that opens `data`.
     pub resolver: InputResolver<'a>,
-    /// Data to use in place of a stored bundle; it must have the same sha.
+    /// Data to use in place of a stored bundle. The data must have the sha of that bundle.
     pub data: Option<&'a str>,
-    /// A secret store, to compare the recorded secrets with.
+    /// A secret store with which the recorded secrets are compared.
     pub secrets: Option<&'a dyn SecretReader>,
 }
 
 /// The result of a replay.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ReplayResult {
-    /// The plans are the same.
+    /// The replayed plans equal the recorded plans.
     Same {
         /// The digest of the plans of all shards.
         digest: PlanDigest,
-        /// Inputs that were not compared.
+        /// Notes about inputs that were not compared.
         notes: Vec<String>,
     },
-    /// An input differs, or is missing; the text names it.
+    /// An input differs or is missing; the text names the input.
     Differs(String),
 }
 
 impl Replay<'_> {
-    /// Replays the run that a word names. Fails with a usage error, or if the record cannot be read.
+    /// Replays the run that a word names. Fails if the word names no run, or if the record cannot be read.
     pub async fn replay(&self, word: &str) -> anyhow::Result<ReplayResult> {
         let folder = self.runs.folder().context("no directory of recorded inputs on this machine")?;
         let inputs = InputStore::new(folder);
-        // A run that was killed may have a recording, but no record.
+        // A run that was killed may have a recording without a record.
         let recorded = self.runs.resolve(word).await;
         let run = match &recorded {
             Ok(record) => record.run.clone(),
@@ -145,7 +145,7 @@ impl Replay<'_> {
         Ok(ReplayResult::Same { digest, notes })
     }
 
-    /// A bundle of the store, or the data of the command line if it has this sha.
+    /// The bundle with this sha: the data of the command line if it has this sha, otherwise a bundle of the store.
     fn bundle(&self, inputs: &InputStore, sha: &str) -> anyhow::Result<Bundle> {
         let stored = inputs.bundle(sha);
         let (Err(error), Some(spec)) = (&stored, self.data) else { return stored };
@@ -159,7 +159,7 @@ impl Replay<'_> {
     }
 }
 
-/// Compares the secrets of a secret store with the fingerprints of those that the run has read.
+/// Compares the values in a secret store with the fingerprints of the secrets that the run has read.
 async fn check_secrets(
     recording: &Recording,
     fingerprints: Option<&Fingerprints>,
@@ -187,12 +187,12 @@ async fn check_secrets(
     Ok(())
 }
 
-/// The resolver of the data of a replay.
+/// Creates the resolver of the data of a replay.
 pub fn resolver(messages: &dyn qontract_diagnostics::MessageSink) -> InputResolver<'_> {
     InputResolver::new(std::path::Path::new("."), Layout::default(), messages)
 }
 
-/// The secret store of a configuration, or of a sandbox.
+/// Opens the secret store of a configuration or of a sandbox.
 pub fn secret_reader(
     config: &Config,
     sandbox: Option<&std::path::Path>,

@@ -2,8 +2,8 @@
 //!
 //! Location of the disk cache: the user's cache directory (`$XDG_CACHE_HOME/qontract/repos`, by default
 //! `~/.cache/qontract/repos`), with one directory per data repo. `QONTRACT_CACHE` names another directory; `off`
-//! disables the cache. Entries of another build of this program are ignored. Small data repos are not
-//! cached: reading them is as fast.
+//! disables the cache. Entries of another build of this program are ignored. Small data repos are not cached, because
+//! reading them is as fast as loading a cache.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -14,11 +14,11 @@ use qontract_files::atomic::{self, Durability};
 use qontract_files::private_files;
 use qontract_validate::ValidationCache;
 
-/// Caches of repos that were not written for this long are removed.
+/// Age after which the cache of a data repo is removed if it was not written again.
 const MAX_AGE: Duration = Duration::from_hours(30 * 24);
-/// Maximum number of repos with a cache.
+/// Maximum number of data repos with a cache.
 const MAX_REPOS: usize = 8;
-/// Temporary files older than this are leftovers, and are removed.
+/// Age after which a temporary file counts as left over and is removed.
 const MAX_DRAFT_AGE: Duration = Duration::from_hours(1);
 
 /// The cache of one data repo.
@@ -26,7 +26,7 @@ const MAX_DRAFT_AGE: Duration = Duration::from_hours(1);
 pub struct RepoCache {
     /// Parsed documents by file.
     pub files: BuildCache,
-    /// Files whose validity is cached.
+    /// The results of validation by file, loaded on first use.
     pub validation: LazyValidationCache,
 }
 
@@ -34,20 +34,20 @@ pub struct RepoCache {
 #[derive(Default)]
 pub struct LazyValidationCache {
     results: Option<ValidationCache>,
-    /// The state in which it was loaded.
+    /// The size and the dependencies of the results when they were loaded.
     loaded: LoadedState,
-    /// Whether it is saved even if only a few entries are new, because the file cache was saved too.
+    /// Whether the results are saved even if only a few entries are new. Set when the parsed documents were saved.
     is_save_due: bool,
-    /// The folder on disk; `None` if nothing is saved.
+    /// The directory on disk; `None` if nothing is saved.
     folder: Option<CacheFolder>,
 }
 
-/// The state of a cache of validation results.
+/// The size and the dependencies of cached validation results, to determine whether they have changed.
 #[derive(Clone, Copy, Default)]
 struct LoadedState {
-    /// The number of entries.
+    /// The number of cached results.
     entries: usize,
-    /// The hashes of their dependencies.
+    /// The hashes of the schemas and of the other inputs on which all results depend.
     dependencies: [Option<Sha256>; 2],
 }
 
@@ -62,8 +62,8 @@ struct CacheFolder {
     build_id: String,
 }
 
-/// The source digest of a commit of the data repo in a folder; `None` if the commit cannot be read. The digest of
-/// the last commit is cached, because all of its files have to be read.
+/// The source digest of a commit of the data repo in a directory; `None` if the commit cannot be read. The digest of
+/// the last commit is cached, because computing it reads all files of the commit.
 pub fn source_digest(repo: &Repo, commit: &str) -> Option<Sha256> {
     let cache = CacheFolder::of(repo).filter(CacheFolder::is_private);
     if let Some(cached) = cache.as_ref().and_then(|cache| cache.load_commit(commit)) {
@@ -79,15 +79,15 @@ pub fn source_digest(repo: &Repo, commit: &str) -> Option<Sha256> {
 }
 
 impl RepoCache {
-    /// Loads the cache of a data repo; empty for a Git revision. Validation results are loaded on first use.
+    /// Loads the cache of a data repo; for a Git revision, the cache is empty. Validation results are loaded on first
+    /// use.
     pub fn load(repo: &Repo, pool: &Pool) -> Self {
         let folder = CacheFolder::of(repo);
         let files = CacheFolder::load_files(folder.as_ref(), pool);
         Self { files, validation: LazyValidationCache { folder, ..LazyValidationCache::default() } }
     }
 
-    /// Loads the cache of a data repo, with validation results in parallel, for a caller that validates in
-    /// any case.
+    /// Loads the cache of a data repo and, in parallel, the validation results, for a caller that always validates.
     pub fn with_validation(repo: &Repo, pool: &Pool) -> Self {
         let folder = CacheFolder::of(repo);
         let (files, results) = rayon::join(
@@ -102,8 +102,8 @@ impl RepoCache {
         BuildOptions { cache: Some(&mut self.files), ..BuildOptions::default() }
     }
 
-    /// Saves the cache for the next process. Failures are ignored: the next process recomputes. `written` is
-    /// the file that the bundle was written to, if any.
+    /// Saves the cache for the next process. Failures are ignored, because the next process recomputes missing
+    /// entries. `written` is the file that the bundle was written to, if any.
     pub fn save(&mut self, written: Option<&Path>) {
         if self.save_files(written) {
             self.validation.save();
@@ -114,14 +114,13 @@ impl RepoCache {
     /// again. Validation results can still be saved afterwards.
     pub fn release_files(&mut self) {
         if !self.save_files(None) {
-            // Validation results are useless without the documents that they refer to.
+            // Without the documents, the validation results would be useless, so they are not saved.
             self.validation.folder = None;
         }
         self.files = BuildCache::default();
     }
 
-    /// Saves the parsed documents if enough of them are new; returns whether the next process can use the
-    /// cache.
+    /// Saves the parsed documents if enough of them are new. Returns whether the next process can use the cache.
     fn save_files(&mut self, written: Option<&Path>) -> bool {
         let Some(cache) = &self.validation.folder else { return false };
         if self.files.is_worth_saving() {
@@ -143,7 +142,7 @@ impl LazyValidationCache {
         Self { loaded, results: Some(results), is_save_due: false, folder }
     }
 
-    /// The files whose validity is cached, loaded on first use.
+    /// The cached validation results, loaded on first use.
     pub fn results(&mut self) -> &mut ValidationCache {
         let Self { results, loaded, folder, .. } = self;
         results.get_or_insert_with(|| {
@@ -153,7 +152,7 @@ impl LazyValidationCache {
         })
     }
 
-    /// Saves the validation results if enough of them changed. If they were never loaded, the saved results
+    /// Saves the validation results if enough of them changed. If the results were never loaded, the results on disk
     /// are not changed.
     pub fn save(&mut self) {
         let (Some(results), Some(cache)) = (&self.results, &self.folder) else { return };
@@ -180,7 +179,8 @@ impl CacheFolder {
                 .join("qontract/repos"),
         };
         let place = format!("{}\n{:?}", repo.folder()?.canonicalize().ok()?.display(), repo.layout());
-        // Another build of this program may produce other documents from the same files.
+        // The key of the cache includes the executable, because another build may produce other documents from equal
+        // files.
         let program = std::env::current_exe().ok()?;
         let metadata = program.metadata().ok()?;
         let built = metadata.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_nanos();
@@ -220,12 +220,12 @@ impl CacheFolder {
         self.folder.join("commit")
     }
 
-    /// The content of that file.
+    /// The content of the file of the source digest.
     fn commit_line(&self, commit: &str, digest: &str) -> String {
         format!("{}\n{commit} {digest}", self.build_id)
     }
 
-    /// Whether only this user can write to the folder. Otherwise it is neither read nor written.
+    /// Whether only this user can write to the directory. If others can write to it, it is neither read nor written.
     fn is_private(&self) -> bool {
         use std::os::unix::fs::MetadataExt as _;
         let me = rustix::process::geteuid().as_raw();
@@ -263,7 +263,7 @@ impl CacheFolder {
     }
 }
 
-/// The entries of a folder.
+/// The entries of a directory.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }

@@ -58,7 +58,7 @@ impl LoopPhase {
     }
 }
 
-/// Changes of a plan.
+/// Numbers of changes of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangeCounts {
     /// Number of changes that the plan makes.
@@ -70,7 +70,8 @@ pub struct ChangeCounts {
 }
 
 impl ChangeCounts {
-    /// The changes of a shard. Changes that are not made for other reasons are not counted.
+    /// Counts the changes of a shard. Undecided changes, which are neither planned nor held by a guard, are not
+    /// counted.
     pub fn of(shard: &record::ShardRecord) -> Self {
         let is_failed = |change: &&record::ChangeRecord| match change.result {
             StepResult::Planned | StepResult::Done => false,
@@ -94,21 +95,21 @@ impl std::iter::Sum for ChangeCounts {
     }
 }
 
-/// How a run of a loop ended, and its duration.
+/// The result and the duration of a run of a loop.
 #[derive(Clone, Copy, Debug)]
 pub struct LoopRun {
-    /// The result.
+    /// The end state of the run.
     pub ended: RunEnd,
-    /// The duration.
+    /// The duration of the run.
     pub took: Duration,
 }
 
 /// The status of a loop.
 #[derive(Clone, Debug)]
 pub struct LoopStatus {
-    /// The phase.
+    /// The phase of the loop.
     pub phase: LoopPhase,
-    /// The result and duration of its last run.
+    /// The result and the duration of the last run.
     pub last: Option<LoopRun>,
     /// The changes of the last plan.
     pub changes: ChangeCounts,
@@ -124,42 +125,42 @@ pub struct LoopStatus {
     pub run: Option<LastRun>,
     /// The time of the next run.
     pub next: Option<Instant>,
-    /// Why the loop is paused, if it is.
+    /// The reason why the loop is paused, if it is paused.
     pub paused: Option<String>,
     /// The activities of the run, oldest first. The run waits for the last activity.
     pub doing: Vec<Activity>,
     /// The time of the last progress.
     pub last_progress: Instant,
-    /// The time of the last event, including heartbeats: the watchdog is alive.
+    /// The time of the last event, including heartbeats, which show that the watchdog is alive.
     pub last_heartbeat: Instant,
-    /// The duration of the current wait at which it is logged next.
+    /// The duration at which the current wait is logged next.
     pub log_threshold: Duration,
 }
 
 /// The last run of a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastRun {
-    /// The id, if the record is stored: runs with nothing to do are only counted.
+    /// The id; `None` if the record is not stored, because runs with nothing to do are only counted.
     pub id: Option<String>,
-    /// The state.
+    /// The state of the run.
     pub state: RunState,
-    /// Whether it may have changed targets.
+    /// The mode of the run, which determines whether it could change targets.
     pub mode: Mode,
 }
 
 /// The result of a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardRow {
-    /// The key.
+    /// The key of the shard.
     pub key: String,
-    /// The changes of its plan.
+    /// The numbers of changes of the shard's plan.
     pub changes: ChangeCounts,
-    /// Whether it has errors.
+    /// Whether the shard has errors.
     pub failed: bool,
 }
 
 impl LoopStatus {
-    /// The state of the last run; `None` before the first one.
+    /// The state of the last run; `None` before the first run.
     pub fn last_state(&self) -> Option<&'static str> {
         let LoopRun { ended, .. } = self.last?;
         // A run without a record panicked, stalled or could not start.
@@ -198,12 +199,12 @@ pub struct LoopReporter {
     repeats: Mutex<RepeatFilter>,
     failed_writes: Mutex<RepeatFilter>,
     run_level: Level,
-    /// Whether the clusters of the next run are logged.
+    /// Whether the clusters of the next run must be logged.
     is_naming_clusters: AtomicBool,
 }
 
 impl LoopReporter {
-    /// Reports the loop of this process.
+    /// Creates the reporter of a loop of this process.
     pub fn new(process: ProcessLabels, log: Arc<Log>, metrics: Arc<Metrics>) -> Self {
         metrics.start(&process);
         let (status, held_reporter) = (Mutex::default(), Mutex::default());
@@ -223,14 +224,14 @@ impl LoopReporter {
         }
     }
 
-    /// Logs the line of each run at this level: `DEBUG` if a table shows the same.
+    /// Sets the level of the log line about each run. It is `DEBUG` if a table already shows the runs.
     #[must_use]
     pub fn with_run_level(self, run_level: Level) -> Self {
         Self { run_level, ..self }
     }
 
-    /// Logs the clusters of the next run. This is for data on a server, because the line before the run does
-    /// not name clusters.
+    /// Logs the clusters of the next run. Used for data on a server, because the log line before the run does not
+    /// name clusters.
     pub fn name_clusters(&self) {
         self.is_naming_clusters.store(true, Ordering::Relaxed);
     }
@@ -240,7 +241,7 @@ impl LoopReporter {
         self.lock().clone()
     }
 
-    /// The integration.
+    /// The integration that the loop runs.
     pub fn integration(&self) -> &str {
         &self.process.integration
     }
@@ -264,7 +265,8 @@ impl LoopReporter {
         self.log.write(&self.line(level, text));
     }
 
-    /// Handles a heartbeat. Waiting for the same activity as before is not progress.
+    /// Handles a heartbeat. If the run still waits for the same activity as at the last heartbeat, it has made no
+    /// progress.
     fn heartbeat(&self, doing: Vec<Activity>) {
         let mut status = self.lock();
         status.last_heartbeat = Instant::now();
@@ -308,7 +310,7 @@ impl LoopReporter {
         });
     }
 
-    /// Logs the end of a run, and the time until the next run, if there is one.
+    /// Logs the end of a run and, if another run follows, the time until that run.
     pub fn log_run(&self, next: Option<Duration>) {
         let status = self.status();
         let (Some(LoopRun { took, .. }), Some(state)) = (status.last, status.last_state()) else { return };
@@ -335,7 +337,7 @@ impl LoopReporter {
         self.log.write(&line);
     }
 
-    /// Logs debug lines, which are computed only if they are written.
+    /// Logs debug lines. They are computed only if debug lines are written.
     fn log_debug(&self, lines: impl FnOnce() -> Vec<LogLine>) {
         if self.log.is_enabled(Level::Debug) {
             for line in lines() {
@@ -344,9 +346,9 @@ impl LoopReporter {
         }
     }
 
-    /// Logs held changes that are new, changed, or were not logged for an hour.
+    /// Logs held changes that are new, have changed, or were not logged for an hour.
     fn log_held(&self, record: &RunRecord, changes: &[HeldChange]) {
-        // A run that failed may not have planned everything.
+        // A run that failed might not have planned all shards.
         let is_complete = match record.state() {
             RunState::Ok | RunState::Waiting | RunState::Degraded | RunState::Held => true,
             RunState::NotKnown | RunState::Failed | RunState::Interrupted | RunState::Running => false,
@@ -365,8 +367,8 @@ impl LoopReporter {
         }
     }
 
-    /// Logs lines that are new or were not logged for an hour, and the rest at `DEBUG`. A line that differs only
-    /// in the id of the run is not new.
+    /// Logs lines that are new or were not logged for an hour; all other lines are logged at `DEBUG`. A line that
+    /// differs from an earlier one only in the id of the run is not new.
     fn log_new(&self, lines: Vec<LogLine>, run: Option<&str>) {
         let texts: Vec<String> =
             lines.iter().map(|line| line.format(LineFormat::Levelled, Timestamp::UNIX_EPOCH)).collect();
@@ -472,7 +474,7 @@ impl LoopObserver for LoopReporter {
 impl WriteObserver for LoopReporter {
     fn wrote(&self, line: &LogLine, run: &str, kind: ChangeKind, since_commit: Option<i64>) {
         if line.level() > Level::Info {
-            // Every run of a loop tries a failed change again.
+            // Every run of a loop tries a failed change again, so the line is logged only once an hour.
             let text = line.format(LineFormat::Levelled, Timestamp::UNIX_EPOCH);
             let is_due = self.failed_writes.lock().is_due(&text, Instant::now());
             let line = if is_due { line.clone() } else { line.clone().at_level(Level::Debug) };
@@ -537,7 +539,7 @@ impl RunObserver for LoopReporter {
         });
         let warnings = record.warnings.iter().map(|warning| self.line(Level::Warning, warning.clone()));
         let warnings = warnings.chain(degraded);
-        // An abandoned step was logged with its audit log line.
+        // An abandoned step is omitted, because its audit log line was already logged.
         let changes = record.shards.values().flat_map(|shard| &shard.changes);
         let abandoned: Vec<String> = changes
             .filter(|change| change.result == StepResult::Interrupted)
@@ -568,7 +570,7 @@ fn mode_word(mode: Mode) -> &'static str {
     }
 }
 
-/// The mode of a run, its number of shards, and their clusters.
+/// The mode of a run, the number of its shards, and the clusters of these shards.
 fn clusters_line(record: &RunRecord) -> String {
     let keys = record.shards.keys().flat_map(|key| key.split(", "));
     let names: BTreeSet<String> =
@@ -583,13 +585,14 @@ fn clusters_line(record: &RunRecord) -> String {
 /// The text about a change that is not made and that no approval releases.
 fn not_done_text(change: &record::ChangeRecord, why: &str) -> String {
     match change.text.strip_prefix("- remove ") {
-        // The data may still declare the object.
+        // The text does not name the kind of change, because the data may still declare the object.
         Some(object) => format!("left unchanged: {object}: {why}"),
         None => format!("not done: {}: {why}", change.text),
     }
 }
 
-/// The provenance of an error: the first location with a line, else the first location.
+/// The source location that is logged with an error: the first location with a line or, if no location has a line,
+/// the first location.
 fn provenance(locations: &[Location]) -> Option<String> {
     let location = locations.iter().find(|location| location.line.is_some()).or_else(|| locations.first());
     location.map(Location::to_string)

@@ -22,7 +22,7 @@ pub struct RunEntry<'r> {
     integration: &'r str,
     mode: &'r str,
     state: RunState,
-    /// `None` while the run is in progress.
+    /// The end state; `None` while the run is in progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     ended: Option<RunEnd>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,7 +34,7 @@ pub struct RunEntry<'r> {
     head: &'r BundleRecord,
 }
 
-/// The counts of a run, the same in every output.
+/// The counts of a run. Every output shows the same counts.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct RunCounts {
     changes: PlannedCounts,
@@ -42,12 +42,12 @@ struct RunCounts {
     waits: usize,
     errors: usize,
     applied: usize,
-    /// Changes of a real run that were not made: they failed, were not tried, or another run made them first.
+    /// Changes of a real run that were not made: the change failed, was not tried, or another run made it first.
     #[serde(skip_serializing_if = "is_zero")]
     not_made: usize,
 }
 
-/// A record as JSON output: with its state and its counts.
+/// A record as JSON output, with the state and the counts of the run.
 #[derive(Debug, Serialize)]
 pub struct RecordOutput<'r> {
     #[serde(flatten)]

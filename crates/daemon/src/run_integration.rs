@@ -10,7 +10,7 @@ use qontract_telemetry::log::{Level, LineFormat};
 
 use crate::pushgateway::PushgatewayConfig;
 
-/// Variables of the peer that have no effect, because they apply only to Python.
+/// Variables of the peer that have no effect, because they configure only the Python implementation.
 pub const IGNORED_VARIABLES: [&str; 3] = ["COMMAND_NAME", "ENABLE_PROFILING", "PROFILE_DUMP_FILE"];
 
 /// Settings from environment variables.
@@ -18,13 +18,13 @@ pub const IGNORED_VARIABLES: [&str; 3] = ["COMMAND_NAME", "ENABLE_PROFILING", "P
 pub struct Settings {
     /// The equivalent command line.
     pub arguments: Vec<String>,
-    /// Whether a variable names the configuration.
+    /// Whether a variable names the configuration file.
     pub is_config_named: bool,
     /// The time between two runs.
     pub interval: Duration,
     /// The back-off after the first failed run.
     pub retry: Duration,
-    /// Whether it exits after the first run.
+    /// Whether the process exits after the first run.
     pub once: bool,
     /// The log level.
     pub level: Level,
@@ -43,7 +43,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads the variables. Unlike in the peer, `false` and `0` are false.
+    /// Reads the variables. Unlike in the peer, the values `false` and `0` turn a setting off.
     pub fn of(variables: &BTreeMap<String, String>) -> Result<Self, UsageError> {
         let get = |name: &str| variables.get(name).filter(|value| !value.is_empty()).map(String::as_str);
         let name =
@@ -104,7 +104,7 @@ impl Settings {
     }
 }
 
-/// The Pushgateway. All of its variables are required.
+/// Reads the settings of the Pushgateway; fails unless all of its variables are set.
 fn pushgateway_config<'v>(get: &impl Fn(&str) -> Option<&'v str>) -> Result<PushgatewayConfig, UsageError> {
     let needed = |name: &str| {
         get(name).ok_or_else(|| UsageError(format!("`PUSHGATEWAY_ENABLED` is set, but `{name}` is not")))

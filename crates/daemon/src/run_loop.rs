@@ -41,16 +41,16 @@ use crate::targets::{SandboxLocation, Targets};
 /// Interval at which a server is polled for a new bundle.
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Maximum delay of a run that a new bundle on a server starts: many processes see it at the same time.
+/// Maximum delay of a run that a new bundle on a server starts: many processes detect the bundle at the same time.
 const MAX_WAKE_DELAY: Duration = Duration::from_secs(10);
 
 /// Options of a loop.
 pub struct LoopOptions {
-    /// The interval between runs, and the back-off after failures.
+    /// The interval between runs and the back-off after failures.
     pub pace: Schedule,
-    /// Whether it exits after the first run.
+    /// Whether the loop exits after the first run.
     pub once: bool,
-    /// The log.
+    /// The log of the loop.
     pub log: Arc<Log>,
     /// The address of the health listener.
     pub listen: Option<SocketAddr>,
@@ -63,14 +63,14 @@ pub struct LoopOptions {
 /// The build of the binary.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildInfo {
-    /// The version.
+    /// The version of the binary.
     pub version: &'static str,
-    /// The commit that it is built from; empty if unknown.
+    /// The commit that the binary is built from; empty if unknown.
     pub commit: &'static str,
 }
 
 impl BuildInfo {
-    /// The metrics of this process, with the version of the binary.
+    /// Creates the metrics of this process, which include the version of the binary.
     pub fn metrics(self) -> Arc<Metrics> {
         let metrics = Metrics::default();
         metrics.set_build(self.version, self.commit);
@@ -84,13 +84,13 @@ pub struct LoopInput<'a> {
     pub integrations: Registry,
     /// The name of the integration.
     pub integration: &'a str,
-    /// The flags.
+    /// The flags of the integration.
     pub options: &'a Options,
-    /// The configuration.
+    /// The configuration of the process.
     pub config: &'a Config,
-    /// The data.
+    /// The data that the loop reconciles.
     pub data: DataSpec,
-    /// The sandbox, if there is one.
+    /// The location of the sandbox, if one is used.
     pub sandbox: SandboxLocation<'a>,
     /// The directory of run records; `None` means the default.
     pub runs: Option<PathBuf>,
@@ -111,8 +111,8 @@ pub struct LoopInput<'a> {
 /// The data of a loop.
 #[derive(Clone, Debug)]
 pub struct DataSpec {
-    /// A directory, a bundle file, a Git revision or a server URL; `None` means the configured server, else
-    /// the working directory.
+    /// A directory, a bundle file, a Git revision or a server URL; `None` means the configured server or, without
+    /// one, the working directory.
     pub spec: Option<String>,
     /// The repo in which Git revisions are looked up.
     pub repo: PathBuf,
@@ -146,8 +146,8 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
         let bound = runtime.block_on(health.serve(address))?;
         options.log.write(&LogLine::new(Level::Info, format!("listening on http://{bound}/")));
     }
-    // Comes after everything that may fail and be retried, because the thread that watches the data runs
-    // until the process ends.
+    // The data source is opened after all steps that may fail and be retried, because the thread that watches the
+    // data runs until the process ends.
     let (feed, polled) = data_source(input, runtime.handle(), &options.log, &metrics)?;
     let _ = health_feed.set(Arc::clone(&feed));
     let selection = announce(input, &integration, &*feed, &reporter, &options.log);
@@ -195,7 +195,8 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
         let orders = orders.as_ref().map_or_else(LoopOrders::none, |orders| orders.subscribe(name));
         anyhow::Ok(ReportedLoop { settings, runner, reporter, pusher, orders }.run(stop).await)
     })?;
-    // The process ends now: threads that still query a server would panic without the runtime.
+    // The process ends now. The runtime is not dropped, because threads that still query a server would panic without
+    // it.
     std::mem::forget(runtime);
     Ok(match finish {
         LoopExit::Once(ended) => Exit::of_run(ended, stopper.interruption()),
@@ -204,7 +205,8 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     })
 }
 
-/// Reports the loop: logs and counts its runs, and pushes the metrics if there is a Pushgateway.
+/// Sets up the reports about the loop: its runs are logged and counted, and the metrics are pushed if a Pushgateway
+/// is configured.
 fn reporting(
     input: &LoopInput<'_>,
     options: &LoopOptions,
@@ -222,9 +224,9 @@ fn reporting(
     Ok((Arc::new(LoopReporter::new(own, Arc::clone(log), Arc::clone(metrics))), pusher))
 }
 
-/// Logs the mode, the data and the targets; the clusters are known when the returned observer is called. A server
-/// is not queried, because an unresponsive one must not delay the loop: the clusters are logged after the first
-/// run.
+/// Logs the mode, the data and the targets; the clusters are known when the returned observer is called. A server is
+/// not queried, because an unresponsive server must not delay the loop; in this case, the clusters are logged after
+/// the first run.
 fn announce(
     input: &LoopInput<'_>,
     integration: &Integration,
@@ -255,7 +257,7 @@ struct ReportedLoop {
 }
 
 impl ReportedLoop {
-    /// Runs the loop until it ends; pushes the metrics after each run and at the end.
+    /// Runs the loop until it ends and pushes the metrics after each run and at the end.
     async fn run(self, stop: ShutdownSignal) -> LoopExit {
         let Self { settings, runner, reporter, pusher, orders } = self;
         let ended = Arc::new(Notify::new());
@@ -339,12 +341,12 @@ fn data_source(
     folder.report_to(DataReporter { log, gauges, activity: DataUse::Reconcile });
     let polled = folder.poll(&show)?;
     let watched = Arc::clone(&folder);
-    // Nothing to do for a new bundle: it starts a run, which is logged.
+    // Results of polls are ignored: a new bundle starts a run, which is logged.
     std::thread::spawn(move || watched.watch(&show, |_| {}));
     Ok((folder, polled))
 }
 
-/// A bundle file or a Git revision, which is opened again for each run.
+/// A data source that is a bundle file or a Git revision, which is opened again for each run.
 struct StaticInput {
     word: String,
     repo: PathBuf,

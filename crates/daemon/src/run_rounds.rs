@@ -1,5 +1,5 @@
-//! The rounds of one run in the journal: their steps are stored before the first of them is applied, and
-//! their results when they are known.
+//! The rounds of one run in the journal: the steps of a round are stored before the first of them is applied, and
+//! their results are stored when they are known.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,7 +30,7 @@ impl fmt::Debug for RunRounds {
 }
 
 impl RunRounds {
-    /// The rounds of a run that starts.
+    /// Creates the rounds of a run that starts.
     pub fn new(runs: Arc<RunStore>, owner: RoundOwner) -> Self {
         Self { runs, owner, next: AtomicU32::new(1), open: Mutex::default() }
     }
@@ -54,8 +54,8 @@ impl RunRounds {
 
 impl Drop for RunRounds {
     fn drop(&mut self) {
-        // The task of a stalled run is dropped while its steps are in progress; the next run of this process
-        // reports the stalled run.
+        // The task of a stalled run is dropped while its steps are in progress. The run is recorded as abandoned, so
+        // that the next run of this process reports it.
         if !self.open.get_mut().is_empty() {
             self.runs.abandon(&self.owner.run);
         }

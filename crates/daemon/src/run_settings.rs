@@ -1,4 +1,4 @@
-//! Settings of runs, the same for a single run, a loop and a plan.
+//! The settings of runs, used for single runs, loops and plans.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,7 +12,7 @@ use qontract_runtime::lease::{Leases, NoLeases};
 use qontract_runtime::slot::Slot;
 use qontract_runtime::{Bodies, Integration, Options, RunRequest, SelectionObserver, ShardKey};
 
-/// The shards that a run with a base processes; without a base, all of them.
+/// The shards that a run with a base processes; without a base, a run processes all shards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShardScope {
     /// The shards that the change affects.
@@ -27,29 +27,29 @@ pub enum ShardScope {
 /// The location of the targets of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetLocation {
-    /// In a sandbox.
+    /// The targets are in a sandbox.
     Sandbox,
-    /// In target systems.
+    /// The targets are real target systems.
     Real,
 }
 
 impl TargetLocation {
-    /// In the sandbox in this directory, if there is one.
+    /// `Sandbox` if a sandbox directory is used, otherwise `Real`.
     pub fn of(sandbox: Option<&Path>) -> Self {
         if sandbox.is_some() { Self::Sandbox } else { Self::Real }
     }
 }
 
-/// Settings of runs. Everything else in a [`RunRequest`] belongs to one run: its id, clock and data.
+/// Settings of runs. The other fields of a [`RunRequest`] belong to one run: its id, clock and data.
 #[derive(Clone)]
 pub struct RunSettings {
-    /// Whether they may change target systems.
+    /// Whether the runs may change target systems.
     pub mode: Mode,
     /// The flags of the integration, with the values that come from environment variables.
     pub options: Options,
     /// The hash slot of this process.
     pub slot: Slot,
-    /// The only shards to run; `None` for all of them.
+    /// The only shards to run; `None` for all shards.
     pub only_shards: Option<BTreeSet<ShardKey>>,
     /// The shards that a run with a base processes.
     pub shards: ShardScope,
@@ -65,9 +65,9 @@ pub struct RunSettings {
     pub budgets: Budgets,
     /// The removal ledger.
     pub ledger: Arc<dyn Ledger>,
-    /// The leases of the shards. Dry runs do not use them.
+    /// The leases of the shards. Dry runs do not use leases.
     pub leases: Arc<dyn Leases>,
-    /// The only requests with which a real run may write; `None` for all requests.
+    /// The bounds of the writes of a real run; `None` if the writes are not bounded.
     pub write_bounds: Option<Arc<WriteBounds>>,
     /// The maximum time that a run waits for rollouts; `None` if it only reports them.
     pub await_rollouts: Option<Duration>,
@@ -76,7 +76,7 @@ pub struct RunSettings {
 }
 
 impl RunSettings {
-    /// Defaults for everything else.
+    /// Creates settings with defaults for all other fields.
     pub fn new(mode: Mode, budgets: Budgets, ledger: Arc<dyn Ledger>) -> Self {
         Self {
             mode,
@@ -97,7 +97,7 @@ impl RunSettings {
         }
     }
 
-    /// The limits of the configuration, and defaults for everything else.
+    /// Creates settings with the limits of the configuration and with defaults for all other fields.
     pub fn configured(
         mode: Mode,
         config: &Config,
@@ -108,8 +108,8 @@ impl RunSettings {
         Ok(Self { write_bounds, ..Self::new(mode, config.guards.budgets(), ledger) })
     }
 
-    /// The only requests with which a real run may write. The bounds of the configuration do not apply to a
-    /// sandbox, because writes to it stay on this machine.
+    /// The bounds of the writes of a real run. The bounds in the configuration do not apply to a sandbox, because
+    /// writes to it stay on this machine.
     pub fn write_bounds(
         config: &Config,
         location: TargetLocation,
@@ -123,7 +123,7 @@ impl RunSettings {
         }
     }
 
-    /// The flags, with the values that come from environment variables.
+    /// Adds the values that come from environment variables to the flags.
     pub fn with_variables(mut options: Options, integration: &Integration) -> Result<Options, UsageError> {
         let filled = options.fill_from_environment(&integration.meta().flags, variable);
         filled.map(|()| options).map_err(|error| UsageError(error.to_string()))
@@ -131,7 +131,7 @@ impl RunSettings {
 
     /// Applies the settings to a run of an integration.
     pub fn apply(&self, integration: &Integration, request: &mut RunRequest) {
-        // Destructured completely, because a forgotten field would have no effect.
+        // Destructured completely, so that a new field causes a compile error here instead of having no effect.
         let Self {
             mode,
             options,

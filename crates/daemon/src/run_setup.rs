@@ -1,4 +1,4 @@
-//! Sets up a run, alone or in a loop: its id, its clock, its audit log.
+//! Sets up the id, the clock and the audit log of a run, which is a single run or a run of a loop.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Once};
@@ -26,16 +26,16 @@ use crate::run_store::RunStore;
 use crate::simulation;
 use crate::unfinished_runs;
 
-/// A clock that shows a time before 2020 was never set.
+/// The year 2020. A clock that shows an earlier time was never set.
 const MIN_CLOCK: Duration = Duration::from_hours((50 * 365 + 12) * 24);
 
 /// The inputs of a run.
 pub struct RunSetup<'a> {
-    /// The integration.
+    /// The integration that runs.
     pub integration: &'a Integration,
-    /// The settings.
+    /// The settings of the run.
     pub settings: &'a RunSettings,
-    /// The data.
+    /// The data of the run.
     pub head: &'a Arc<PinnedData>,
     /// The store of run records, with the audit log.
     pub runs: &'a Arc<RunStore>,
@@ -45,7 +45,7 @@ pub struct RunSetup<'a> {
 
 /// A run that has started.
 pub struct StartedRun {
-    /// Its recorded inputs.
+    /// The recorded inputs of the run.
     inputs: Option<Arc<RunInputs>>,
     /// The request of the run. The base, newer data and the shutdown signal have their defaults.
     pub request: RunRequest,
@@ -54,14 +54,15 @@ pub struct StartedRun {
 }
 
 impl RunSetup<'_> {
-    /// Starts the run now.
+    /// Starts the run: sets its start time and its id.
     pub async fn start(self) -> anyhow::Result<StartedRun> {
         let Self { integration, settings, head, runs, observer } = self;
         let name = integration.meta().name.as_str();
         let now = checked_clock(simulation::now()?)?;
         let start = Timestamp::from_second(now.as_second())?;
         let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
-        // Seeded by the operating system: ids of processes that start at the same time differ.
+        // The random number is seeded by the operating system, so that the ids of processes that start at the same
+        // time differ.
         let id = RunId::new(name, now, fastrand::u64(..));
         let run = id.to_string();
         if settings.mode == Mode::Real {
@@ -98,7 +99,8 @@ impl RunSetup<'_> {
 }
 
 impl StartedRun {
-    /// Stores the inputs of the run, whose record is stored. Returns the warning if this failed.
+    /// Stores the inputs of the run. Called when the record of the run is stored. Returns a warning if storing the
+    /// inputs fails.
     pub fn store_inputs(&self) -> Option<String> {
         let stored = self.inputs.as_ref().map_or(Ok(()), |inputs| inputs.store());
         stored.err().map(|error| format!("the run cannot be replayed: {error:#}"))
@@ -112,8 +114,8 @@ impl StartedRun {
         }
     }
 
-    /// The record of the run, which ends now. Its source lines are those of the differences between base and
-    /// head; objects that exist only in the base have lines of the base.
+    /// The record of the run, whose duration ends now. The source lines are those of the differences between base and
+    /// head; for objects that exist only in the base, they are lines in the base.
     pub fn record(&self, outcome: &RunOutcome, head: &PinnedData, base: Option<&PinnedData>) -> RunRecord {
         let timing = self.clock();
         let mut record = if let Some(base) = base {
@@ -136,7 +138,7 @@ impl StartedRun {
     }
 }
 
-/// Collects the places whose lines a record contains.
+/// Collects the source locations whose lines a record contains.
 fn collect_places(outcome: &RunOutcome, timing: RunTiming, places: &ReportPlaces) {
     let collect = |into: &Mutex<BTreeSet<SourceLocation>>, place: &SourceLocation| {
         into.lock().insert(place.clone());
@@ -147,7 +149,7 @@ fn collect_places(outcome: &RunOutcome, timing: RunTiming, places: &ReportPlaces
     RunRecord::new(outcome, timing, LineResolvers { changes: &changes, faults: &others });
 }
 
-/// The time, if the clock is set.
+/// Returns the time; fails if the clock is wrong.
 ///
 /// **Invariant:** no run starts while the clock is wrong, because expired approvals could become valid again
 /// (`a_wrong_clock_begins_no_run`).

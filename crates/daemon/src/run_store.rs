@@ -1,8 +1,8 @@
 //! Stores run records and the audit log.
 //!
-//! Records are in the [journal](qontract_journal::RunRecords): in its bucket, if one is configured, else in the
-//! directory of this machine. A dry run writes to no bucket, so its record stays on this machine. Records that
-//! older versions stored as files in the directory are listed as well.
+//! Records are in the [journal](qontract_journal::RunRecords): in its bucket if one is configured, and otherwise in
+//! the directory of this machine. A dry run does not write to the bucket, so its record stays on this machine.
+//! Records that older versions stored as files in the directory are also listed.
 
 mod audit_file;
 mod idle;
@@ -41,7 +41,7 @@ const MAX_RECORDS: usize = 500;
 /// Maximum age of records.
 const MAX_AGE: SignedDuration = SignedDuration::from_hours(90 * 24);
 
-/// What is kept in a bucket, which all processes share.
+/// The retention of records in a bucket, which all processes share.
 const SHARED_RETENTION: Retention = Retention { max_records: 10_000, max_age: MAX_AGE };
 
 /// Maximum number of records that a process keeps until they can be stored.
@@ -50,15 +50,15 @@ const MAX_UNSTORED: usize = 100;
 /// Interval at which a process removes old records from a bucket.
 const PRUNE_INTERVAL: Duration = Duration::from_hours(24);
 
-/// The runs of this time are listed first: their records need few requests.
+/// The period whose runs are listed first, because listing them needs few requests.
 const RECENT: SignedDuration = SignedDuration::from_hours(24);
 
 /// Whether the record of a run is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordStorage {
-    /// It is stored.
+    /// The record is stored.
     Stored,
-    /// The run is only counted.
+    /// The record is not stored; the run is only counted.
     Counted,
 }
 
@@ -78,7 +78,7 @@ pub struct RunFilter {
 }
 
 impl RunFilter {
-    /// Whether a run matches.
+    /// Whether a run matches the filter.
     fn matches(&self, run: &RunId, summary: &RunSummary) -> bool {
         self.has_integration(run)
             && self.has_state(summary)
@@ -98,9 +98,9 @@ impl RunFilter {
 /// A run in a listing.
 #[derive(Clone, Debug)]
 pub struct ListedRun {
-    /// The run.
+    /// The id of the run.
     pub run: RunId,
-    /// Its summary.
+    /// The summary of the run.
     pub summary: RunSummary,
 }
 
@@ -109,11 +109,11 @@ pub struct ListedRun {
 pub struct RunPage {
     /// The runs, the newest last.
     pub runs: Vec<ListedRun>,
-    /// Whether older runs match as well.
+    /// Whether older runs also match the filter.
     pub has_more: bool,
 }
 
-/// Runs that are newer than the last one that held changes.
+/// Numbers of runs that are newer than the last run that held changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NewerRuns {
     /// Number of runs that held nothing.
@@ -125,16 +125,16 @@ pub struct NewerRuns {
 /// The run whose held removals an approval covers.
 #[derive(Debug)]
 pub struct HeldRun {
-    /// The record.
+    /// The record of the run.
     pub record: RunRecord,
-    /// The newer runs, if the run was selected by its integration.
+    /// The newer runs of the integration; `None` unless the run was found by the name of its integration.
     pub newer: Option<NewerRuns>,
 }
 
 /// The store of run records.
 #[derive(Debug)]
 pub struct RunStore {
-    /// The directory of this machine; `None` if there is only a bucket.
+    /// The directory of this machine; `None` if records are stored only in a bucket.
     folder: Option<PathBuf>,
     /// The records in the directory.
     local: Option<RunRecords>,
@@ -144,7 +144,7 @@ pub struct RunStore {
     max_trail_bytes: u64,
     max_records: usize,
     permits: Permits,
-    /// When this process last removed old records from the bucket.
+    /// The time at which this process last removed old records from the bucket.
     pruned: Mutex<Option<Instant>>,
     /// The rounds of real runs.
     rounds: Option<Rounds>,
@@ -170,17 +170,18 @@ impl StoredRun<'_> {
         }
     }
 
-    /// The order of runs: by start, and by end if they started in the same second.
+    /// The key by which runs are sorted: by start, and by end if several runs started in the same second.
     fn order(&self) -> (&str, i64, &str) {
         match self {
             Self::Record(_, key) => key.order(),
             Self::Legacy(file) => (file.run.second(), file.written, file.run.as_str()),
-            // It ends later than the others.
+            // An unfinished run is sorted as if it ended after all others.
             Self::Unfinished(run) => (run.run().second(), i64::MAX, run.run().as_str()),
         }
     }
 
-    /// The summary; `None` if the record cannot be read: an unreadable record does not hide the others.
+    /// The summary; `None` if the record cannot be read, so that an unreadable record does not prevent listing the
+    /// others.
     async fn summary(&self) -> Option<RunSummary> {
         if let Self::Record(_, RunKey { summary: Some(summary), .. }) = self {
             return Some(summary.clone());
@@ -200,7 +201,7 @@ impl StoredRun<'_> {
 }
 
 impl RunStore {
-    /// The records in `folder`, by default below the user's state directory.
+    /// Opens the store with records in `folder`, by default below the user's state directory.
     pub fn new(folder: Option<PathBuf>) -> anyhow::Result<Self> {
         let folder = folder
             .or_else(default_folder)
@@ -208,8 +209,8 @@ impl RunStore {
         Ok(Self::of(Some(folder), None))
     }
 
-    /// The records of real runs in the bucket of the journal, and those of dry runs in `folder`, by default below
-    /// the user's state directory, if there is one.
+    /// Opens the store with records of real runs in the bucket of the journal. Records of dry runs are in `folder`
+    /// or, by default, below the user's state directory if the user has one.
     pub fn in_bucket(records: RunRecords, folder: Option<PathBuf>) -> Self {
         Self::of(folder.or_else(default_folder), Some(records))
     }
@@ -241,13 +242,14 @@ impl RunStore {
         self.folder.as_deref()
     }
 
-    /// What is kept of the records of real runs.
+    /// The retention of the records of real runs.
     pub fn retention(&self) -> Retention {
         let local = Retention { max_records: self.max_records, max_age: SignedDuration::MAX };
         if self.shared.is_some() { SHARED_RETENTION } else { local }
     }
 
-    /// Removes records of real runs that are not kept; a dry run only finds them. Returns their runs.
+    /// Removes the records of real runs that exceed the retention and returns their runs. In dry-run mode, only
+    /// returns the runs.
     pub async fn prune(&self, retention: Retention, mode: Mode) -> anyhow::Result<Vec<RunId>> {
         let write = self.permits.write.as_ref().filter(|_| mode == Mode::Real);
         match (&self.shared, &self.local) {
@@ -262,7 +264,7 @@ impl RunStore {
         self.shared.as_ref().or(self.local.as_ref()).map_or("", RunRecords::place)
     }
 
-    /// Stores a record, and removes old ones.
+    /// Stores a record and removes old records.
     pub async fn store(&self, record: &RunRecord) -> anyhow::Result<()> {
         let summary = run_summary::of(record, Timestamp::now().as_millisecond());
         let write = self.permits.write.as_ref().context("records are written in every run")?;
@@ -270,21 +272,21 @@ impl RunStore {
             (Some(shared), _) if record.mode == Mode::Real => {
                 shared.store(write, record, summary).await?;
                 if self.is_prune_due() {
-                    // If this fails, another process does it.
+                    // A failure is ignored, because another process removes old records, too.
                     drop(self.prune_shared(shared, Some(write), SHARED_RETENTION).await);
                 }
             }
             (_, Some(local)) => {
                 local.store(write, record, summary).await?;
                 if self.shared.is_none() {
-                    // Everything that the rounds contain is in the record and in the audit log.
+                    // The rounds are removed, because the record and the audit log contain all of their information.
                     let run: Vec<RunId> = RunId::parse(&record.run).into_iter().collect();
                     self.remove_rounds(write, &run).await?;
                 }
                 let retention = Retention { max_records: self.max_records, max_age: SignedDuration::MAX };
                 self.prune_local(local, Some(write), retention).await?;
             }
-            // A dry run of a machine without a directory.
+            // The record of a dry run is not stored on a machine without a directory.
             (_, None) => {}
         }
         Ok(())
@@ -300,7 +302,7 @@ impl RunStore {
         is_due
     }
 
-    /// Removes old records from the directory; without a permit, only finds them. Returns their runs.
+    /// Removes old records from the directory and returns their runs. Without a permit, only returns the runs.
     async fn prune_local(
         &self,
         local: &RunRecords,
@@ -318,8 +320,8 @@ impl RunStore {
         Ok(removed)
     }
 
-    /// Removes old records from the bucket, and rounds of runs that never had a record; without a permit, only finds
-    /// them. Returns their runs.
+    /// Removes old records from the bucket, as well as rounds of runs that never had a record, and returns their
+    /// runs. Without a permit, only returns the runs.
     async fn prune_shared(
         &self,
         shared: &RunRecords,
@@ -338,7 +340,7 @@ impl RunStore {
         Ok(removed)
     }
 
-    /// Removes what is stored about runs besides their records.
+    /// Removes the recorded inputs and the rounds of runs whose records were removed.
     async fn remove_rest(&self, write: &WritePermit, runs: &[RunId]) -> anyhow::Result<()> {
         self.remove_rounds(write, runs).await?;
         if let Some(folder) = &self.folder {
@@ -360,7 +362,7 @@ impl RunStore {
     }
 
     /// Checks that records and the audit log can be written, before a run writes to its targets. A bucket is not
-    /// checked: the first record in it does that.
+    /// checked; an error of a bucket is reported when the record is stored.
     pub fn check_writable(&self) -> anyhow::Result<()> {
         match (&self.shared, self.audit_file()) {
             (None, Some(file)) => {
@@ -378,8 +380,8 @@ impl RunStore {
         self.folder.as_deref().map(LegacyRecords::new)
     }
 
-    /// Appends a line to the audit log of this machine. If the journal is a bucket, the log lines of the process are
-    /// the audit log.
+    /// Appends a line to the audit log of this machine. If the journal is in a bucket, no line is appended, and the
+    /// log of the process serves as the audit log.
     pub fn append_audit(&self, line: &str) -> anyhow::Result<()> {
         match (&self.shared, self.audit_file()) {
             (None, Some(file)) => file.append(line),
@@ -396,7 +398,7 @@ impl RunStore {
         }
     }
 
-    /// Keeps the record of a loop run until it can be stored.
+    /// Keeps the record of a loop run in memory until it can be stored.
     fn keep_unstored(&self, record: &RunRecord) {
         let mut unstored = self.unstored.lock();
         if unstored.len() == MAX_UNSTORED {
@@ -405,13 +407,13 @@ impl RunStore {
         unstored.push_back(record.clone());
     }
 
-    /// Stores the record of a loop run, or a later run stores it. A run that had nothing to do is only counted; if objects are degraded,
-    /// only as long as they are the same ones as before.
+    /// Stores the record of a loop run; if this fails, a later run stores the record. A run that had nothing to do is
+    /// only counted. A run with degraded objects is only counted if the same objects were degraded in the run before.
     pub async fn record_loop_run(&self, record: &RunRecord) -> anyhow::Result<RecordStorage> {
         let degraded = degradations(record);
         let is_same = self.idle.is_as_degraded(record, &degraded);
         let storage = if is_idle(record) && is_same { RecordStorage::Counted } else { RecordStorage::Stored };
-        // An error is reported by a run that has a record of its own.
+        // An error is not reported here, but by the next run that stores a record.
         let is_caught_up = self.store_unstored().await.is_ok();
         if storage == RecordStorage::Stored {
             let stored = if is_caught_up { self.store(record).await } else { Err(behind()) };
@@ -426,7 +428,7 @@ impl RunStore {
         Ok(storage)
     }
 
-    /// All records since a time, the newest first.
+    /// All runs since a time, the newest first.
     async fn stored_runs(&self, since: Option<Timestamp>) -> anyhow::Result<Vec<StoredRun<'_>>> {
         let now = Timestamp::now();
         let mut runs = Vec::new();
@@ -449,7 +451,7 @@ impl RunStore {
     /// The last runs that match the filter, the newest last.
     pub async fn list(&self, filter: &RunFilter, last: usize) -> anyhow::Result<RunPage> {
         if filter.since.is_none() && self.shared.is_some() {
-            // Usually the last day has enough runs, and then few requests are enough.
+            // Usually, the last day has enough runs, so that few requests suffice.
             let page = self.list_since(filter, last, Timestamp::now().checked_sub(RECENT).ok()).await?;
             if page.has_more {
                 return Ok(page);
@@ -483,19 +485,19 @@ impl RunStore {
         Ok(RunPage { runs, has_more })
     }
 
-    /// The ids of all runs of the filter's integration, since its time.
+    /// The ids of all runs of the filter's integration that started at the filter's time or later.
     pub async fn ids(&self, filter: &RunFilter) -> anyhow::Result<BTreeSet<RunId>> {
         let runs = self.stored_runs(filter.since).await?;
         Ok(runs.iter().map(StoredRun::run).filter(|run| filter.has_integration(run)).cloned().collect())
     }
 
-    /// A run with its summary, if it matches the filter.
+    /// The run with its summary; `None` if it does not match the filter.
     pub async fn listed(&self, run: &RunId, filter: &RunFilter) -> Option<ListedRun> {
         let summary = self.find(run).await.ok()??.summary().await?;
         filter.matches(run, &summary).then(|| ListedRun { run: run.clone(), summary })
     }
 
-    /// The record that a word names: `last`, the id of a run, an integration (its last run), or an
+    /// The record of the run that a word names: `last`, the id of a run, an integration (for its last run), or an
     /// unambiguous prefix of an id.
     pub async fn resolve(&self, word: &str) -> anyhow::Result<RunRecord> {
         check_word(word)?;
@@ -540,12 +542,12 @@ impl RunStore {
         None
     }
 
-    /// The run to approve: if the word is an integration, its newest run that held changes, else the run that
-    /// the word names.
+    /// The run to approve: if the word is an integration, the newest run of the integration that held changes, and
+    /// otherwise the run that the word names.
     pub async fn resolve_held(&self, word: &str) -> anyhow::Result<HeldRun> {
         check_word(word)?;
         let (mut newer, mut without_approval) = (NewerRuns::default(), None);
-        // Neither `last` nor an id is the name of an integration.
+        // For `last` and for an id, no run has an integration of this name, so the loop finds none.
         for stored in self.stored_runs(None).await?.iter().filter(|run| run.run().integration() == word) {
             let Some(RunSummary { facts, .. }) = stored.summary().await else { continue };
             let is_wanted = facts.has_approval || (facts.has_held && without_approval.is_none());
@@ -567,12 +569,12 @@ impl RunStore {
         }
     }
 
-    /// The counters of loop runs that had nothing to do.
+    /// The counters of loop runs whose records are not stored.
     pub fn idle(&self) -> anyhow::Result<Vec<IdleCounter>> {
         self.idle.all()
     }
 
-    /// The stored record of a run, if it has one.
+    /// The stored record of a run, or the run without a record if it has rounds.
     async fn find(&self, run: &RunId) -> anyhow::Result<Option<StoredRun<'_>>> {
         for records in self.shared.iter().chain(&self.local) {
             if let Some(key) = records.find(run).await? {

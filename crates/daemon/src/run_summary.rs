@@ -1,4 +1,4 @@
-//! Computes the summary of a run, from which it is listed.
+//! Computes the summary of a run. Lists of runs show summaries.
 
 use qontract_access::Mode;
 use qontract_journal::{ChangesByKind, RunFacts, RunSummary};
@@ -38,7 +38,7 @@ fn changes_by_kind(record: &RunRecord) -> ChangesByKind {
     }
 }
 
-/// Number of changes of a real run that were not made: they failed, were not tried, or another run made them
+/// Number of changes of a real run that were not made: the change failed, was not tried, or another run made it
 /// first.
 fn not_made(record: &RunRecord) -> usize {
     let is_made = |change: &&ChangeRecord| matches!(change.result, StepResult::Done | StepResult::Planned);

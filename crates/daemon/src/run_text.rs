@@ -1,4 +1,4 @@
-//! Formats the record of a run as text: messages on stderr, and the full explanation for `explain run`.
+//! Formats the record of a run as text: messages on stderr, and the full explanation that `explain run` prints.
 
 use qontract_diagnostics::{pluralize, sanitize};
 use qontract_report::text::PlanDetail;
@@ -32,7 +32,7 @@ fn message(word: &str, entry: &LocatedText, file_name: FileName<'_>) -> String {
     text
 }
 
-/// Messages about a run: decisions, skipped shards, warnings.
+/// Messages about a run: decisions, skipped shards, and warnings.
 pub fn messages(record: &RunRecord, level: Level, file_name: FileName<'_>) -> String {
     let mut text = String::new();
     if level <= Level::Info {
@@ -40,8 +40,8 @@ pub fn messages(record: &RunRecord, level: Level, file_name: FileName<'_>) -> St
             text.push_str(&message("note", decision, file_name));
         }
         for (key, shard) in &record.shards {
-            // There is no note for a shard that the data disables, and the plan lists objects that were not
-            // planned.
+            // No note is needed for a shard that the data disables, or for objects that were not planned, because the
+            // plan lists these objects.
             let is_disabled = shard.reason == Some(SkipKind::Disabled);
             let is_noted = (!is_disabled || level <= Level::Debug) && shard.unplanned.is_empty();
             if let Some(why) = shard.why.as_ref().filter(|_| is_noted) {
@@ -156,7 +156,7 @@ pub fn explain(record: &RunRecord) -> String {
     }
     if record.decisions.is_empty() {
         match base {
-            // A loop with a base makes no decisions before its shards run.
+            // A run of a loop with a base makes no decisions before its shards run.
             Some(_) if record.shards.is_empty() && record.ended != RunEnd::Ok => {
                 text.push_str("the run ended before a decision\n");
             }
@@ -179,7 +179,7 @@ pub fn explain(record: &RunRecord) -> String {
     for (cause, old) in &record.renamed {
         text.push_str(&format!("renamed: {} was {}\n", sanitize(cause), sanitize(old)));
     }
-    // File names are relative to the data repo, which may have moved since the run.
+    // File names are printed relative to the data repo, because the data repo may have moved since the run.
     text.push_str(&plan_report::text_of(record, PlanDetail::FULL, &str::to_owned).plain());
     for warning in &record.warnings {
         text.push_str(&format!("warning: {}\n", sanitize(warning)));

@@ -18,11 +18,11 @@ use crate::source::DataSource;
 /// A run that ended.
 #[derive(Clone, Copy, Debug)]
 pub struct EndedRun<'r> {
-    /// Its record.
+    /// The record of the run.
     pub record: &'r RunRecord,
     /// Whether the record is stored.
     pub storage: RecordStorage,
-    /// The time of the commit of its data, in seconds since 1970, if known.
+    /// The commit time of the data of the run, in seconds since 1970, if known.
     pub commit_time: Option<i64>,
 }
 
@@ -42,9 +42,9 @@ pub trait RunObserver: WriteObserver {
 /// The runs of an integration.
 #[derive(Clone)]
 pub struct Runner {
-    /// The integration.
+    /// The integration that runs.
     pub integration: Arc<Integration>,
-    /// The source of its data.
+    /// The source of the data.
     pub source: Arc<dyn DataSource>,
     /// The settings of the runs.
     pub settings: RunSettings,
@@ -52,7 +52,7 @@ pub struct Runner {
     pub runs: Arc<RunStore>,
     /// Observes the runs.
     pub observer: Arc<dyn RunObserver>,
-    /// The data of the last run after which nothing was left to do.
+    /// The data that the targets were last fully reconciled with.
     pub reconciled: ReconciledData,
 }
 
@@ -78,7 +78,7 @@ impl LoopJob for Runner {
 }
 
 impl Runner {
-    /// Executes one run, and stores its record.
+    /// Executes one run and stores its record.
     async fn run(&self, stop: ShutdownSignal) -> anyhow::Result<CompletedRun> {
         let Self { integration, source: feed, settings, runs, observer, reconciled } = self;
         let head = feed.current()?;
@@ -88,8 +88,8 @@ impl Runner {
         request.newer_data = Some(feed.subscribe());
         request.shutdown = stop;
         let mut warnings = Vec::new();
-        // **Invariant:** a run that is restricted to some shards does not process the others, so its data
-        // does not count as reconciled.
+        // **Invariant:** a run that is restricted to some shards does not process the other shards, so its data does
+        // not count as reconciled.
         let is_complete = settings.mode == Mode::Real && settings.only_shards.is_none();
         if is_complete {
             match reconciled.base_of(&head, &**feed).await {
@@ -101,7 +101,7 @@ impl Runner {
         if is_complete && let Err(error) = reconciled.ran(&head, outcome.ended).await {
             warnings.push(format!("the data of this run is forgotten after a restart: {error:#}"));
         }
-        // All source lines are those of the head, regardless of the base.
+        // All source lines are lines in the head, even if a base is compared.
         let mut record = begun.record(&outcome, &head, None);
         record.warnings.append(&mut warnings);
         // The run is reported even if its record cannot be stored.

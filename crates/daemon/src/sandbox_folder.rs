@@ -1,4 +1,4 @@
-//! The sandbox directory: its default location, and the lock that allows one writing process at a time.
+//! The sandbox directory: its default location, and the lock that allows only one process at a time to write.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::run_store::state_folder;
 /// The note of a plan against a sandbox that does not exist.
 pub const MISSING: &str = "the sandbox does not exist: every object is planned as new";
 
-/// The default sandbox of a data repo: each data repo has its own.
+/// The default sandbox of a data repo. Each data repo has a separate default.
 pub fn default_for(repo: &Path) -> anyhow::Result<PathBuf> {
     let folder = state_folder()
         .ok_or_else(|| UsageError("no directory for the sandbox: pass `--sandbox`".to_owned()))?;
@@ -27,8 +27,8 @@ pub fn default_for(repo: &Path) -> anyhow::Result<PathBuf> {
     Ok(folder.join("sandbox").join(format!("{name}-{}", &own[..8])))
 }
 
-/// The sandbox of `up`: `requested`, else the configured one, else the default; `None` for real targets.
-/// `config_file` is the configuration that the command line names.
+/// The sandbox of `up`: `requested`, otherwise the configured sandbox, and otherwise the default; `None` for real
+/// targets. `config_file` is the configuration that the command line names.
 pub fn of_up(
     requested: Option<&Path>,
     config: &Config,
@@ -46,8 +46,8 @@ pub fn of_up(
     default_for(repo).map(Some)
 }
 
-/// The sandbox of `plan`: `requested`, or, if the configuration has no targets, the sandbox that `up` created
-/// for the data repo.
+/// The sandbox of `plan`: `requested` or, if it is not set and the configuration has no targets, the sandbox that
+/// `up` created for the data repo.
 pub fn of_plan(
     requested: Option<&Path>,
     config: &Config,
@@ -64,7 +64,7 @@ pub fn of_plan(
     Some(folder)
 }
 
-/// Whether the sandbox is a directory that does not exist.
+/// Whether a sandbox is used whose directory does not exist.
 pub fn is_missing(requested: Option<&Path>, config: &Config) -> bool {
     config.sandbox_folder(requested).is_some_and(|folder| !folder.is_dir())
 }
@@ -91,7 +91,7 @@ pub fn check(folder: &Path) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// Locks a sandbox for this process, until the file is closed.
+/// Locks a sandbox for this process until the returned file is closed.
 pub fn lock(folder: &Path) -> anyhow::Result<File> {
     let file = folder.join(".lock");
     private_files::create_folder(folder, folder)

@@ -1,9 +1,10 @@
-//! Operating system signals: `SIGINT`, `SIGTERM` and `SIGHUP` shut down gracefully, `SIGUSR1` logs the activities of
-//! every loop.
+//! Operating system signals: `SIGINT`, `SIGTERM` and `SIGHUP` shut down gracefully, and `SIGUSR1` logs the activities
+//! of every loop.
 //!
-//! The first signal ends processes that only read, prevents new steps, and waits for steps in progress. The
-//! second one, or the end of the timeout, abandons the steps in progress: the run ends with a record that
-//! names them, and their processes are ended. See `docs/adr/0030-graceful-shutdown-and-child-processes.md`.
+//! After the first signal, child processes that only read are ended, no further step starts, and the process waits
+//! for steps in progress. The second signal, or the end of the timeout, abandons the steps in progress: the run ends
+//! with a record that names the steps, and their child processes are ended. See
+//! `docs/adr/0030-graceful-shutdown-and-child-processes.md`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,8 +26,7 @@ use crate::reporter::{LoopReporter, LoopStatus};
 /// 30 seconds that Kubernetes waits.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Time without a step in progress after which a shutdown no longer waits for records to be written and
-/// metrics to be pushed.
+/// Time that a shutdown waits, while no step is in progress, for records to be written and metrics to be pushed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Interval at which a shutdown checks whether a step is in progress.
@@ -51,7 +51,7 @@ pub fn listen(
     log: Arc<Log>,
 ) -> anyhow::Result<()> {
     let timeout = ShutdownTimeout::configured()?;
-    // Registered before any work starts: an unhandled signal ends the process at once.
+    // The handlers are registered before any work starts, because an unhandled signal ends the process immediately.
     let termination = TerminationSignals::listen()?;
     let signals = Signals { termination, dump: signal(SignalKind::user_defined1())? };
     tokio::spawn(handle(signals, Shutdown { stopper, timeout, log }, reporters));
@@ -63,12 +63,12 @@ pub fn listen(
 pub enum ShutdownTimeout {
     /// A time limit that the operator has set.
     Fixed(Duration),
-    /// The default, or the time that the integrations of these steps need, whichever is longer.
+    /// The default, or the time that the integrations of the steps in progress need, whichever is longer.
     ByIntegration,
 }
 
 impl ShutdownTimeout {
-    /// The timeout that the environment sets.
+    /// The timeout that the environment sets, or the default.
     pub fn configured() -> Result<Self, UsageError> {
         Self::parse(variable(TIMEOUT_VARIABLE).as_deref())
     }
@@ -81,7 +81,7 @@ impl ShutdownTimeout {
         Ok(Self::Fixed(Duration::from_secs(seconds)))
     }
 
-    /// The timeout if a step in progress needs `longest`.
+    /// The timeout if the slowest step in progress needs `longest`.
     fn of_steps(self, longest: Duration) -> Duration {
         match self {
             Self::Fixed(timeout) => timeout,
@@ -95,7 +95,7 @@ impl ShutdownTimeout {
         limits.for_integration(meta).for_shutdown(self.of_steps(own))
     }
 
-    /// The warning if an integration needs more time than the operator allows.
+    /// The warning that an integration needs more time than the operator allows; `None` if it does not.
     pub fn warning(self, meta: &IntegrationMeta) -> Option<String> {
         let needed = meta.limits.shutdown_timeout?;
         let Self::Fixed(allowed) = self else { return None };
@@ -124,7 +124,7 @@ pub fn shutdown_signal() -> std::io::Result<impl Future<Output = TerminationSign
     Ok(async move { signals.recv().await })
 }
 
-/// The watchdog limits of loops, before those of their integrations.
+/// The watchdog limits of loops, before they are raised for their integrations.
 pub fn watchdog_limits() -> Result<WatchdogLimits, UsageError> {
     let limits = WatchdogLimits { heartbeat_interval: Duration::from_secs(1), ..WatchdogLimits::default() };
     let stall_timeout = stall_timeout()?.unwrap_or(limits.stall_timeout);
@@ -140,7 +140,8 @@ struct Signals {
 struct TerminationSignals {
     terminate: Signal,
     interrupt: Signal,
-    /// `None` if the process was started with the signal ignored, as by `nohup`: it stays ignored.
+    /// The handler of `SIGHUP`; `None` if the process was started with this signal ignored, as by `nohup`. In this
+    /// case, the signal stays ignored.
     hangup: Option<Signal>,
 }
 
@@ -177,7 +178,7 @@ fn ignores_hangup(status: &str) -> bool {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
-/// The settings of a shutdown.
+/// The inputs of a shutdown.
 struct Shutdown {
     stopper: ShutdownTrigger,
     timeout: ShutdownTimeout,
@@ -213,7 +214,7 @@ async fn handle(mut signals: Signals, shutdown: Shutdown, reporters: impl Fn() -
             .await;
     }
     stopper.force();
-    // The run ends now and leaves a record that names the steps, unless one of its threads is blocked.
+    // During this time, the run ends and stores a record that names the steps, unless one of its threads is blocked.
     tokio::time::sleep(EXIT_TIMEOUT).await;
     write_with_timeout(&log, LogLine::new(Level::Error, exiting_line(&stopper.steps()))).await;
     let ending = tokio::task::spawn_blocking(qontract_child::shut_down);
@@ -221,14 +222,15 @@ async fn handle(mut signals: Signals, shutdown: Shutdown, reporters: impl Fn() -
     std::process::exit(by.exit_code().into())
 }
 
-/// Writes a line. A stalled reader of stderr delays the shutdown, but does not prevent it.
+/// Writes a log line. A stalled reader of stderr delays the shutdown but does not prevent it.
 async fn write_with_timeout(log: &Arc<Log>, line: LogLine) {
     let log = Arc::clone(log);
     let writing = tokio::task::spawn_blocking(move || log.write(&line));
     let _ = tokio::time::timeout(LOG_TIMEOUT, writing).await;
 }
 
-/// Waits until no step has been in progress for [`IDLE_TIMEOUT`], so that remaining work can finish.
+/// Waits until no step has been in progress for [`IDLE_TIMEOUT`], so that the remaining work, such as writing
+/// records, can finish.
 async fn wait_until_idle(stopper: &ShutdownTrigger) {
     let mut since = Instant::now();
     while since.elapsed() < IDLE_TIMEOUT {

@@ -1,7 +1,8 @@
-//! Variables for tests in a sandbox: the clock of the runs, and a crash after some writes.
+//! Environment variables for tests in a sandbox: they set the clock of the runs, and let the process crash after some
+//! writes.
 //!
-//! **Invariant:** without a sandbox they are refused: an old clock would make expired approvals valid again
-//! (`a_simulation_needs_a_sandbox`).
+//! **Invariant:** without a sandbox, these variables are refused, because an old clock would make expired approvals
+//! valid again (`a_simulation_needs_a_sandbox`).
 
 use std::num::NonZeroU32;
 use std::time::SystemTime;
@@ -10,12 +11,12 @@ use qontract_config::variable;
 
 use crate::exit::UsageError;
 
-/// The time of the runs, in RFC 3339.
+/// The variable with the time of the runs, in RFC 3339.
 const CLOCK: &str = "QONTRACT_SANDBOX_CLOCK";
-/// The number of written objects after which the process aborts.
+/// The variable with the number of written objects after which the process aborts.
 const KILL_AFTER: &str = "QONTRACT_SANDBOX_KILL_AFTER";
 
-/// Refuses the variables, for real targets.
+/// Fails if one of the variables is set. Called for real targets.
 pub fn refuse() -> Result<(), UsageError> {
     match [CLOCK, KILL_AFTER].into_iter().find(|name| variable(name).is_some()) {
         Some(name) => Err(UsageError(format!("`{name}` is for tests in a sandbox: pass `--sandbox DIR`"))),

@@ -1,5 +1,5 @@
-//! Data sources of loops: a watched data repo, or a server. The last valid bundle is used until a newer one
-//! is valid.
+//! Data sources of loops: a watched data repo, or a server. The last valid bundle is used until a newer bundle is
+//! valid.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,18 +26,19 @@ use crate::watcher::{self, RepoWatcher, WakeReason};
 pub trait DataSource: Send + Sync {
     /// The data of the next run.
     fn current(&self) -> anyhow::Result<Arc<PinnedData>>;
-    /// A counter that grows with each new bundle.
+    /// Subscribes to a counter that grows with each new bundle.
     fn subscribe(&self) -> watch::Receiver<u64>;
-    /// The invalid data, if an older bundle is used instead. Data from a bundle file or a server was
-    /// validated before.
+    /// The invalid data, if an older bundle is used instead. A bundle file or a server never has invalid data,
+    /// because its bundles were validated before.
     fn invalid(&self) -> Option<InvalidData> {
         None
     }
-    /// Identifies the data source across restarts, if its bundles can be read again.
+    /// An identity of the data source that is stable across restarts; `None` if its earlier bundles cannot be read
+    /// again.
     fn identity(&self) -> Option<String> {
         None
     }
-    /// Opens an earlier bundle of the source; `None` if the source does not keep earlier bundles.
+    /// Opens an earlier bundle of the source; `None` if the source has no earlier bundles.
     fn reopen(&self, _sha: &str) -> Option<Result<PinnedData, OpenError>> {
         None
     }
@@ -47,14 +48,14 @@ pub trait DataSource: Send + Sync {
     }
 }
 
-/// A watched data repo. Data that cannot be bundled or has errors is not used.
+/// A watched data repo. Data that cannot be bundled or has errors is not used; the last valid bundle stays in use.
 pub struct WatchedRepo {
     repo: PathBuf,
     layout: Layout,
     pool: Pool,
     state: Mutex<RepoState>,
-    /// Cache between two builds, so that only changed files are read. Locked during a build; `None` for small
-    /// repos.
+    /// The cache of a build for the next build, so that only changed files are read. The lock is held during a build.
+    /// `None` for small data repos.
     cache: Mutex<Option<RepoCache>>,
     generation: watch::Sender<u64>,
     /// Reports whether the data is valid.
@@ -80,15 +81,15 @@ struct RepoState {
 pub enum PollResult {
     /// No file changed.
     Unchanged,
-    /// There is a new bundle.
+    /// A new bundle is in use.
     New,
-    /// Files changed, and the data is invalid: the last valid bundle is still used.
+    /// Files changed, and the data is invalid, so the last valid bundle stays in use.
     Invalid,
-    /// The data is invalid, with the findings that were shown before.
+    /// The data is still invalid, with findings that were already shown.
     StillInvalid,
-    /// The data is valid again, and equals the bundle in use.
+    /// The data is valid again and equals the bundle in use.
     ValidAgain,
-    /// Files changed while the bundle was built: it is not used.
+    /// Files changed while the bundle was built, so the bundle is not used.
     Unsettled,
 }
 
@@ -96,31 +97,31 @@ pub enum PollResult {
 enum RepoBuild {
     /// The data is valid.
     Valid { bundle: Bundle, repo: Box<Repo> },
-    /// There is no bundle.
+    /// The data is invalid, so there is no bundle.
     Invalid(InvalidFindings),
 }
 
 /// The findings of invalid data.
 struct InvalidFindings {
-    /// All findings, for people.
+    /// The text of all findings.
     text: String,
     errors: DataErrors,
 }
 
 impl WatchedRepo {
-    /// The data repo in a directory; reads nothing.
+    /// Creates the source for the data repo in a directory, without reading it.
     pub fn new(repo: PathBuf, layout: Layout) -> Self {
         let (generation, _) = watch::channel(0);
         let (pool, state, cache) = (Pool::default(), Mutex::default(), Mutex::default());
         Self { repo, layout, pool, state, cache, generation, reporter: OnceLock::new() }
     }
 
-    /// Reports from now on whether the data is valid; only the first reporter is used.
+    /// Sets the reporter to which changes of validity are reported. Later calls have no effect.
     pub fn report_to(&self, reporter: DataReporter) {
         let _ = self.reporter.set(reporter);
     }
 
-    /// Updates the validity of the data, and reports a change.
+    /// Updates the validity of the data and reports a change.
     fn update_validity(&self, update: impl FnOnce(&mut DataValidity, Timestamp) -> Option<ValidityChange>) {
         let now = Timestamp::now();
         let (change, invalid, bundle) = {
@@ -135,17 +136,17 @@ impl WatchedRepo {
         }
     }
 
-    /// The directory.
+    /// The directory of the data repo.
     pub fn repo(&self) -> &Path {
         &self.repo
     }
 
-    /// Rebuilds the bundle if files changed, and uses it if it is valid. Findings are passed to `show`.
+    /// Rebuilds the bundle if files changed and uses the new bundle if it is valid. Findings are passed to `show`.
     pub fn poll(&self, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<PollResult> {
         self.poll_after(Duration::ZERO, show)
     }
 
-    /// Rebuilds the bundle if files changed, once no file has changed for `quiet`.
+    /// Waits until no file has changed for `quiet` and rebuilds the bundle if files changed since the last build.
     fn poll_after(&self, quiet: Duration, show: &(dyn Fn(&str) + Sync)) -> anyhow::Result<PollResult> {
         let begun = Instant::now();
         let RepoStamp { digest: seen, files } = RepoStamp::of(self.folders(), SystemTime::now());
@@ -160,7 +161,7 @@ impl WatchedRepo {
         let deadline = Instant::now() + watcher::MAX_SETTLE;
         let result = loop {
             watcher::await_git(&self.repo);
-            // A time after all writes, so that equal files have equal stamps.
+            // The stamp gets a time after all writes, so that equal files have equal stamps.
             let stamp = || RepoStamp::of(self.folders(), SystemTime::now() + Duration::from_hours(24));
             let before = stamp();
             std::thread::sleep(quiet);
@@ -174,12 +175,12 @@ impl WatchedRepo {
                 result => break result,
             }
         };
-        // Not stored after an error, so that the next poll builds again.
+        // The digest is not stored after an error, so that the next poll builds again.
         self.lock().polled_digest = Some(seen);
         Ok(result)
     }
 
-    /// Rebuilds the bundle without checking whether files changed, and uses it if it is valid and no file
+    /// Rebuilds the bundle without checking whether files changed. The new bundle is used if it is valid and no file
     /// changed while it was built.
     fn rebuild(
         &self,
@@ -218,8 +219,7 @@ impl WatchedRepo {
         Ok(PollResult::New)
     }
 
-    /// Shows the findings, and reports that the data is invalid. Findings that were shown before are not
-    /// repeated.
+    /// Shows the findings and reports that the data is invalid. Findings that were already shown are not repeated.
     fn show_invalid(&self, invalid: InvalidFindings, show: &(dyn Fn(&str) + Sync)) -> PollResult {
         let InvalidFindings { text, errors } = invalid;
         let before = self.lock().last_findings.replace(text.clone());
@@ -232,11 +232,11 @@ impl WatchedRepo {
         PollResult::Invalid
     }
 
-    /// Rebuilds whenever a file changes, and polls periodically. Never returns.
+    /// Rebuilds the bundle whenever a file changes and polls the data repo periodically. Never returns.
     pub fn watch(&self, show: &(dyn Fn(&str) + Sync), on_result: impl Fn(PollResult)) {
         let mut watcher = RepoWatcher::new(&self.folders());
         let mut all_seen = Instant::now();
-        // Changes before the watches were set up are not reported.
+        // The first poll does not wait for an event, because changes before the watches were set up are not reported.
         let mut woken = WakeReason::Elapsed;
         let mut unsettled_since: Option<Instant> = None;
         loop {
@@ -244,7 +244,7 @@ impl WatchedRepo {
             let mut is_settled = || !watcher.has_changed();
             let mut attempt = || match &woken {
                 WakeReason::Changed(_) => {
-                    // The metadata of files is unknown now, so the next poll rebuilds.
+                    // The digest is cleared, so that the next poll rebuilds the bundle.
                     self.lock().polled_digest = None;
                     self.rebuild(&woken, show, &mut is_settled)
                 }
@@ -265,8 +265,8 @@ impl WatchedRepo {
                 Ok(Ok(PollResult::Unsettled | PollResult::Unchanged | PollResult::StillInvalid)) => {}
                 Ok(Ok(result)) => on_result(result),
                 Ok(Err(error)) => {
-                    // Metadata may be unchanged once the files can be read again; the next poll must rebuild
-                    // then.
+                    // When the files can be read again, their metadata may be unchanged. The digest is cleared, so
+                    // that the next poll rebuilds the bundle.
                     self.lock().polled_digest = None;
                     let message = format!("{error:#}");
                     let text = format!("error: {message}\n");
@@ -284,14 +284,14 @@ impl WatchedRepo {
             if woken == WakeReason::Elapsed {
                 all_seen = Instant::now();
             }
-            // Frequent events must not delay the poll that finds missed changes.
+            // Frequent events must not delay the periodic poll, which finds missed changes.
             let took = self.lock().poll_duration;
             let is_due = all_seen.elapsed() > RepoWatcher::full_poll_interval(took);
             woken = if is_due { WakeReason::Elapsed } else { watcher.wait(took) };
         }
     }
 
-    /// Runs parallel work on one thread that ends afterwards, which returns its memory to the system.
+    /// Runs parallel work on one thread. The thread ends with the work, so that its memory is returned to the system.
     fn on_one_thread<T: Send>(work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
         let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().context("cannot start a thread")?;
         Ok(one.install(work))
@@ -306,13 +306,13 @@ impl WatchedRepo {
         parts.iter().map(|part| repo.join(part)).collect()
     }
 
-    /// Builds the bundle, incrementally if the repo is large; or returns the findings. Holds the lock of the
-    /// cache.
+    /// Builds the bundle (incrementally if the data repo is large) or returns the findings. The lock of the cache is
+    /// held during the build.
     fn build_incrementally(&self, changed: Option<&BTreeSet<PathBuf>>) -> anyhow::Result<RepoBuild> {
         let mut remembered = self.cache.lock();
         if self.lock().files < MIN_CACHED_FILES {
-            // Reading a small repo is as fast as using the cache, and an idle process should hold little
-            // memory.
+            // The cache of a small repo is dropped: reading a small repo is as fast as using the cache, and an idle
+            // process should hold little memory.
             *remembered = None;
             return Self::on_one_thread(|| {
                 self.build(BuildOptions::default(), &mut LazyValidationCache::default())
@@ -380,13 +380,13 @@ pub struct ServerSource {
 }
 
 impl ServerSource {
-    /// Polls this server.
+    /// Creates a source that polls this server.
     pub fn new(connection: ServerConnection, pinned: bool) -> Self {
         let (generation, _) = watch::channel(0);
         Self { connection, pinned, last: Mutex::default(), generation }
     }
 
-    /// Requests the sha of the latest bundle, and notifies if it is new.
+    /// Requests the sha of the latest bundle and notifies subscribers if the sha is new.
     pub fn poll(&self) -> anyhow::Result<()> {
         let sha = self.connection.latest()?;
         let mut last = self.last.lock();

@@ -1,8 +1,8 @@
-//! An operator's access to the state store of integrations: reads keys and values, and changes them with an audit
-//! line.
+//! An operator's access to the state store of integrations: reads keys and values, and changes them with lines in the
+//! audit log.
 //!
-//! **Invariant:** a change is made only if the value has not changed since it was compared, and a value equal
-//! to the stored one is not written again.
+//! **Invariant:** a change is made only if the stored value has not changed since it was compared. A value that
+//! equals the stored value is not written.
 
 use std::fmt;
 use std::io::Read;
@@ -39,7 +39,7 @@ pub struct StateAccess {
 pub enum StateChange {
     /// The key was added.
     Created,
-    /// The key has another value.
+    /// The value of the key was changed.
     Changed,
     /// The key already had the value.
     Unchanged,
@@ -48,7 +48,7 @@ pub enum StateChange {
 }
 
 impl StateChange {
-    /// The name in JSON output.
+    /// The name of the effect in JSON output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Created => "created",
@@ -58,7 +58,7 @@ impl StateChange {
         }
     }
 
-    /// The sign in plans.
+    /// The sign of the effect, as in plans.
     fn sign(self) -> char {
         match self {
             Self::Created => '+',
@@ -76,8 +76,8 @@ impl fmt::Display for StateChange {
 }
 
 impl StateAccess {
-    /// Opens the state of an integration, in a sandbox or in the configured store. In a dry run, nothing can be
-    /// changed.
+    /// Opens the state of an integration, in a sandbox or in the configured store. In dry-run mode, the state cannot
+    /// be changed.
     pub fn open(
         config: &Config,
         sandbox: SandboxLocation<'_>,
@@ -96,12 +96,12 @@ impl StateAccess {
         Ok(Self { integration: integration.to_owned(), store, permits, runtime })
     }
 
-    /// The keys, sorted.
+    /// The keys of the integration, sorted.
     pub fn keys(&self) -> anyhow::Result<Vec<String>> {
         Ok(self.runtime.block_on(self.store.ls(&self.permits.read))?)
     }
 
-    /// A value, as qontract-reconcile writes it.
+    /// The value of a key, in the format that qontract-reconcile writes.
     pub fn get(&self, key: &str) -> anyhow::Result<String> {
         let stored = self.stored(key)?.with_context(|| {
             format!("`{}` not found in the state of `{}`", display_key(key), self.integration)
@@ -109,7 +109,7 @@ impl StateAccess {
         Ok(qontract_python_json::to_string(&stored.value))
     }
 
-    /// Writes a value, unless the key has it already. The metadata of the key is not changed.
+    /// Writes a value, unless the key already has this value. The metadata of the key is not changed.
     pub fn set(&self, key: &str, value: Value, runs: &RunStore) -> anyhow::Result<StateChange> {
         let stored = self.stored(key)?;
         let (change, condition, metadata) = match stored {
@@ -124,7 +124,7 @@ impl StateAccess {
         })
     }
 
-    /// Removes a key, which must exist. Its value is not read, so that a damaged value can be removed.
+    /// Removes a key, which must exist. The value is not read, so that a damaged value can be removed.
     pub fn remove(&self, key: &str, runs: &RunStore) -> anyhow::Result<StateChange> {
         let head = self.runtime.block_on(self.store.head(&self.permits.read, key))?;
         head.with_context(|| {
@@ -147,8 +147,8 @@ impl StateAccess {
         }
     }
 
-    /// Makes a change between two lines of the audit log: if the second line is missing, the change may have
-    /// been made.
+    /// Writes a line to the audit log, makes a change, and writes a second line. If the second line is missing, the
+    /// change may have been made.
     fn audited(
         &self,
         key: &str,
@@ -177,7 +177,7 @@ impl StateAccess {
     }
 }
 
-/// A key as listings show it.
+/// The form in which listings show a key.
 pub fn display_key(key: &str) -> String {
     format!("/{}", key.trim_start_matches('/'))
 }
@@ -202,7 +202,7 @@ pub fn parse_value(text: &str, stdin: impl Read) -> anyhow::Result<Value> {
         text.len() as u64 <= MAX_VALUE_BYTES,
         UsageError(format!("the value has more than {MAX_VALUE_BYTES} bytes"))
     );
-    // The value is not quoted: it may be confidential.
+    // The error does not quote the value, because the value may be confidential.
     let value = serde_json::from_str(&text);
     value.map_err(|_| UsageError("the value is not JSON: write a string as `'\"text\"'`".to_owned()).into())
 }

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use crate::reporter::{LoopPhase, LoopRun, LoopStatus, ShardRow};
 use crate::source::DataSource;
 
-/// The title of the table: its fixed parts, with the bundle in use and its commit. `unchecked` is the number
-/// of integrations that cannot run on this machine.
+/// The title of the table: its fixed parts, and the bundle in use with its commit. `unchecked` is the number of
+/// integrations that cannot run on this machine.
 pub fn title(source: &dyn DataSource, unchecked: usize, fixed: &StatusTitle) -> StatusTitle {
     // A loop runs only once a bundle exists.
     let bundle = source.current().ok().map(|data| Arc::clone(&data.source));
@@ -24,7 +24,7 @@ pub fn title(source: &dyn DataSource, unchecked: usize, fixed: &StatusTitle) -> 
     }
 }
 
-/// The row of a loop.
+/// Creates the row of a loop.
 pub fn loop_view(name: &str, status: &LoopStatus, now: Instant) -> LoopView {
     let troubled = status.shards.iter().filter(|row| row.failed || row.changes.held > 0);
     let activity = match (status.doing.last(), status.next) {
@@ -50,7 +50,7 @@ fn shard_view(row: &ShardRow) -> ShardView {
     ShardView { key: row.key.clone(), failed: row.failed, held: row.changes.held }
 }
 
-/// The state of the last run. A run without failures that held a change counts as held.
+/// The state of the last run. If the run held a change and had no failures, the state is *held*.
 fn state(status: &LoopStatus) -> LoopState {
     let Some(LoopRun { ended, .. }) = status.last else { return LoopState::Starting };
     let has_failed = status.shards.iter().any(|row| row.failed);

@@ -43,13 +43,13 @@ use restart::{SuperviseResult, SupervisorEvent, supervise, wait};
 /// Maximum number of passes of `--once` over integrations with transient failures.
 const MAX_PASSES: u32 = 3;
 
-/// Maximum time that loops wait for the first runs of the integrations that they depend on.
+/// Maximum time that loops wait for the first runs of the integrations on which other integrations depend.
 const GROUNDWORK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Interval between two checks whether these integrations have run.
+/// Interval at which loops check whether these integrations have run.
 const GROUNDWORK_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Time for loops to end once the watchdog has forced their shutdown.
+/// Time that loops get to end after the watchdog has forced their shutdown.
 const SHUTDOWN_MARGIN: Duration = Duration::from_secs(15);
 
 /// Integrations that cannot run on this machine, with the reasons.
@@ -59,7 +59,7 @@ pub type UncheckedIntegrations = Arc<Mutex<BTreeMap<String, String>>>;
 pub struct Supervisor {
     /// The integrations of the binary.
     pub integrations: Registry,
-    /// The configuration.
+    /// The configuration of the process.
     pub config: Config,
     /// The target systems.
     pub targets: Targets,
@@ -67,15 +67,15 @@ pub struct Supervisor {
     pub source: Arc<dyn DataSource>,
     /// The store of run records.
     pub runs: Arc<RunStore>,
-    /// The journal.
+    /// The journal that all processes share.
     pub journal: Arc<Journal>,
     /// The directory of the journal; `None` if it is in a bucket.
     pub journal_folder: Option<PathBuf>,
     /// The leases of the shards.
     pub leases: Arc<dyn Leases>,
-    /// The orders to the loops; `None` in a dry run, which needs none.
+    /// The orders to the loops; `None` in a dry run, which obeys no orders.
     pub orders: Option<Arc<OrderFeed>>,
-    /// The log.
+    /// The log of the process.
     pub log: Arc<Log>,
     /// The metrics of this process.
     pub metrics: Arc<Metrics>,
@@ -87,19 +87,19 @@ pub struct Supervisor {
     pub bodies: Bodies,
     /// The time between two runs of an integration.
     pub every: Duration,
-    /// Limits the number of concurrent runs.
+    /// The limiter of concurrent runs.
     pub limiter: Limiter,
     /// The isolation of runs from each other.
     pub isolation: Isolation,
-    /// Integrations that cannot run on this machine, with the reasons, which were logged.
+    /// Integrations that cannot run on this machine, with the reasons. The reasons were logged.
     pub unchecked: UncheckedIntegrations,
 }
 
 /// Maximum time that a run waits for a permit of the concurrency limit.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Limits the loop concurrency. On a sandbox, sequential runs take no longer than concurrent ones and need
-/// less memory. Runs on real targets mostly wait for the network, so they are concurrent.
+/// Creates the limiter of the loop concurrency. On a sandbox, sequential runs take no longer than concurrent ones and
+/// need less memory. Runs on real targets mostly wait for the network, so they are concurrent.
 pub fn limiter(sandbox: Option<&Path>) -> Limiter {
     if sandbox.is_some() { Limiter::new(1).with_wait_timeout(WAIT_TIMEOUT) } else { Limiter::default() }
 }
@@ -108,17 +108,17 @@ pub fn limiter(sandbox: Option<&Path>) -> Limiter {
 #[derive(Default)]
 pub struct LoopRegistry {
     loops: Mutex<BTreeMap<String, Arc<LoopReporter>>>,
-    /// The integrations that could not be started.
+    /// The integrations whose loops could not be started.
     unstarted: Mutex<BTreeSet<String>>,
 }
 
 impl LoopRegistry {
-    /// All reporters.
+    /// The reporters of all running loops.
     pub fn all(&self) -> Vec<Arc<LoopReporter>> {
         self.loops.lock().values().cloned().collect()
     }
 
-    /// Waits until the integrations that others depend on have run once, for up to [`GROUNDWORK_TIMEOUT`].
+    /// Waits until the integrations on which others depend have run once, for up to [`GROUNDWORK_TIMEOUT`].
     async fn wait_for_groundwork(&self, integrations: Registry) {
         let is_done = || {
             let groundwork =
@@ -133,7 +133,7 @@ impl LoopRegistry {
         let _ = tokio::time::timeout(GROUNDWORK_TIMEOUT, waiting).await;
     }
 
-    /// The integrations that could not be started.
+    /// The integrations whose loops could not be started.
     pub fn unstarted(&self) -> Vec<String> {
         self.unstarted.lock().iter().cloned().collect()
     }
@@ -152,8 +152,8 @@ impl LoopRegistry {
 }
 
 impl Supervisor {
-    /// The integrations to run: defined in the data, compiled in or configured, and able to run on this
-    /// machine.
+    /// The integrations to run: those that the data defines, that are compiled in or configured, and that can run on
+    /// this machine.
     fn names(&self) -> anyhow::Result<Vec<String>> {
         let defined = definition::all(&*self.source.current()?.source)?;
         let is_registered = |name: &String| self.integrations.has(name, &self.config);
@@ -167,10 +167,10 @@ impl Supervisor {
         Ok(names)
     }
 
-    /// Whether this machine lacks a requirement of an integration; logs it once.
+    /// Whether this machine lacks a requirement of an integration. A missing requirement is logged once.
     fn is_unavailable(&self, name: &str) -> bool {
-        // Process integrations are not checked. An integration that cannot be created is reported when it is
-        // started.
+        // Process integrations have no requirements to check. An integration that cannot be created is reported when
+        // its loop is started.
         if self.config.integrations.contains_key(name) {
             return false;
         }
@@ -182,7 +182,7 @@ impl Supervisor {
         true
     }
 
-    /// Logs once that an integration cannot run on this machine, so its changes are unknown.
+    /// Logs once that an integration cannot run on this machine. Its changes are unknown.
     fn skip(&self, name: &str, why: &str) {
         let mut unchecked = self.unchecked.lock();
         if unchecked.insert(name.to_owned(), why.to_owned()).is_none() {
@@ -247,10 +247,10 @@ impl Supervisor {
         Ok(LoopSettings { schedule, limits, isolation, limiter, once })
     }
 
-    /// Runs each integration once; succeeds if all runs succeed. Runs with transient failures are repeated,
+    /// Runs each integration once and succeeds if all runs succeed. Runs with transient failures are repeated,
     /// because another integration may have created objects that they need, such as namespaces.
     ///
-    /// Returns the records of dry runs, by integration; `None` if it was interrupted.
+    /// Returns the records of dry runs, by integration; `None` if a shutdown interrupted the runs.
     pub async fn once(&self, stop: &ShutdownSignal) -> anyhow::Result<(Exit, Option<Vec<RunRecord>>)> {
         let (groundwork, mut remaining): (Vec<String>, _) =
             self.names()?.into_iter().partition(|name| self.integrations.runs_first(name));
@@ -281,7 +281,7 @@ impl Supervisor {
         Ok((exit, Some(records)))
     }
 
-    /// Runs some integrations once, concurrently; returns their results.
+    /// Runs some integrations once, concurrently, and returns their results.
     async fn pass(
         &self,
         names: &[String],
@@ -338,8 +338,8 @@ impl Supervisor {
         Ok(ends)
     }
 
-    /// Runs the loops until a shutdown. Starts integrations that new data defines, and ends those that it no
-    /// longer defines.
+    /// Runs the loops until a shutdown. Starts loops for integrations that new data defines and ends the loops of
+    /// integrations that new data no longer defines.
     pub async fn run(&self, reporters: Arc<LoopRegistry>, stop: ShutdownSignal) -> anyhow::Result<Exit> {
         let mut generation = self.source.subscribe();
         let fatal = Arc::new(Notify::new());
@@ -347,7 +347,7 @@ impl Supervisor {
         let mut ending: BTreeMap<String, RunningLoop> = BTreeMap::new();
         loop {
             generation.mark_unchanged();
-            // If the list cannot be read, the running loops stay.
+            // If the list cannot be read, the running loops continue.
             let names = self.names().unwrap_or_else(|error| {
                 let text = format!(
                     "cannot list the integrations of the data; the running loops continue: {error:#}"
@@ -411,7 +411,7 @@ impl Supervisor {
         tokio::select! {
             _ = futures_util::future::join_all(tasks) => {}
             () = force => {}
-            // A loop that does not end in time is ended by the exit of the process.
+            // A loop that does not end in time ends when the process exits.
             () = tokio::time::sleep(timeout) => {}
         }
         Ok(Exit::Ok)
@@ -445,7 +445,7 @@ impl Supervisor {
         let shutdown_timeout = reconcile_loop.limits.shutdown_timeout;
         let task = tokio::spawn(async move {
             if let Some(before) = before {
-                // Two loops of one integration never run concurrently.
+                // The earlier loop must end first, so that two loops of one integration never run concurrently.
                 let _ = before.task.await;
             }
             if !integrations.runs_first(&name) {
@@ -474,7 +474,7 @@ impl Supervisor {
     }
 }
 
-/// Shared context of the loops of `up`.
+/// The context that the loops of `up` share.
 #[derive(Clone, Copy)]
 struct LoopScope<'a> {
     reporters: &'a Arc<LoopRegistry>,
@@ -487,7 +487,7 @@ struct LoopScope<'a> {
 struct RunningLoop {
     stopper: ShutdownTrigger,
     task: JoinHandle<()>,
-    /// Time for its run to end after a shutdown request.
+    /// Time that a run of the loop gets to end after a shutdown request.
     shutdown_timeout: Duration,
 }
 

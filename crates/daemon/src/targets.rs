@@ -39,7 +39,7 @@ pub use queues::QueueStores;
 pub use sandbox::made_up_secrets;
 pub use stores::{BlobStores, state_settings};
 
-/// The target systems of this process, the sources that its templates read, and its external tools.
+/// The target systems of this process, the sources that templates read, and the external tools.
 pub struct Targets {
     kubernetes: Option<Arc<dyn Kubernetes>>,
     secrets: Arc<dyn Secrets>,
@@ -47,39 +47,39 @@ pub struct Targets {
     queues: QueueStores,
     lookups: Arc<ExternalLookups>,
     promtool: Promtool,
-    /// The sandbox directory, if there is one.
+    /// The sandbox directory, if a sandbox is used.
     sandbox: Option<PathBuf>,
     mode: Mode,
     /// Log for the stderr of process integrations.
     stderr_log: Option<Arc<dyn StderrLog>>,
 }
 
-/// The location of a sandbox, and its data repo.
+/// The location of a sandbox and of its data repo.
 #[derive(Clone, Copy, Debug)]
 pub struct SandboxLocation<'a> {
-    /// The sandbox directory, if one is requested.
+    /// The sandbox directory, if the command line requests one.
     pub folder: Option<&'a Path>,
-    /// The data repo, which may contain made-up secrets for sandboxes.
+    /// The data repo, which may contain made-up secrets for the sandbox.
     pub repo: Option<&'a Path>,
 }
 
-/// The clients of all target systems, and the tools, for [`Targets::of`].
+/// The clients of all target systems, and the tools, as arguments of [`Targets::of`].
 pub struct TargetClients {
-    /// The clusters.
+    /// The client of the clusters.
     pub kubernetes: Arc<dyn Kubernetes>,
-    /// The secret store.
+    /// The client of the secret store.
     pub secrets: Arc<dyn Secrets>,
-    /// Every bucket, and the state store.
+    /// The store that is used for every bucket and for the state store.
     pub blobs: Arc<dyn Blobs>,
-    /// Every queue.
+    /// The queue that is used for every name.
     pub queue: Arc<dyn Queue>,
     /// The program that checks Prometheus rules.
     pub promtool: Promtool,
 }
 
 impl Targets {
-    /// The targets of the configuration for a run of this mode, or with a separate mode for each client: the
-    /// sandbox, if there is one, or real targets.
+    /// Creates the targets of the configuration: the sandbox, if one is used, or real targets. `mode` is the mode of
+    /// the run for all clients, or a separate mode for each client.
     pub fn new(
         config: &Config,
         sandbox: SandboxLocation<'_>,
@@ -139,14 +139,14 @@ impl Targets {
         })
     }
 
-    /// Logs the stderr of process integrations to this log.
+    /// Sets the log for the stderr of process integrations.
     #[must_use]
     pub fn with_log(mut self, log: &Arc<Log>) -> Self {
         self.stderr_log = Some(Arc::new(ProgramLog(Arc::clone(log))));
         self
     }
 
-    /// The program of a process integration, set up for these targets.
+    /// Sets up the program of a process integration for these targets.
     pub fn program(&self, program: Program) -> Program {
         Program { sandbox: self.sandbox.clone(), stderr_log: self.stderr_log.clone(), ..program }
     }
@@ -166,7 +166,7 @@ impl Targets {
         self.sandbox.is_some()
     }
 
-    /// Targets with these clients.
+    /// Creates targets with these clients.
     pub fn of(clients: TargetClients) -> Self {
         let TargetClients { kubernetes, secrets, blobs, queue, promtool } = clients;
         let lookups = Arc::new(ExternalLookups::secrets(Arc::clone(&secrets) as _));
@@ -183,7 +183,7 @@ impl Targets {
         }
     }
 
-    /// Targets of commands that only read data: every use is an error.
+    /// Creates the targets of commands that only read data: every use is an error.
     pub fn none() -> Self {
         let unused = "a command that only reads data does not use it".to_owned();
         let secrets: Arc<dyn Secrets> = Arc::new(ConfigSecrets::new(toml::Table::new()));
@@ -200,7 +200,7 @@ impl Targets {
         }
     }
 
-    /// The program that checks Prometheus rules. If it is missing, its use fails.
+    /// The program that checks Prometheus rules. If the program is not installed, its use fails.
     pub fn promtool(&self) -> &Promtool {
         &self.promtool
     }
@@ -210,30 +210,30 @@ impl Targets {
         &self.lookups
     }
 
-    /// The secret store. In a sandbox it can be written if its secrets are in the sandbox; a configured
+    /// The secret store. In a sandbox, only secrets that are stored in the sandbox can be written; a configured
     /// secret store is never written from a sandbox.
     pub fn secrets(&self) -> &Arc<dyn Secrets> {
         &self.secrets
     }
 
-    /// The bucket that the configuration lists as `targets.blobs.NAME`, opened by the first call; an error if
-    /// the configuration does not list it. In a sandbox, every name is a directory.
+    /// The bucket that the configuration lists as `targets.blobs.NAME`, opened by the first call. Fails if the
+    /// configuration does not list it. In a sandbox, every name is a directory.
     pub fn blobs(&self, name: &str) -> anyhow::Result<Arc<dyn Blobs>> {
         self.stores.blobs(name)
     }
 
-    /// The queue that the configuration lists as `targets.queue.NAME`, opened by the first call; an error if
-    /// the configuration does not list it. In a sandbox, every name is a directory.
+    /// The queue that the configuration lists as `targets.queue.NAME`, opened by the first call. Fails if the
+    /// configuration does not list it. In a sandbox, every name is a directory.
     pub fn queue(&self, name: &str) -> anyhow::Result<Arc<dyn Queue>> {
         self.queues.queue(name)
     }
 
-    /// The state store of an integration, opened by the first call; an error if no state store is configured.
+    /// The state store of an integration, opened by the first call. Fails if no state store is configured.
     pub fn state(&self, integration: &str) -> anyhow::Result<StateStore> {
         Ok(StateStore::new(self.stores.state()?, integration))
     }
 
-    /// The clusters; an error if no target is configured.
+    /// The clusters. Fails if no target is configured.
     pub fn kubernetes(&self) -> Result<&Arc<dyn Kubernetes>, UsageError> {
         self.kubernetes.as_ref().ok_or_else(|| {
             UsageError(
@@ -251,26 +251,26 @@ pub fn secret_store(config: &Config, mode: Mode) -> anyhow::Result<Arc<dyn Secre
     Ok(Arc::new(Vault::new(&http, VaultSettings::new(server, table.login()?))))
 }
 
-/// The secret store that holds the key of the journal's bucket, opened by its first use.
+/// The secret store that holds the key of the journal's bucket, opened by the first use.
 pub fn journal_secrets(config: &Config) -> Arc<dyn SecretReader> {
     Arc::new(configured_secret_store(config, Mode::DryRun))
 }
 
-/// The HTTP client for Vault, and its URL.
+/// The HTTP client for Vault and the URL of Vault.
 pub fn vault_http(table: &VaultTable, mode: Mode, limits: Settings) -> anyhow::Result<(Http, Url)> {
     let server = Url::parse(&table.server)
         .map_err(|error| ConfigError::new(format!("`vault.server` is not a URL: {error}")))?;
     Ok((Http::new(&ReadPermit::for_targets(mode), limits)?, server))
 }
 
-/// The secret store of the configuration, opened by its first use.
+/// The secret store of the configuration, opened by the first use.
 fn configured_secret_store(config: &Config, mode: Mode) -> LazySecrets {
     let config = config.clone();
     LazySecrets::new(move || secret_store(&config, mode))
 }
 
-/// The secret store of a sandbox: its own file, or the configured store. The configured store is opened for a
-/// dry run, so that no write leaves the sandbox.
+/// The secret store of a sandbox: the file in the sandbox, or the configured store. The configured store is opened
+/// for a dry run, so that no write leaves the sandbox.
 fn sandbox_secret_store(
     config: &Config,
     folder: &Path,
@@ -285,8 +285,8 @@ fn sandbox_secret_store(
     LazySecrets::new(move || Ok(Arc::new(folders.secret_store(&permit, repo.as_deref())?)))
 }
 
-/// The sources that templates may read. Their settings are read by the first lookup of an address, and the
-/// HTTP client is created only if the allow-list is not empty.
+/// The sources that templates may read. The settings of the sources are read by the first lookup of an address, and
+/// the HTTP client is created only if the allow-list is not empty.
 fn external_lookups(config: &Config, secrets: Arc<dyn SecretReader>, mode: Mode) -> ExternalLookups {
     let templates = config.templates.clone();
     ExternalLookups::on_demand(secrets, move || {

@@ -14,7 +14,7 @@ use crate::source::DataSource;
 
 const INTEGRATION: &str = "/app-sre/integration-1.yml";
 
-/// Data that defines these integrations, and nothing else.
+/// Data that defines only these integrations.
 pub fn data_with(integrations: &[&str]) -> Arc<PinnedData> {
     let file = |name: &&str| {
         let content = json!({"$schema": INTEGRATION, "name": name, "schemas": [INTEGRATION]});
@@ -39,14 +39,14 @@ pub fn data_with(integrations: &[&str]) -> Arc<PinnedData> {
     Arc::new(PinnedData::with_engine(input, engine, &Layout::default()))
 }
 
-/// A data source whose data a test replaces.
+/// A data source whose data a test can replace.
 pub struct ReplaceableSource {
     current: Mutex<Arc<PinnedData>>,
     generation: watch::Sender<u64>,
 }
 
 impl ReplaceableSource {
-    /// A source of this data.
+    /// Creates a source with this data.
     pub fn new(data: Arc<PinnedData>) -> Self {
         Self { current: Mutex::new(data), generation: watch::channel(0).0 }
     }

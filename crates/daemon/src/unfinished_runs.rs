@@ -1,5 +1,5 @@
-//! Runs with rounds but without a record: they are in progress, or were killed. The next real run of the
-//! integration reports those that were killed, and stores their records.
+//! Runs with rounds but without a record: such a run is in progress or was killed. The next real run of the
+//! integration reports the runs that were killed and stores their records.
 
 use jiff::{SignedDuration, Timestamp};
 use qontract_child::ProcessIdentity;
@@ -12,13 +12,13 @@ use qontract_telemetry::log::{Level, LineFormat, LogLine};
 
 use crate::run_store::RunStore;
 
-/// The exit code of a process that was ended by `SIGKILL`, assumed for runs whose end is unknown.
+/// The exit code of a process that was ended by `SIGKILL`. It is recorded for runs whose end is unknown.
 const KILLED_EXIT_CODE: u8 = 137;
 
 /// Maximum number of changes that a warning names.
 const MAX_NAMED_STEPS: usize = 3;
 
-/// A run on another machine that has not begun a round for this time is assumed to be killed.
+/// Time after the start of the last round after which a run on another machine is assumed to be killed.
 const MAX_SILENCE: SignedDuration = SignedDuration::from_hours(2);
 
 /// Maximum age of unfinished runs that the next run looks for.
@@ -28,32 +28,32 @@ pub const MAX_AGE: SignedDuration = SignedDuration::from_hours(48);
 #[derive(Debug)]
 pub struct UnfinishedRun {
     run: RunId,
-    /// Its rounds, in the order in which they were made; never empty.
+    /// The rounds of the run, in the order in which they were made; never empty.
     rounds: Vec<RoundRecord>,
-    /// The time until which it is assumed to be in progress; `None` if it was killed.
+    /// The time at which the run was found to be in progress; `None` if it was killed.
     in_progress_at: Option<Timestamp>,
 }
 
 impl UnfinishedRun {
-    /// The run of these rounds; `None` if there are none.
+    /// Creates the run of these rounds; `None` if `rounds` is empty.
     pub fn new(run: RunId, rounds: Vec<RoundRecord>, now: Timestamp) -> Option<Self> {
         let last = rounds.last()?;
         let in_progress_at = is_in_progress(last, now).then_some(now);
         Some(Self { run, rounds, in_progress_at })
     }
 
-    /// The run, which this process has abandoned.
+    /// Treats the run as killed, because this process has abandoned it.
     #[must_use]
     pub fn abandoned(self) -> Self {
         Self { in_progress_at: None, ..self }
     }
 
-    /// The run.
+    /// The id of the run.
     pub fn run(&self) -> &RunId {
         &self.run
     }
 
-    /// Whether it is in progress. If not, it was killed.
+    /// Whether the run is in progress. If it is not, it was killed.
     pub fn is_in_progress(&self) -> bool {
         self.in_progress_at.is_some()
     }
@@ -92,7 +92,7 @@ impl UnfinishedRun {
         self.changes().map(line).collect()
     }
 
-    /// The record that the run could not write itself.
+    /// The record in place of the one that the run could not write itself.
     pub fn record(&self) -> Option<RunRecord> {
         let (first, last) = (self.rounds.first()?, self.rounds.last()?);
         let took = self.in_progress_at.unwrap_or(last.at).duration_since(first.began).as_millis();
@@ -138,8 +138,8 @@ impl UnfinishedRun {
     }
 }
 
-/// Adds the changes of a round: those with known results, and those that may be partially applied. The
-/// changes of a run in progress are only planned.
+/// Adds the changes of a round: those with known results, and those that may be partially applied. If the run is in
+/// progress, its changes are added as planned.
 fn add_round(shard: &mut ShardRecord, round: &RoundRecord, is_in_progress: bool) {
     let results = round.results.as_deref().unwrap_or_default();
     for change in round.steps.iter().flat_map(|step| &step.changes) {
@@ -184,19 +184,20 @@ fn recorded(change: ChangeKind, text: String, result: StepResult) -> ChangeRecor
     }
 }
 
-/// Whether a run with this last round is in progress.
+/// Whether a run whose last round is `last` is in progress.
 fn is_in_progress(last: &RoundRecord, now: Timestamp) -> bool {
     let LeaseProcess { pid, started, machine, .. } = last.process.clone();
     let process = ProcessIdentity { pid, started, machine };
     if process.is_local() { !process.is_gone() } else { now.duration_since(last.at) <= MAX_SILENCE }
 }
 
-/// Finds the runs of an integration that did not finish, and writes a record and audit log lines for each. Returns a
-/// warning for each; every run is reported once.
+/// Finds the runs of an integration that did not finish and writes a record and audit log lines for each of these
+/// runs. Returns a warning for each run. A run is reported only once.
 ///
-/// A process looks once for each integration, and again after it abandoned a run or found one in progress.
+/// A process looks once for the runs of each integration, and again after it abandoned a run or found a run in
+/// progress.
 pub async fn report(runs: &RunStore, integration: &str, now: Timestamp) -> Vec<String> {
-    // Without the journal, the next run looks again.
+    // If the journal cannot be read, the next run looks again.
     let Ok(found) = runs.killed_runs(integration, now).await else { return Vec::new() };
     let mut warnings = Vec::new();
     for unfinished in found {
@@ -204,11 +205,11 @@ pub async fn report(runs: &RunStore, integration: &str, now: Timestamp) -> Vec<S
             continue;
         }
         for line in unfinished.audit_lines() {
-            // The record names the changes as well.
+            // An error is ignored, because the record also names the changes.
             drop(runs.append_audit(&line.format(LineFormat::Json, now)));
         }
         if let Some(record) = unfinished.record() {
-            // Without a record, the rounds remain.
+            // If the record cannot be stored, the rounds remain in the journal.
             drop(runs.store(&record).await);
         }
         warnings.push(unfinished.warning());

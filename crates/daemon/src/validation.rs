@@ -1,6 +1,6 @@
-//! Validation of data: one list of checks, of which each caller runs those up to a [`ValidationLevel`].
+//! Validation of data: a list of checks. Each caller runs the checks up to a [`ValidationLevel`].
 //!
-//! Bundling has separate checks, whose findings are not repeated here.
+//! Bundling has separate checks; their findings are not repeated by the validation.
 
 mod approvals;
 mod duplicates;
@@ -23,31 +23,31 @@ use rayon::prelude::*;
 
 use crate::repo_cache::LazyValidationCache;
 
-/// The checks that a validation runs. Each level includes those before it.
+/// The level of a validation, which determines the checks that it runs. Each level includes the checks of the levels
+/// before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ValidationLevel {
-    /// Errors that make data unusable: no bundle is written, and no integration runs on it. The level of
-    /// `bundle`, and of data that is opened for `reconcile`, `up`, `plan` and `serve`.
+    /// Checks for errors that make data unusable: no bundle is written, and no integration runs on the data. Used by
+    /// `bundle`, and for data that is opened for `reconcile`, `up`, `plan` and `serve`.
     Errors,
-    /// Errors and warnings. The level of `bundle --strict`, and of data that has errors and is therefore not
-    /// used.
+    /// Also checks for warnings. Used by `bundle --strict`, and for data that is not used because it has errors.
     Warnings,
-    /// Also errors that concern single objects: bundles are still written, and integrations still run and
-    /// report these errors for their shards. The level of `validate`.
+    /// Also checks for errors that concern single objects. Despite such errors, bundles are written, and integrations
+    /// run and report the errors for their shards. Used by `validate`.
     Objects,
 }
 
-/// A validation.
+/// The checks that a validation runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checks {
-    /// The checks.
+    /// The level of the checks.
     pub level: ValidationLevel,
     /// Whether strings are checked against the `format` of their schema.
     pub formats: Formats,
 }
 
 impl Checks {
-    /// The checks of a level, without formats.
+    /// Creates the checks of a level, without formats.
     pub fn of(level: ValidationLevel) -> Self {
         Self { level, formats: Formats::Ignored }
     }
@@ -67,9 +67,9 @@ pub struct ValidatedData<'a> {
 
 /// One of the checks.
 struct Check {
-    /// The first level that includes it.
+    /// The first level that includes the check.
     level: ValidationLevel,
-    /// Whether it also checks the part of a bundle that could be built.
+    /// Whether the check also runs on an incomplete bundle, for the part that could be built.
     accepts_parts: bool,
     run: CheckFn,
 }
@@ -78,11 +78,11 @@ struct Check {
 enum CheckFn {
     /// Checks the bundle.
     Bundle(fn(&mut Validation<'_>) -> Vec<Diagnostic>),
-    /// Checks the source files; a bundle file has none.
+    /// Checks the source files. It does not run on a bundle file, which has no source files.
     Texts(fn(&Repo) -> anyhow::Result<Vec<Diagnostic>>),
 }
 
-/// All checks, in the order of their levels. A check can rely on the findings of those before it.
+/// All checks, in the order of their levels. A check can rely on the findings of the checks before it.
 const CHECKS: [Check; 7] = [
     Check { level: ValidationLevel::Errors, accepts_parts: true, run: CheckFn::Bundle(check_schemas) },
     Check { level: ValidationLevel::Errors, accepts_parts: true, run: CheckFn::Bundle(check_graphql_types) },
@@ -103,14 +103,14 @@ struct Validation<'a> {
     findings: Vec<Diagnostic>,
 }
 
-/// The schemas, and the files by their schemas.
+/// Checks the schemas, and the files against their schemas.
 fn check_schemas(validation: &mut Validation<'_>) -> Vec<Diagnostic> {
     let Validation { data, options, known, .. } = validation;
     validate_incremental(data.bundle, options, known)
 }
 
-/// An error if the GraphQL types do not form a schema, which `query` and `serve` would refuse. If the file
-/// has another error, that error is assumed to be the reason, and replaces this error.
+/// An error if the GraphQL types do not form a schema, because `query` and `serve` would refuse them. If the file of
+/// the types has another error, that error is assumed to be the reason, and this error is omitted.
 fn check_graphql_types(validation: &mut Validation<'_>) -> Vec<Diagnostic> {
     let Validation { data, options, findings, .. } = validation;
     let file = &options.layout.graphql;
@@ -152,7 +152,7 @@ pub fn validate(
     checks: Checks,
     known: &mut ValidationCache,
 ) -> anyhow::Result<Vec<Diagnostic>> {
-    // Files that could not be read; references to them are not errors.
+    // References to files that could not be read are not reported as errors.
     let errors = data.bundling.iter().filter(|finding| finding.is_error());
     let unread: BTreeSet<String> = errors.map(|finding| finding.location.file.clone()).collect();
     let is_part = !unread.is_empty();
@@ -178,8 +178,8 @@ pub fn validate(
     Ok(findings)
 }
 
-/// Turns empty files into errors, so that there is no bundle. Bundling omits them with a warning, as the peer
-/// does; a plan or a run would then remove everything that the files declared.
+/// Reports empty files as errors, so that there is no bundle. Bundling alone omits empty files with a warning, as the
+/// peer does. A plan or a run on such a bundle would remove all objects that the files declared.
 pub fn reject_empty_files(outcome: &mut BuildOutcome) {
     let mut is_complete = true;
     for finding in outcome.findings.iter_mut().filter(|finding| finding.code == code::EMPTY_FILE) {
@@ -193,7 +193,7 @@ pub fn reject_empty_files(outcome: &mut BuildOutcome) {
     }
 }
 
-/// Validates the bundle of a data repo, or the part that could be read.
+/// Validates the bundle of a data repo, or the part of the bundle that could be built.
 pub fn validate_outcome(
     repo: &Repo,
     outcome: &BuildOutcome,
@@ -210,12 +210,12 @@ pub fn validate_outcome(
     }
 }
 
-/// Checks of the data, other than bundling it.
+/// The check of data that is opened, in addition to bundling it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputCheck {
     /// The data must be valid, and no file may be empty.
     Valid,
-    /// No file may be empty: objects that the file declared would be removed.
+    /// No file may be empty, because the objects that the file declared would be removed.
     Complete,
     /// No further checks, because nothing runs on the data. Commands that show data, such as `query`, `diff`
     /// and `affected`, also help to examine invalid data; the base of a change was checked when it was the
@@ -227,7 +227,7 @@ pub enum InputCheck {
 pub enum CheckedBundle {
     /// The bundle, which passed its check.
     Passed(Bundle),
-    /// There is no bundle, or it did not pass its check.
+    /// The data could not be bundled, or the bundle did not pass its check.
     Failed(FailedCheck),
 }
 
@@ -235,11 +235,11 @@ pub enum CheckedBundle {
 pub struct FailedCheck {
     /// All findings, of bundling and of validation.
     pub findings: Vec<Diagnostic>,
-    /// The SHA-256 of the bundle, if it could be bundled.
+    /// The SHA-256 of the bundle, if the data could be bundled.
     pub sha: Option<Sha256>,
 }
 
-/// The bundle, if it passes the check; else all findings.
+/// The bundle if it passes the check, and otherwise all findings.
 pub fn checked_bundle(
     repo: &Repo,
     mut outcome: BuildOutcome,

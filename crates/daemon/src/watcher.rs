@@ -1,12 +1,13 @@
-//! File watching (inotify): watches the files of a data repo for changes, with debouncing (debounce), and falls
-//! back to polling.
+//! File watching (inotify): watches the files of a data repo for changes, with debouncing (debounce). If files cannot
+//! be watched, they are polled.
 //!
 //! **Invariant:** a wait ends only once the data repo has settled: no event has arrived for a while, and no Git
 //! command is updating the work tree. A bundle of a half-updated work tree lacks files, so a loop would remove
 //! objects that are still declared (`a_half_updated_work_tree_removes_nothing`).
 //!
-//! Each directory has its own watch, down to the depth at which files are read. Recursive watches of the
-//! library take quadratic time in the depth, so that a deep tree would delay the events of all other files.
+//! Each directory has its own watch, down to the depth at which files are read. The recursive watches of the library
+//! are not used, because they take quadratic time in the depth, and a deep tree would delay the events of all other
+//! files.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
@@ -27,14 +28,14 @@ const MIN_FULL_POLL_INTERVAL: Duration = Duration::from_secs(10);
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Debounce time: the time without events after which a change counts as complete.
 const DEBOUNCE: Duration = Duration::from_millis(50);
-/// Debounce time after files have disappeared or unknown files have changed: a tool may be about to write
-/// them again, or under another name.
+/// Debounce time after files have disappeared or unknown files have changed: a tool may be about to write them again,
+/// or to write them under another name.
 pub const DEBOUNCE_REMOVALS: Duration = Duration::from_millis(500);
-/// Maximum time to settle, after which the data is read even if files still change.
+/// Maximum time to wait until the data repo has settled, after which the data is read even if files still change.
 pub const MAX_SETTLE: Duration = Duration::from_mins(1);
-/// Age after which a lock file of Git counts as left over from a command that was killed.
+/// Age from which a lock file of Git counts as left over from a command that was killed.
 const MAX_LOCK_AGE: Duration = Duration::from_mins(10);
-/// Interval at which the watched directories are checked for having been replaced.
+/// Interval at which it is checked whether the watched directories were replaced.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// Number of checks that poll all files after the watches were renewed, because files that appear while
 /// watches are being set up are not reported.
@@ -45,13 +46,13 @@ const MAX_FILES: usize = 1000;
 /// The reason why a wait ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WakeReason {
-    /// Files changed; `None` if they are unknown.
+    /// Files changed; `None` if the changed files are unknown.
     Changed(Option<BTreeSet<PathBuf>>),
     /// The poll interval elapsed.
     Elapsed,
 }
 
-/// The files of an event; `None` if they are unknown.
+/// The files of an event; `None` if the changed files are unknown.
 type ChangedFiles = Option<Vec<PathBuf>>;
 
 /// Watches directories recursively.
@@ -60,9 +61,10 @@ type ChangedFiles = Option<Vec<PathBuf>>;
 /// watches are set up again on the new directory at that path.
 pub struct RepoWatcher {
     folders: Vec<PathBuf>,
-    /// The watched directories, in the same order; `None` for a directory that does not exist.
+    /// The identities of the watched directories, in the order of their paths; `None` for a directory that does not
+    /// exist.
     watched: Vec<Option<FolderId>>,
-    /// Events of the operating system; `None` if it cannot watch.
+    /// Events of the operating system; `None` if the operating system cannot watch all directories.
     events: Option<(Receiver<ChangedFiles>, RecommendedWatcher)>,
     gaps: Arc<WatchGaps>,
     /// Number of remaining checks that poll all files.
@@ -94,7 +96,7 @@ impl FolderId {
 }
 
 impl RepoWatcher {
-    /// Watches these directories recursively.
+    /// Creates a watcher that watches these directories recursively.
     pub fn new(folders: &[PathBuf]) -> Self {
         let git_lock = folders.iter().find_map(|folder| qontract_git::index_lock(folder));
         let (folders, watched) = (folders.to_vec(), Vec::new());
@@ -105,12 +107,12 @@ impl RepoWatcher {
         watcher
     }
 
-    /// The interval of polls in addition to watches. `took` is the duration of a poll.
+    /// The interval of polls in addition to watches. `took` is the duration of the last poll.
     pub fn full_poll_interval(took: Duration) -> Duration {
         MIN_FULL_POLL_INTERVAL.max(took * 100)
     }
 
-    /// Sets up the watches again if a directory was replaced; returns whether it did.
+    /// Sets up the watches again if a directory was replaced. Returns whether a directory was replaced.
     fn renew(&mut self) -> bool {
         let now: Vec<Option<FolderId>> = self.folders.iter().map(|folder| FolderId::of(folder)).collect();
         if now == self.watched && !self.gaps.is_stale.load(Ordering::Relaxed) {
@@ -133,7 +135,7 @@ impl RepoWatcher {
         self.pending.is_some() || is_held(self.git_lock.as_deref())
     }
 
-    /// Waits for a change or the poll interval. `took` is the duration of a poll.
+    /// Waits for a change or the poll interval. `took` is the duration of the last poll.
     pub fn wait(&mut self, took: Duration) -> WakeReason {
         let deadline = Instant::now() + Self::full_poll_interval(took);
         loop {
@@ -176,8 +178,8 @@ impl RepoWatcher {
 }
 
 impl RepoWatcher {
-    /// Watches the directories among the changed files, or all directories if the changed files are unknown.
-    /// Returns whether there are any, because files in them may have appeared before they were watched.
+    /// Watches the directories among the changed files, or all directories if the changed files are unknown. Returns
+    /// whether there are new directories: files in them may have appeared before the directories were watched.
     fn watch_new_directories(&mut self, files: Option<&BTreeSet<PathBuf>>) -> bool {
         let Some((_, watcher)) = &mut self.events else { return false };
         let directories = match files {
@@ -188,7 +190,7 @@ impl RepoWatcher {
             let depth = self.folders.iter().find_map(|folder| directory.strip_prefix(folder).ok());
             let depth = depth.map_or(0, |below| below.components().count());
             if watch_tree(watcher, directory, depth).is_err() {
-                // Without complete watches, the data repo is polled.
+                // If not all directories can be watched, the data repo is polled.
                 self.events = None;
                 break;
             }
@@ -197,7 +199,7 @@ impl RepoWatcher {
     }
 }
 
-/// The paths that are not below another one of these paths, which are sorted.
+/// The paths that are not below another path of `paths`, which must be sorted.
 fn topmost<'p>(paths: impl Iterator<Item = &'p PathBuf>) -> Vec<&'p PathBuf> {
     let mut top: Vec<&PathBuf> = Vec::new();
     for path in paths {
@@ -208,8 +210,8 @@ fn topmost<'p>(paths: impl Iterator<Item = &'p PathBuf>) -> Vec<&'p PathBuf> {
     top
 }
 
-/// Watches a directory and all directories below it. `depth` is its own depth in the data repo; directories
-/// that are nested too deeply or have a hidden name are not read. Links are followed; each directory is
+/// Watches a directory and all directories below it. `depth` is the depth of `directory` in the data repo;
+/// directories that are nested too deeply or have a hidden name are not read. Links are followed; each directory is
 /// watched once.
 fn watch_tree(watcher: &mut RecommendedWatcher, directory: &Path, depth: usize) -> notify::Result<()> {
     let (mut level, mut seen) = (vec![directory.to_path_buf()], BTreeSet::new());
@@ -220,7 +222,7 @@ fn watch_tree(watcher: &mut RecommendedWatcher, directory: &Path, depth: usize) 
             if !seen.insert(id) {
                 continue;
             }
-            // Watched before it is listed, so that no new directory is missed.
+            // The directory is watched before it is listed, so that no new directory in it is missed.
             match watcher.watch(&directory, RecursiveMode::NonRecursive) {
                 Err(_) if FolderId::of(&directory).is_none() => continue,
                 watched => watched?,
@@ -254,7 +256,7 @@ fn is_held(lock: Option<&Path>) -> bool {
     age.is_some_and(|age| age.unwrap_or_default() < MAX_LOCK_AGE)
 }
 
-/// Collects the changed files of a burst of events until the data repo has settled; `None` if they are
+/// Collects the changed files of a burst of events until the data repo has settled; `None` if the changed files are
 /// unknown. `next` returns the events that arrive within a period.
 fn debounce(
     first: ChangedFiles,
@@ -297,13 +299,15 @@ fn watch_folders(
     let (sender, events) = mpsc::channel();
     let (roots, gaps) = (folders.to_vec(), Arc::clone(gaps));
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-        // Reads are not changes; this process causes them itself. Events of unknown kind may be changes.
+        // Events of reads are ignored, because this process causes them itself. Events of unknown kind may be
+        // changes.
         let files = match event {
             Ok(event) if event.need_rescan() || event.paths.is_empty() => None,
             Ok(event) => match event.kind {
                 EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write) => return,
                 EventKind::Access(_) | EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_) => {
-                    // A directory that replaces a watched one is not watched yet.
+                    // Unless only metadata changed, a watched directory may have been replaced by one that is not
+                    // watched yet.
                     let is_metadata_only = matches!(event.kind, EventKind::Modify(ModifyKind::Metadata(_)));
                     if !is_metadata_only && event.paths.iter().any(|path| roots.contains(path)) {
                         gaps.has_lost.store(true, Ordering::Relaxed);
@@ -335,8 +339,8 @@ mod tests {
         Some(files.iter().map(PathBuf::from).collect())
     }
 
-    /// Checks the files of a first event and the events of each period, and the lengths of the periods. Files
-    /// whose names begin with `gone` do not exist.
+    /// Checks the files and the lengths of the periods that follow from a first event and the events of each period.
+    /// Files whose names begin with `gone` do not exist.
     fn check(first: ChangedFiles, follows: &[&[ChangedFiles]], expect: Option<&[&str]>, pauses: &[Duration]) {
         let mut seen = Vec::new();
         let next = |pause| {
@@ -402,7 +406,7 @@ mod tests {
         assert_eq!(top, ["a", "a2", "b/c"]);
     }
 
-    /// Waits until a change concerns this path or unknown files.
+    /// Waits until a change of this path or of unknown files is reported.
     fn wait_for(watcher: &mut RepoWatcher, path: &Path) -> Option<BTreeSet<PathBuf>> {
         loop {
             match watcher.wait(Duration::ZERO) {

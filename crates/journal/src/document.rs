@@ -1,4 +1,4 @@
-//! Encoding of journal documents: JSON. Ledgers have a checksum, because a damaged number could raise a
+//! Encodes the documents of the journal as JSON. A ledger has a checksum, because a damaged number could raise a
 //! removal budget.
 
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ const FORMAT_VERSION: u32 = 1;
 /// The index of a journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JournalIndex {
-    /// The version of the format.
+    /// The version of the journal's format.
     format: u32,
     /// The integrations that have a ledger.
     pub ledgers: BTreeSet<String>,
@@ -27,7 +27,7 @@ impl Default for JournalIndex {
 }
 
 impl JournalIndex {
-    /// The index of these ledgers.
+    /// Creates the index of these ledgers.
     pub fn of(ledgers: BTreeSet<String>) -> Self {
         Self { ledgers, ..Self::default() }
     }
@@ -39,7 +39,7 @@ impl JournalIndex {
 
     /// Decodes an index.
     pub fn decode(bytes: &[u8]) -> Result<Self, IndexError> {
-        // Decode the version first: another version may have other fields.
+        // The version is decoded first, because another version may have other fields.
         let FormatVersion { format } = serde_json::from_slice(bytes).map_err(|_| IndexError::Damaged)?;
         if format != FORMAT_VERSION {
             return Err(IndexError::Unsupported(format));
@@ -79,7 +79,7 @@ pub fn encode(state: &LedgerState) -> Vec<u8> {
     serde_json::to_vec(&sealed).expect("a ledger can be written as JSON")
 }
 
-/// Decodes a ledger, or returns the reason why the bytes are invalid.
+/// Decodes a ledger; the error is the reason why the bytes are invalid.
 pub fn decode(bytes: &[u8]) -> Result<LedgerState, String> {
     let sealed: SealedLedger<'_> =
         serde_json::from_slice(bytes).map_err(|_| "it is not a ledger".to_owned())?;

@@ -1,14 +1,14 @@
 //! The leases of shards, as blobs of the journal.
 //!
-//! The state machine is pure: [`holding`](HeldLease) decides for the holder, [`observation`](Observer) for the others.
-//! This module reads and writes the blobs. A lease is never deleted, because some stores cannot delete a blob on the
-//! condition that it is unchanged: releasing it is a write, too.
+//! The state machine is pure: [`holding`](HeldLease) decides for the holder, and [`observation`](Observer) for other
+//! processes. This module reads and writes the blobs. A lease is never deleted, because some stores cannot delete a
+//! blob on the condition that it is unchanged. A release is therefore also a write.
 //!
-//! The blobs of leases need not survive a crash of the machine that stores them: a damaged lease is free once it was
-//! observed unchanged for the duration of a lease.
+//! The blobs of leases need not survive a crash of the machine that stores them: a damaged lease counts as free after
+//! it was observed unchanged for the time of a takeover.
 //!
-//! Leases do not depend on the index of the journal: a journal that was not initialised has leases as well. A journal
-//! that is lost while runs hold leases loses them: the runs stop when they renew their leases.
+//! Leases do not depend on the index of the journal: a journal that was not initialised also has leases. If a journal
+//! is lost while runs hold leases, the leases are lost, and the runs stop when they try to renew them.
 
 mod holding;
 mod observation;
@@ -49,22 +49,23 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Minimum pause between two reads of a lease that another process holds.
 const MIN_PAUSE: Duration = Duration::from_millis(50);
 
-/// Maximum duration of the release of a lease, which may delay a shutdown.
+/// Maximum duration of a request that releases a lease. It is short because a release may delay a shutdown.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The clocks and processes of the machine.
 pub trait LeaseHost: Send + Sync {
-    /// The time since a fixed point, from a clock that no one sets and that goes on while the machine is suspended.
+    /// The time since a fixed point, from a clock that is never set and that continues while the machine is
+    /// suspended.
     fn elapsed(&self) -> Duration;
 
     /// The wall-clock time, for people.
     fn wall_time(&self) -> Timestamp;
 
-    /// Whether a process certainly does not exist any more.
+    /// Whether a process certainly no longer exists.
     fn is_gone(&self, process: &LeaseProcess) -> bool;
 }
 
-/// The leases of all shards, as one process sees them. Clones share what they know.
+/// The leases of all shards, as one process observes them. All clones share one state.
 #[derive(Clone)]
 pub struct LeaseTable(Arc<TableState>);
 
@@ -79,18 +80,18 @@ struct TableState {
     entries: Arc<Mutex<BTreeMap<BlobKey, TableEntry>>>,
 }
 
-/// The store did not answer: until a point in time, leases are not requested, so that an outage does not delay each
-/// of many shards.
+/// An outage of the store. Until it is assumed to have ended, leases are not requested, so that an outage does not
+/// delay each of many shards.
 #[derive(Clone)]
 struct Outage {
     until: Duration,
     reason: String,
 }
 
-/// What this process knows about one lease.
+/// The state of one lease, as far as this process knows it.
 #[derive(Default)]
 struct TableEntry {
-    /// The observation of a lease that another process holds. It is kept between runs.
+    /// The observation of a lease that another process holds. The observation is kept after a run for the next run.
     observation: Option<LeaseObservation>,
     /// The run of this process that acquires or holds the lease.
     local: Option<LocalHolder>,
@@ -122,7 +123,7 @@ impl Drop for LocalClaim {
     }
 }
 
-/// The subject of a lease, for its record.
+/// The subject of a lease, for the record of the lease.
 #[derive(Clone)]
 struct LeaseSubject {
     key: BlobKey,
@@ -145,7 +146,7 @@ impl fmt::Debug for LeaseTable {
 }
 
 impl LeaseTable {
-    /// The leases in a store, for this process.
+    /// Creates the leases in a store for this process.
     pub fn new(
         blobs: Arc<dyn Blobs>,
         host: Arc<dyn LeaseHost>,
@@ -156,7 +157,8 @@ impl LeaseTable {
         Self(Arc::new(TableState { blobs, host, process, timing, sequence, outage, entries }))
     }
 
-    /// The leases of an integration, or of all, that other processes hold: the shard and the holder of each.
+    /// The leases of an integration, or of all integrations, that other processes hold: the shard and the holder of
+    /// each lease.
     pub async fn in_use(
         &self,
         read: &ReadPermit,
@@ -209,7 +211,7 @@ impl LeaseTable {
                 Ok(etag) => return Ok(acquired(attempt, etag, counter)),
                 Err(error) => error,
             };
-            // The write may have succeeded although its answer was lost.
+            // The write may have succeeded although its response was lost, so the lease is read again.
             stored = table.read(request.read, &subject.key).await?;
             let is_own = |stored: &&StoredLease| stored.is_write_of(&table.process.id, attempt.sequence);
             if let Some(own) = stored.as_ref().filter(is_own) {
@@ -223,10 +225,10 @@ impl LeaseTable {
         Ok(LeaseAcquisition::Held(LeaseHolder { text, liveness: HolderLiveness::Alive }))
     }
 
-    /// Reads the lease until it can be acquired, or is renewed.
+    /// Reads the lease repeatedly until it can be acquired or is renewed.
     async fn await_lease(&self, request: LeaseRequest<'_>) -> Result<(), LeaseHolder> {
         let Self(table) = self;
-        // An error is reported by the acquisition.
+        // The acquisition reports the error.
         let Ok(key) = lease_key(request.integration, request.shard) else { return Ok(()) };
         let mut pause = FIRST_PAUSE;
         while let Ok(stored) = table.read(request.read, &key).await {
@@ -252,7 +254,8 @@ impl TableState {
         let mut entries = self.entries.lock();
         let local = &mut entries.entry(subject.key.clone()).or_default().local;
         let is_in_use = |local: &&LocalHolder| match &local.lease {
-            // A run that was abandoned does not renew its lease.
+            // The lease of an abandoned run counts as unused after its fence is lost, because the run does not renew
+            // it.
             Some(lease) => lease.lock().check(self.host.elapsed()).is_ok(),
             None => true,
         };
@@ -275,7 +278,7 @@ impl TableState {
         observer.judge(&mut entries.entry(key.clone()).or_default().observation, stored)
     }
 
-    /// The number and the time of a write that is sent now.
+    /// Creates the number and the time of a write that is sent now.
     fn next_attempt(&self) -> WriteAttempt {
         let sequence = self.sequence.fetch_add(1, Ordering::Relaxed) + 1;
         WriteAttempt { sequence, sent: self.host.elapsed() }
@@ -308,7 +311,8 @@ impl TableState {
             .await
     }
 
-    /// A request that takes longer than the interval between two renewals is given up.
+    /// Limits the duration of a request: a request that takes longer than the interval between two renewals is
+    /// cancelled.
     async fn limited<T>(
         &self,
         what: String,
@@ -376,8 +380,7 @@ impl fmt::Debug for JournalLease {
 }
 
 impl JournalLease {
-    /// Writes the lease on the condition that it is unchanged. Returns whether the write is certain to have
-    /// succeeded.
+    /// Writes the lease on the condition that it is unchanged. Returns whether the write certainly succeeded.
     async fn write(&self, state: LeaseState, read: &ReadPermit, write: &WritePermit) -> bool {
         let Self { table, subject, lease, .. } = self;
         let (precondition, counter) = {
@@ -390,7 +393,7 @@ impl JournalLease {
             lease.lock().confirm(attempt, etag);
             return true;
         }
-        // The write may have succeeded although its answer was lost.
+        // The write may have succeeded although its response was lost, so the lease is read.
         if let Ok(stored) = table.read(read, &subject.key).await {
             let sequence = attempt.sequence;
             let is_own =
@@ -408,7 +411,7 @@ impl JournalLease {
         loop {
             let Some(next) = self.lease.lock().next_attempt() else { return std::future::pending().await };
             sleep(next.saturating_sub(host.elapsed())).await;
-            // After a pause of the process, the lease may be lost.
+            // If the process was paused, the lease may be lost.
             if self.check().is_ok() {
                 self.write(LeaseState::Held, read, write).await;
             }
@@ -428,8 +431,8 @@ impl Lease for JournalLease {
     fn release<'a>(&'a self, read: &'a ReadPermit, write: &'a WritePermit) -> BoxFuture<'a, ()> {
         self.lease.lock().end();
         let releasing = async {
-            // A renewal that was cancelled may have changed the tag, which the first attempt finds out. A lease that
-            // is not released expires.
+            // A renewal that was cancelled may have changed the tag. The first attempt then fails and reads the new
+            // tag. If the second attempt also fails, the lease expires.
             if !self.write(LeaseState::Released, read, write).await {
                 self.write(LeaseState::Released, read, write).await;
             }
@@ -438,7 +441,7 @@ impl Lease for JournalLease {
     }
 }
 
-/// The text of an error and its cause.
+/// The text of an error with its cause.
 fn text_of(error: &BlobsError) -> String {
     let cause = std::error::Error::source(error).map_or_else(String::new, |cause| format!(": {cause}"));
     format!("{error}{cause}")

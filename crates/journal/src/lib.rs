@@ -1,5 +1,4 @@
-//! The journal: a store that all processes of a platform share. It contains the removal ledger of each
-//! integration, the leases of the shards whose steps are being applied, and the records of runs.
+//! The journal: a store that all processes of a platform share. It contains these blobs:
 //!
 //! | blob | content |
 //! |---|---|
@@ -11,9 +10,9 @@
 //! | `reconciled/…` | the [data that each loop last reconciled](ReconciledBundles) |
 //! | `runs/DAY/RUN~SUMMARY` | the [record of a run](qontract_runtime::RunRecord); its key is its [summary](RunKey) |
 //!
-//! **Invariant:** a journal that was lost, in whole or in part, is never mistaken for a new one: `format` is
-//! the index of the ledgers that must exist, and it is created only by [`Journal::init`] or by the first
-//! write to a target that is known to be new.
+//! **Invariant:** a journal that was lost, in whole or in part, is never mistaken for a new one. `format` is the
+//! index of the ledgers that must exist. It is created only by [`Journal::init`] or by the first write to a target
+//! that is known to be new.
 
 mod document;
 mod lease;
@@ -57,7 +56,7 @@ const LEDGER_PREFIX: &str = "ledger/";
 pub enum MissingJournal {
     /// The journal was lost, or the operator has not initialised it yet: nothing is removed without approval.
     Lost,
-    /// The target itself is new: the journal is created with the first write.
+    /// The target itself is new, so the journal is created with the first write.
     New,
 }
 
@@ -66,7 +65,7 @@ pub enum MissingJournal {
 pub struct JournalLocation {
     /// The directory or URL.
     pub place: String,
-    /// The command that initialises it.
+    /// The command that initialises the journal.
     pub init: String,
 }
 
@@ -77,13 +76,13 @@ pub struct Journal {
     lease_blobs: Arc<dyn Blobs>,
     location: JournalLocation,
     absence: MissingJournal,
-    /// Whether this process has seen the journal: from then on its absence is a loss.
+    /// Whether this process has found the journal before. If it has, a missing journal counts as lost.
     seen: AtomicBool,
-    /// Caches the ledgers that this process has seen in the index. Entries are never invalidated.
+    /// A cache of the ledgers that this process has found in the index. Entries are never invalidated.
     registered: Mutex<BTreeSet<String>>,
 }
 
-/// The state of the index before initialisation.
+/// The state in which the initialisation finds the index.
 enum IndexState {
     Absent,
     Damaged,
@@ -103,14 +102,14 @@ pub enum InitResult {
     Created,
     /// The journal existed and was intact.
     Unchanged,
-    /// These parts were lost or damaged, and were created again.
+    /// These parts were lost or damaged and were created again.
     Repaired(Vec<String>),
 }
 
 /// The result of [`Journal::check`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JournalStatus {
-    /// The target is new: the journal is created with the first write.
+    /// The target is new, so the journal will be created with the first write.
     New,
     /// Every part exists and is readable.
     Whole {
@@ -120,19 +119,19 @@ pub enum JournalStatus {
 }
 
 impl Journal {
-    /// The journal in a store.
+    /// Creates access to the journal in a store.
     pub fn new(blobs: Arc<dyn Blobs>, location: JournalLocation, absence: MissingJournal) -> Self {
         let (lease_blobs, seen) = (Arc::clone(&blobs), AtomicBool::new(false));
         Self { blobs, lease_blobs, location, absence, seen, registered: Mutex::default() }
     }
 
-    /// Keeps the leases in another store: they need not survive a crash of the machine that stores them.
+    /// Stores the leases in another store, because leases need not survive a crash of the machine that stores them.
     #[must_use]
     pub fn with_leases_in(self, lease_blobs: Arc<dyn Blobs>) -> Self {
         Self { lease_blobs, ..self }
     }
 
-    /// The leases in the journal, for this process.
+    /// Creates access to the leases in the journal for this process.
     pub fn leases(&self, host: Arc<dyn LeaseHost>, process: LeaseProcess, timing: LeaseTiming) -> LeaseTable {
         LeaseTable::new(Arc::clone(&self.lease_blobs), host, process, timing)
     }
@@ -157,7 +156,7 @@ impl Journal {
         &self.location
     }
 
-    /// Reads every part of the journal; fails if a part is lost or damaged.
+    /// Reads every part of the journal and fails if a part is lost or damaged.
     pub async fn check(&self, read: &ReadPermit) -> Result<JournalStatus, LedgerError> {
         let (Some(format), _) = self.load_index(read).await? else { return Ok(JournalStatus::New) };
         for integration in &format.ledgers {
@@ -166,7 +165,7 @@ impl Journal {
         Ok(JournalStatus::Whole { ledgers: format.ledgers.len() })
     }
 
-    /// Creates the journal, or each part of it that is lost or damaged. Intact parts are not changed.
+    /// Creates the journal or, if it exists, each part of it that is lost or damaged. Intact parts are not changed.
     pub async fn init(&self, read: &ReadPermit, write: &WritePermit) -> Result<InitResult, LedgerError> {
         let empty = BlobContent::new(document::encode(&LedgerState::default()));
         let (bytes, over) = self.read_blob(read, &index_key()).await?;
@@ -207,7 +206,7 @@ impl Journal {
         })
     }
 
-    /// The integrations that have a stored ledger, regardless of the index.
+    /// The integrations that have a stored ledger, even if the index does not list it.
     async fn stored_ledgers(&self, read: &ReadPermit) -> Result<BTreeSet<String>, LedgerError> {
         let entries = list_all(&*self.blobs, read, LEDGER_PREFIX).await.map_err(unavailable)?;
         Ok(entries
@@ -261,13 +260,14 @@ impl Journal {
             .put_if_unchanged(write, &ledger_key(integration)?, document::encode(state), over_tag)
             .await?;
         if stored == StoreResult::Done && !self.is_registered(integration) {
-            // Before anything is removed: from now on the absence of this ledger is a loss.
+            // The integration is registered before any object is removed, so that a ledger that is missing later
+            // counts as lost.
             self.register(write, integration).await?;
         }
         Ok(stored)
     }
 
-    /// Adds an integration to the index, which is created with the first one.
+    /// Adds an integration to the index. The index is created with its first integration.
     async fn register(&self, write: &WritePermit, integration: &str) -> Result<(), LedgerError> {
         let read = ReadPermit::for_data();
         for _ in 0..MAX_ATTEMPTS {

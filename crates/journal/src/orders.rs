@@ -22,18 +22,18 @@ const LOG: &str = "orders/log/";
 /// The name under which orders to all integrations are stored.
 const ALL: &str = "@all";
 
-/// The version of the format.
+/// The version of the format of orders.
 const VERSION: u32 = 1;
 
 /// Maximum number of attempts to write the orders when other processes write them concurrently.
 const MAX_ATTEMPTS: usize = 20;
 
-/// Who gave an order, and when.
+/// The person or process that gave an order, and the time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderOrigin {
-    /// The person or process.
+    /// The person or process that gave the order.
     pub by: String,
-    /// The time.
+    /// The time at which the order was given.
     pub at: Timestamp,
     /// Identifies the order.
     pub id: String,
@@ -42,12 +42,12 @@ pub struct OrderOrigin {
 /// A pause: no run starts, and a run in progress starts no further step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pause {
-    /// Who ordered it.
+    /// The origin of the order to pause.
     #[serde(flatten)]
     pub origin: OrderOrigin,
-    /// The reason.
+    /// The reason for the pause.
     pub reason: String,
-    /// When it ends; `None` if it lasts until it is resumed.
+    /// The time at which the pause ends; `None` if it lasts until an order to resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
 }
@@ -66,7 +66,7 @@ impl fmt::Display for Pause {
 /// The orders to the loops of one integration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoopOrders {
-    /// The pause.
+    /// The pause, if one was ordered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause: Option<Pause>,
     /// The last order to run now.
@@ -88,14 +88,14 @@ impl Default for CurrentOrders {
 }
 
 impl CurrentOrders {
-    /// The pause of an integration at this time: its own, or that of all integrations.
+    /// The pause of an integration at this time: the pause of this integration, or the pause of all integrations.
     pub fn pause(&self, integration: &str, now: Timestamp) -> Option<&Pause> {
         let pauses = [integration, ALL].into_iter().filter_map(|name| self.loops.get(name)?.pause.as_ref());
         let mut active = pauses.filter(|pause| pause.until.is_none_or(|until| now < until));
         active.next()
     }
 
-    /// The last order to run an integration now: its own, or that to all integrations.
+    /// The last order to run an integration now: the order to this integration, or the order to all integrations.
     pub fn run_now(&self, integration: &str) -> Option<&OrderOrigin> {
         let orders = [integration, ALL].into_iter().filter_map(|name| self.loops.get(name)?.run.as_ref());
         orders.max_by_key(|order| order.at)
@@ -125,21 +125,21 @@ impl CurrentOrders {
     }
 }
 
-/// What loops are ordered to do.
+/// The action that an order requests from loops.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "action")]
 pub enum OrderAction {
-    /// Start no run, and no further step of a run in progress.
+    /// Loops start no run, and runs in progress start no further step.
     Pause {
-        /// The reason.
+        /// The reason for the pause.
         reason: String,
-        /// When the pause ends.
+        /// The time at which the pause ends; `None` if it lasts until an order to resume.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Timestamp>,
     },
-    /// End a pause.
+    /// The pause ends.
     Resume,
-    /// Run now.
+    /// Each loop runs now.
     Run,
 }
 
@@ -149,7 +149,7 @@ pub struct Order {
     /// The integration; `None` means all integrations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub integration: Option<String>,
-    /// The action.
+    /// The action that is ordered.
     #[serde(flatten)]
     pub action: OrderAction,
 }
@@ -157,10 +157,10 @@ pub struct Order {
 /// An order in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggedOrder {
-    /// Who gave it.
+    /// The origin of the order.
     #[serde(flatten)]
     pub origin: OrderOrigin,
-    /// The order.
+    /// The order that was given.
     #[serde(flatten)]
     pub order: Order,
 }
@@ -168,7 +168,7 @@ pub struct LoggedOrder {
 /// An error of the orders.
 #[derive(Debug, thiserror::Error)]
 pub enum OrdersError {
-    /// The store cannot be used.
+    /// The store cannot be read or written.
     #[error(transparent)]
     Store(#[from] BlobsError),
     /// The blob is damaged, or another version wrote it.
@@ -179,7 +179,7 @@ pub enum OrdersError {
     Contended,
 }
 
-/// The orders in a store.
+/// Access to the orders in a store.
 #[derive(Clone)]
 pub struct Orders {
     blobs: Arc<dyn Blobs>,
@@ -193,7 +193,7 @@ impl fmt::Debug for Orders {
 }
 
 impl Orders {
-    /// The orders in a store.
+    /// Creates access to the orders in a store.
     pub fn new(blobs: Arc<dyn Blobs>) -> Self {
         Self { blobs, read: ReadPermit::for_data() }
     }
@@ -215,7 +215,7 @@ impl Orders {
         Ok((orders, Precondition::IfMatch(blob.head.etag)))
     }
 
-    /// Gives an order. It is logged before it takes effect.
+    /// Gives an order. The order is logged before it takes effect.
     pub async fn give(
         &self,
         write: &WritePermit,
@@ -241,7 +241,7 @@ impl Orders {
         Err(OrdersError::Contended)
     }
 
-    /// The orders that were given since a time, the oldest first. Orders that cannot be read are left out.
+    /// The orders that were given since a time, the oldest first. Orders that cannot be read are omitted.
     pub async fn log(&self, since: Timestamp, now: Timestamp) -> Result<Vec<LoggedOrder>, OrdersError> {
         let mut orders: Vec<LoggedOrder> = Vec::new();
         for prefix in days_since(LOG, Some(since), now) {
@@ -314,7 +314,7 @@ mod tests {
         let text = current.pause("a", time(0)).unwrap().to_string();
         let expect = "paused by ann@laptop at 2027-01-15T08:00:00Z until 2027-01-15T08:01:00Z: INC-7";
         assert_eq!(text, expect);
-        // Resuming all integrations does not resume one that was paused itself.
+        // An order to resume all integrations does not end a pause of a single integration.
         give(&orders, &order(None, OrderAction::Resume), 3, 2).await;
         let current = orders.current().await.unwrap().unwrap();
         assert!(current.pause("a", time(3)).is_some() && current.pause("b", time(3)).is_none());

@@ -1,4 +1,4 @@
-//! The data that each loop last reconciled fully: a pointer per loop, and the bundles that pointers name.
+//! The data that each loop last reconciled fully: a pointer for each loop, and the bundles that the pointers name.
 //!
 //! | blob | content |
 //! |---|---|
@@ -6,9 +6,9 @@
 //! | `reconciled/bundles/SHA` | a bundle, as its caller encodes it |
 //! | `reconciled/removing/SHA/REMOVER` | a process that is about to remove a bundle, and when it started |
 //!
-//! **Invariant:** a bundle that a stored pointer names is not removed. A process that removes one announces this,
-//! and then reads all pointers again; a process that stores a pointer looks for announcements afterwards. Whichever
-//! comes second sees the other.
+//! **Invariant:** a bundle that a stored pointer names is not removed. A process that removes a bundle first
+//! announces the removal and then reads all pointers again. A process that stores a pointer looks for announcements
+//! afterwards. Of two such processes, the later one detects the write of the earlier one.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -25,32 +25,32 @@ const LOOPS: &str = "reconciled/loops/";
 const BUNDLES: &str = "reconciled/bundles/";
 const REMOVING: &str = "reconciled/removing/";
 
-/// The version of the pointers.
+/// The version of the format of pointers.
 const VERSION: u32 = 1;
 
-/// An announcement of this age was left behind by a process that was killed.
+/// Age from which an announcement counts as left over from a process that was killed.
 const MAX_REMOVAL: SignedDuration = SignedDuration::from_hours(1);
 
 /// The data that a loop last reconciled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReconciledPointer {
     version: u32,
-    /// Identifies the data source.
+    /// The identity of the data source.
     pub data: String,
-    /// The SHA-256 of the bundle.
+    /// The SHA-256 of the reconciled bundle.
     pub sha: String,
-    /// When it was stored.
+    /// The time at which the pointer was stored.
     pub at: Timestamp,
 }
 
 impl ReconciledPointer {
-    /// A pointer to a bundle.
+    /// Creates a pointer to a bundle.
     pub fn new(data: String, sha: String, at: Timestamp) -> Self {
         Self { version: VERSION, data, sha, at }
     }
 }
 
-/// An error of the store.
+/// An error of the pointers and bundles in a store.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconciledError {
     /// A blob cannot be read or written.
@@ -59,12 +59,12 @@ pub enum ReconciledError {
     /// A pointer is damaged, or another version wrote it.
     #[error("`{0}` has unsupported content")]
     Pointer(String),
-    /// Another process removes the bundle; the next attempt stores it again.
+    /// Another process is removing the bundle. The next attempt to store the pointer stores the bundle again.
     #[error("another process is removing the bundle {0}")]
     BundleRemoved(String),
 }
 
-/// The pointers and bundles in a store.
+/// Access to the pointers and bundles in a store.
 #[derive(Clone)]
 pub struct ReconciledBundles {
     blobs: Arc<dyn Blobs>,
@@ -78,7 +78,7 @@ impl fmt::Debug for ReconciledBundles {
 }
 
 impl ReconciledBundles {
-    /// The pointers and bundles in a store.
+    /// Creates access to the pointers and bundles in a store.
     pub fn new(blobs: Arc<dyn Blobs>) -> Self {
         Self { blobs, read: ReadPermit::for_data() }
     }
@@ -100,14 +100,14 @@ impl ReconciledBundles {
         Ok(keys.iter().filter_map(|key| key.strip_prefix(LOOPS)).map(str::to_owned).collect())
     }
 
-    /// A bundle, if it is stored.
+    /// Reads the bundle with this sha, if it is stored.
     pub async fn bundle(&self, sha: &str) -> Result<Option<Vec<u8>>, ReconciledError> {
         let blob = self.blobs.get(&self.read, &bundle_key(sha)?).await?;
         Ok(blob.map(|blob| blob.bytes))
     }
 
-    /// Stores a pointer, after the bundle that it names. `bundle` returns the bytes of the bundle, unless the
-    /// bundle can be read from its source again; it is called only if no process has stored the bundle.
+    /// Stores a pointer, after the bundle that it names. `bundle` returns the bytes of the bundle; it is `None` if
+    /// the bundle can be read from its source again. It is called only if no process has stored the bundle.
     pub async fn store(
         &self,
         write: &WritePermit,
@@ -139,7 +139,7 @@ impl ReconciledBundles {
         Ok(())
     }
 
-    /// Whether a process announced that it removes the bundle of a pointer.
+    /// Whether a process has announced that it removes the bundle of a pointer.
     async fn is_being_removed(&self, pointer: &ReconciledPointer) -> Result<bool, ReconciledError> {
         for key in self.blobs.keys(&self.read, &format!("{REMOVING}{}/", pointer.sha)).await? {
             let blob = self.blobs.get(&self.read, &BlobKey::new(key)?).await?;
@@ -151,7 +151,8 @@ impl ReconciledBundles {
         Ok(false)
     }
 
-    /// Removes the bundles that no pointer names. `remover` is unique to this process. Returns their number.
+    /// Removes the bundles that no pointer names. `remover` is a name that is unique to this process. Returns the
+    /// number of removed bundles.
     pub async fn prune(
         &self,
         write: &WritePermit,
@@ -177,7 +178,7 @@ impl ReconciledBundles {
         Ok(removed)
     }
 
-    /// The bundles that pointers name; `None` if a pointer cannot be read, because it may name any bundle.
+    /// The bundles that pointers name; `None` if a pointer cannot be read, because this pointer may name any bundle.
     async fn named_bundles(&self) -> Result<Option<BTreeSet<String>>, ReconciledError> {
         let mut named = BTreeSet::new();
         for name in self.loops("").await? {

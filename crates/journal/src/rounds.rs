@@ -1,7 +1,7 @@
-//! The steps of rounds, stored before the first of them is applied (write-ahead), and their results.
+//! The steps of rounds, which are stored before the first of them is applied (write-ahead), and their results.
 //!
-//! A run whose record was stored has ended, whatever its rounds say. A run with rounds and without a record is in
-//! progress, or was killed: what it may have done is in its rounds.
+//! A run whose record was stored has ended, even if its rounds have no results. A run with rounds and without a
+//! record is in progress or was killed; its rounds list the changes that it may have made.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +22,7 @@ use crate::run_key::{RunId, days_since};
 /// The key prefix of rounds.
 const PREFIX: &str = "rounds/";
 
-/// The version of the format.
+/// The version of the format of rounds.
 const VERSION: u32 = 1;
 
 /// The end of the key that a process writes before it reports a run that did not finish.
@@ -35,9 +35,9 @@ const DIGEST_LEN: usize = 12;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundRecord {
     version: u32,
-    /// The run.
+    /// The id of the run.
     pub run: String,
-    /// When the run started.
+    /// The start time of the run.
     pub began: Timestamp,
     /// The bundle of the run.
     pub head: BundleRecord,
@@ -45,14 +45,14 @@ pub struct RoundRecord {
     pub process: LeaseProcess,
     /// The number of the round in the run, over all shards.
     pub number: u32,
-    /// The shard.
+    /// The shard of the round.
     pub shard: String,
-    /// When the round started to apply its steps.
+    /// The time at which the round started to apply its steps.
     pub at: Timestamp,
-    /// The steps.
+    /// The steps that the round applies.
     pub steps: Vec<IntendedStep>,
-    /// The results of the changes that were tried, in the order in which they were reported; `None` if they are not
-    /// known.
+    /// The results of the changes that were attempted, in the order in which they were reported; `None` if the
+    /// results are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub results: Option<Vec<ChangeResult>>,
 }
@@ -62,13 +62,13 @@ pub struct RoundRecord {
 pub struct ChangeResult {
     /// The change, as shown to people.
     pub text: String,
-    /// Its result.
+    /// The result of the change.
     pub result: StepResult,
 }
 
 impl RoundRecord {
-    /// The changes that may be partially applied: all of them if the results are not known, else those that were
-    /// interrupted.
+    /// The changes that may be partially applied: all changes of the round if the results are not known, and
+    /// otherwise those that were interrupted.
     pub fn uncertain_changes(&self) -> impl Iterator<Item = &IntendedChange> {
         let changes = self.steps.iter().flat_map(|step| &step.changes);
         changes.filter(|change| match &self.results {
@@ -80,21 +80,21 @@ impl RoundRecord {
     }
 }
 
-/// The run of rounds.
+/// The run to which rounds belong.
 #[derive(Clone, Debug)]
 pub struct RoundOwner {
-    /// The run.
+    /// The id of the run.
     pub run: RunId,
-    /// When it started.
+    /// The start time of the run.
     pub began: Timestamp,
-    /// Its bundle.
+    /// The bundle of the run.
     pub head: BundleRecord,
-    /// Its process.
+    /// The process of the run.
     pub process: LeaseProcess,
 }
 
 impl RoundOwner {
-    /// The record of a round of this run that starts now.
+    /// Creates the record of a round of this run that starts now.
     pub fn round(&self, number: u32, intended: &IntendedRound, now: Timestamp) -> RoundRecord {
         let Self { run, began, head, process } = self.clone();
         RoundRecord {
@@ -112,7 +112,7 @@ impl RoundOwner {
     }
 }
 
-/// The rounds of a store.
+/// Access to the rounds in a store.
 #[derive(Clone)]
 pub struct Rounds {
     blobs: Arc<dyn Blobs>,
@@ -126,12 +126,12 @@ impl fmt::Debug for Rounds {
 }
 
 impl Rounds {
-    /// The rounds in a store.
+    /// Creates access to the rounds in a store.
     pub fn new(blobs: Arc<dyn Blobs>) -> Self {
         Self { blobs, read: ReadPermit::for_data() }
     }
 
-    /// Stores a round; a round with results replaces itself.
+    /// Stores a round; a round with results replaces the stored round without results.
     pub async fn store(&self, write: &WritePermit, round: &RoundRecord) -> Result<(), BlobsError> {
         let Some(run) = RunId::parse(&round.run) else { return Ok(()) };
         let digest = Sha256::of(round.shard.as_bytes()).to_string();
@@ -141,7 +141,7 @@ impl Rounds {
         self.blobs.put(write, &BlobKey::new(key)?, &content, &Precondition::Any).await.map(drop)
     }
 
-    /// The runs that have rounds, since a time, with the keys of their rounds in the order in which they were made.
+    /// The runs since a time that have rounds, with the keys of their rounds in the order in which they were made.
     pub async fn runs(
         &self,
         since: Option<Timestamp>,
@@ -165,7 +165,7 @@ impl Rounds {
         self.blobs.keys(&self.read, &prefix(run)).await
     }
 
-    /// Claims the report about a run that did not finish: true for the first caller.
+    /// Claims the report about a run that did not finish: returns `true` for the first caller only.
     pub async fn claim_report(&self, write: &WritePermit, run: &RunId) -> Result<bool, BlobsError> {
         let key = BlobKey::new(format!("{}{REPORTED}", prefix(run)))?;
         match self.blobs.put(write, &key, &BlobContent::new(""), &Precondition::IfAbsent).await {
@@ -175,7 +175,7 @@ impl Rounds {
         }
     }
 
-    /// Reads rounds. Those that were removed in the meantime, or cannot be read, are left out.
+    /// Reads rounds. Rounds that were removed since they were listed, and rounds that cannot be read, are omitted.
     pub async fn read(&self, keys: &[String]) -> Result<Vec<RoundRecord>, BlobsError> {
         let mut rounds = Vec::new();
         for key in keys {
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(runs.keys().collect::<Vec<_>>(), [&one.run]);
         let read = rounds.read(&runs[&one.run]).await.unwrap();
         assert_eq!(read.iter().map(texts).collect::<Vec<_>>(), [vec!["+ b"], vec!["+ c"]]);
-        // Not the other runs of that day.
+        // The other runs of that day are not removed.
         let later = rounds.runs(Some("2026-11-19T09:00:00Z".parse().unwrap()), now).await.unwrap();
         assert_eq!(later.len(), 0);
         assert_eq!(rounds.runs(None, now).await.unwrap().len(), 2);

@@ -1,7 +1,7 @@
 //! Keys of run records. Pure.
 //!
-//! The key of a record contains its summary, so that a listing of keys is a listing of runs: no record is read,
-//! and there is no index that concurrent processes would have to update.
+//! The key of a record contains its summary, so that a listing of keys is a listing of runs. No record has to be
+//! read, and no index has to be updated by concurrent processes.
 //!
 //! ```text
 //! runs/20261119/20261119T143656Z-openshift-namespaces-9f3c0a1b2c3d4e5f~1.1795876216512.real.held.2.1.0.0.3.1.0.1234.ah
@@ -18,10 +18,10 @@ use qontract_runtime::RunState;
 /// The key prefix of run records.
 pub const RUNS_PREFIX: &str = "runs/";
 
-/// Separates the run from its summary. It is not part of a run id.
+/// Separates the run from its summary. The character is never part of a run id.
 const SEPARATOR: char = '~';
 
-/// The version of the summary. A key with another version is valid; its record has to be read.
+/// The version of the summary. A key with another version is valid, but its record has to be read for the summary.
 const SUMMARY_VERSION: &str = "1";
 
 /// The id of a run: `TIME-INTEGRATION-SUFFIX`, such as `20261119T143656Z-openshift-namespaces-9f3c0a1b2c3d4e5f`.
@@ -49,22 +49,22 @@ impl RunId {
         (is_time && !integration.is_empty() && text.chars().all(is_allowed)).then(|| Self(text.to_owned()))
     }
 
-    /// The id as a string.
+    /// The text of the id.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The integration.
+    /// The integration in the id.
     pub fn integration(&self) -> &str {
         self.0.split_once('-').and_then(|(_, rest)| rest.rsplit_once('-')).map_or("", |(name, _)| name)
     }
 
-    /// The start time, if it exists in the calendar.
+    /// The start time; `None` if the date in the id does not exist.
     pub fn start(&self) -> Option<Timestamp> {
         Timestamp::strptime("%Y%m%dT%H%M%S%z", format!("{}+0000", &self.0[..15])).ok()
     }
 
-    /// The start time in seconds, as in the id: `20261119T143656Z`.
+    /// The start time to the second, as in the id: `20261119T143656Z`.
     pub fn second(&self) -> &str {
         &self.0[..16]
     }
@@ -95,23 +95,24 @@ pub struct ChangesByKind {
 }
 
 impl ChangesByKind {
-    /// All changes.
+    /// The number of changes of all kinds.
     pub fn sum(self) -> usize {
         let Self { add, change, replace, remove } = self;
         add + change + replace + remove
     }
 }
 
-/// The summary of a run, from which it is listed and filtered.
+/// The summary of a run, which suffices to list and filter runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunSummary {
-    /// When its record was stored, in milliseconds since 1970: the order of runs that started in the same second.
+    /// The time at which the record was stored, in milliseconds since 1970. It determines the order of runs that
+    /// started in the same second.
     pub stored: i64,
-    /// Whether it was a real run.
+    /// The mode of the run.
     pub mode: Mode,
-    /// Its state.
+    /// The state of the run.
     pub state: RunState,
-    /// Its planned changes.
+    /// The planned changes of the run.
     pub changes: ChangesByKind,
     /// Number of changes that guards held.
     pub held: usize,
@@ -119,7 +120,7 @@ pub struct RunSummary {
     pub errors: usize,
     /// Number of changes of a real run that were not made.
     pub not_made: usize,
-    /// The duration.
+    /// The duration of the run.
     pub milliseconds: u64,
     /// Facts that listings filter by.
     pub facts: RunFacts,
@@ -131,9 +132,9 @@ pub struct RunSummary {
 pub struct RunFacts {
     /// Whether the record has the text of an approval.
     pub has_approval: bool,
-    /// Whether guards held changes, whatever its state.
+    /// Whether guards held changes, in a run of any state.
     pub has_held: bool,
-    /// Whether it had nothing to do because the change of the data does not affect it.
+    /// Whether the run had nothing to do because the change of the data does not affect the integration.
     pub is_unaffected: bool,
     /// Whether earlier runs held removals that no run plans, because the data no longer declares their shards.
     pub has_unplanned_holds: bool,
@@ -155,7 +156,7 @@ const STATES: [(RunState, &str); 8] = [
 const MODES: [(Mode, &str); 2] = [(Mode::DryRun, "dry"), (Mode::Real, "real")];
 
 impl RunFacts {
-    /// Each fact with its letter.
+    /// The letter of each fact, and whether the fact is true.
     fn letters(self) -> [(char, bool); 4] {
         let Self { has_approval, has_held, is_unaffected, has_unplanned_holds } = self;
         [('a', has_approval), ('h', has_held), ('e', is_unaffected), ('u', has_unplanned_holds)]
@@ -223,25 +224,25 @@ impl RunSummary {
     }
 }
 
-/// The key of a record.
+/// The key of a run record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunKey {
-    /// The run.
+    /// The id of the run.
     pub run: RunId,
     /// The summary; `None` if another version of this program wrote it.
     pub summary: Option<RunSummary>,
-    /// The key.
+    /// The text of the key.
     text: String,
 }
 
 impl RunKey {
-    /// The key of a record with this summary.
+    /// Creates the key of a record with this summary.
     pub fn new(run: RunId, summary: RunSummary) -> Self {
         let text = format!("{}{summary}", Self::prefix(&run));
         Self { run, summary: Some(summary), text }
     }
 
-    /// Parses a key; `None` if it is not that of a record.
+    /// Parses a key; `None` if it is not the key of a record.
     pub fn parse(key: &str) -> Option<Self> {
         let (day, name) = key.strip_prefix(RUNS_PREFIX)?.split_once('/')?;
         let (run, summary) = name.split_once(SEPARATOR)?;
@@ -254,12 +255,12 @@ impl RunKey {
         format!("{RUNS_PREFIX}{}/{run}{SEPARATOR}", run.day())
     }
 
-    /// The key as a string.
+    /// The text of the key.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The order of runs: by start, and by end if they started in the same second.
+    /// The key by which runs are sorted: by start, and by end if several runs started in the same second.
     pub fn order(&self) -> (&str, i64, &str) {
         let stored = self.summary.as_ref().map_or(0, |summary| summary.stored);
         (self.run.second(), stored, self.run.as_str())
@@ -269,8 +270,8 @@ impl RunKey {
 /// Maximum number of days that are listed one by one.
 const MAX_LISTED_DAYS: usize = 31;
 
-/// The key prefixes of the days since a time below a prefix, the newest first; only the prefix itself without a time,
-/// or if the days are many.
+/// The key prefixes of the days since a time, below `prefix`, the newest first. Without a time, or if there would be
+/// too many days, only `prefix` itself is returned.
 pub fn days_since(prefix: &str, since: Option<Timestamp>, now: Timestamp) -> Vec<String> {
     let Some(since) = since else { return vec![prefix.to_owned()] };
     let date = |at: Timestamp| at.to_zoned(TimeZone::UTC).date();

@@ -1,4 +1,4 @@
-//! Run records in a store: one blob per run, whose key is its entry in listings.
+//! Run records in a store: one blob for each run. A listing of runs uses only the keys of these blobs.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,25 +16,25 @@ use crate::run_key::{RUNS_PREFIX, RunId, RunKey, RunSummary, days_since};
 /// An error of the store of run records.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordsError {
-    /// The store cannot be used.
+    /// The store cannot be read or written.
     #[error("cannot {doing} run records in `{place}`")]
     Store {
-        /// The operation.
+        /// The operation that failed.
         doing: &'static str,
         /// The location of the store.
         place: String,
-        /// The cause.
+        /// The error of the store.
         #[source]
         source: BlobsError,
     },
     /// A record is not valid.
     #[error("cannot parse the record of run `{run}` in `{place}`")]
     Record {
-        /// The run.
+        /// The id of the run.
         run: String,
         /// The location of the store.
         place: String,
-        /// The cause.
+        /// The error of the JSON parser.
         #[source]
         source: serde_json::Error,
     },
@@ -43,20 +43,20 @@ pub enum RecordsError {
     Id(String),
 }
 
-/// How many records are kept.
+/// The limits on the number and the age of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// Maximum number of records per integration.
+    /// Maximum number of records of one integration.
     pub max_records: usize,
     /// Maximum age of a record.
     pub max_age: jiff::SignedDuration,
 }
 
 impl Retention {
-    /// The records to remove: the oldest ones of each integration beyond the maximum number, and all that are
+    /// The records to remove: the oldest ones of each integration beyond the maximum number, and all records that are
     /// too old.
     fn expired<'k>(&self, keys: &'k [RunKey], now: Timestamp) -> Vec<&'k RunKey> {
-        // A clock at the edge of the calendar keeps all records.
+        // If the start of the period is outside the calendar, all records are kept.
         let start = now.checked_sub(self.max_age).unwrap_or(Timestamp::MIN);
         let start = start.strftime("%Y%m%dT%H%M%SZ").to_string();
         let mut newest: Vec<&RunKey> = keys.iter().collect();
@@ -80,7 +80,7 @@ pub struct PrunedRuns {
     pub kept: BTreeMap<String, usize>,
 }
 
-/// The run records of a store.
+/// Access to the run records in a store.
 #[derive(Clone)]
 pub struct RunRecords {
     blobs: Arc<dyn Blobs>,
@@ -95,12 +95,12 @@ impl fmt::Debug for RunRecords {
 }
 
 impl RunRecords {
-    /// The records in a store; `place` is its location, for messages.
+    /// Creates access to the records in a store; `place` is the location of the store, for messages.
     pub fn new(blobs: Arc<dyn Blobs>, place: String) -> Self {
         Self { blobs, place, read: ReadPermit::for_data() }
     }
 
-    /// The rounds in the same store.
+    /// The rounds in the store of the records.
     pub fn rounds(&self) -> Rounds {
         Rounds::new(Arc::clone(&self.blobs))
     }
@@ -110,7 +110,7 @@ impl RunRecords {
         &self.place
     }
 
-    /// Stores the record of a run. A record that another process stored for the run is kept beside it, and the
+    /// Stores the record of a run. If another process has stored a record for the run, both records are kept, and the
     /// newer one is used.
     pub async fn store(
         &self,
@@ -126,7 +126,7 @@ impl RunRecords {
         Ok(())
     }
 
-    /// The keys of the records since a time, the newest first; of all records without one.
+    /// The keys of the records since a time, the newest first. Without a time, the keys of all records.
     ///
     /// S3 needs one request per day, and one more per thousand records.
     pub async fn list(&self, since: Option<Timestamp>, now: Timestamp) -> Result<Vec<RunKey>, RecordsError> {
@@ -136,7 +136,7 @@ impl RunRecords {
             keys.extend(listed.iter().filter_map(|key| RunKey::parse(key)));
         }
         keys.sort_by(|a, b| b.order().cmp(&a.order()));
-        // The newest record of a run counts.
+        // Of several records of a run, only the newest one is listed.
         let mut seen = BTreeSet::new();
         keys.retain(|key| seen.insert(key.run.clone()));
         if let Some(since) = since {
@@ -166,7 +166,7 @@ impl RunRecords {
         })
     }
 
-    /// Removes records that are not kept; without a permit, only finds them.
+    /// Removes the records that exceed the retention. Without a permit, only determines them.
     pub async fn prune(
         &self,
         write: Option<&WritePermit>,

@@ -1,4 +1,4 @@
-//! Copies a journal from one store to another, as a backup or to restore one.
+//! Copies a journal from one store to another, to back it up or to restore it.
 
 use qontract_access::{ReadPermit, WritePermit};
 use qontract_client_blobs::{BlobContent, BlobKey, Blobs, BlobsError, Precondition};
@@ -20,19 +20,19 @@ pub enum TransferError {
     Store(#[from] BlobsError),
 }
 
-/// A store, and its location for messages.
+/// A store, with its location for messages.
 #[derive(Clone, Copy)]
 pub struct TransferEnd<'a> {
-    /// The store.
+    /// The blobs of the store.
     pub blobs: &'a dyn Blobs,
-    /// Its location.
+    /// The location of the store.
     pub place: &'a str,
 }
 
 /// Copies every blob of `source` to the empty store `target`. Returns the number of copied blobs.
 ///
 /// The index of the journal is copied last, so that an interrupted copy is not mistaken for a journal. Blobs that
-/// other processes write in the meantime may be missing.
+/// other processes write during the copy may be missing.
 pub async fn copy(
     source: TransferEnd<'_>,
     target: TransferEnd<'_>,

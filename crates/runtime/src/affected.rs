@@ -1,10 +1,10 @@
 //! Impact analysis: determines the integrations and shards that a change can affect, the rule that decided,
 //! and the files that caused it.
 //!
-//! **Invariant:** sound. An integration or shard that is reported as unaffected has the same declared state
-//! in base and head. The rules are applied from the cheapest to the most exact, and each can only decide "not
-//! affected": the static footprint of the declared queries, then their results, then the declared states per
-//! shard. For a list whose elements are declared independently, the comparison is incremental: only the
+//! **Invariant:** the analysis is sound: an integration or shard that is reported as unaffected has the same declared
+//! state in base and head. The rules are applied from the cheapest to the most exact, and each can only decide "not
+//! affected": the static footprint of the declared queries, then the results of these queries, then the declared
+//! states per shard. For a list whose elements are declared independently, the comparison is incremental: only the
 //! differing elements are declared and compared.
 
 mod causes;
@@ -68,9 +68,9 @@ impl Rule {
 
 /// Whether a change affects an integration.
 pub enum AffectedVerdict {
-    /// The change does not affect it, according to this rule.
+    /// The change does not affect the integration, according to this rule.
     Unaffected(Rule),
-    /// The change may affect it.
+    /// The change may affect the integration.
     Affected(Box<Impact>),
     /// The comparison failed, so all shards run.
     Unknown(Fault),
@@ -84,7 +84,7 @@ pub struct Impact {
     pub causes: Vec<Cause>,
     /// The differences, if the integration has declared states.
     pub comparison: Option<Comparison>,
-    /// Whether all shards are affected, regardless of the differences.
+    /// Whether all shards are affected, whichever shards differ.
     pub all: bool,
     /// The complete declared states of base and head, if the decision needed them.
     pub states: Option<DeclaredPair>,
@@ -98,7 +98,7 @@ pub struct DeclaredPair {
     pub head: SharedDeclaredState,
 }
 
-/// Two bundles that are compared, as handles for one integration.
+/// The two bundles that are compared, as handles for one integration.
 #[derive(Clone, Debug)]
 pub struct BundlePair {
     /// The bundle before the change.
@@ -108,7 +108,7 @@ pub struct BundlePair {
 }
 
 impl BundlePair {
-    /// Handles without an allow-list of schemas.
+    /// Creates handles without an allow-list of schemas.
     pub fn new(integration: &Integration, base: Arc<dyn BundleReader>, head: Arc<dyn BundleReader>) -> Self {
         let terms = || QueryPolicy::of(integration.meta());
         Self { base: Data::new(base, terms()), head: Data::new(head, terms()) }
@@ -165,7 +165,8 @@ fn decide(integration: &Integration, pair: &BundlePair, options: &Options) -> Re
         return Ok(AffectedVerdict::Affected(Box::new(whole)));
     };
     let comparison = base.compare(&*head);
-    // A change to its permissions affects all shards; so does a change to data that it reads after `declare`.
+    // A change to the integration's permissions affects all shards, and so does a change to data that the integration
+    // reads after `declare`.
     let reads_ad_hoc = meta.ad_hoc_reads == AdHocReads::Anytime
         && matches!(integration.form(), IntegrationForm::Staged(_))
         && pair.base.sha() != pair.head.sha();
@@ -181,7 +182,7 @@ fn decide(integration: &Integration, pair: &BundlePair, options: &Options) -> Re
     Ok(AffectedVerdict::Affected(Box::new(Impact { rule, causes, comparison, all, states })))
 }
 
-/// Declares these elements from base and head, and compares the results; `None` if they cannot be declared.
+/// Declares these elements from base and head and compares the results; `None` if they cannot be declared.
 fn compare_elements(
     integration: &Integration,
     pair: &BundlePair,
@@ -196,8 +197,8 @@ fn compare_elements(
     Some(declare(&pair.base)?.compare(&*declare(&pair.head)?))
 }
 
-/// Whether a server tells that the change cannot affect the declared state, so that it need not be declared from
-/// base. False if it is not known.
+/// Whether a server reports that the change cannot affect the declared state, so that base need not be declared.
+/// Returns `false` if the server does not compare the bundles.
 pub(crate) fn is_unaffected_on_server(integration: &Integration, pair: &BundlePair) -> bool {
     let meta = integration.meta();
     let (base, head) = (pair.base.source(), pair.head.source());
@@ -209,7 +210,8 @@ pub(crate) fn is_unaffected_on_server(integration: &Integration, pair: &BundlePa
 fn same_answers(integration: &Integration, pair: &BundlePair) -> Result<bool, Fault> {
     for query in &integration.meta().queries {
         let (old, new) = (pair.base.query_declared(query)?, pair.head.query_declared(query)?);
-        // A query that only the types of one bundle support counts as different, even if its result is empty.
+        // If the types of only one bundle support the query, its results count as different, even if the result is
+        // empty.
         if old.map(|old| digest(&old.data)) != new.map(|new| digest(&new.data)) {
             return Ok(false);
         }

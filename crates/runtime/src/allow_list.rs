@@ -17,12 +17,12 @@ use crate::meta::DeclaredQuery;
 pub const IMPLICIT_SCHEMAS: [&str; 2] =
     ["/app-interface/app-interface-settings-1.yml", "/app-sre/integration-1.yml"];
 
-/// A schema that a query can read; a violation if it is not on the allow-list.
+/// A schema that a query can read. It is a violation if the schema is not on the allow-list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
-    /// The schema.
+    /// The schema that the query can read.
     pub schema: String,
-    /// The query.
+    /// The name of the query.
     pub query: String,
     /// The GraphQL field through which the query reaches the schema.
     pub field: String,
@@ -35,7 +35,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What declared queries can read.
+/// The schemas that declared queries can read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reachability {
     /// The schemas that the queries can read, each with the query and the field that reach it.
@@ -44,7 +44,7 @@ pub struct Reachability {
     pub typed: BTreeSet<String>,
 }
 
-/// What queries can read from the bundle of an engine.
+/// Determines the schemas that queries can read from the bundle of an engine.
 pub fn reachability(engine: &Engine, queries: &[DeclaredQuery]) -> Result<Reachability, DataError> {
     Ok(Reachability { schemas: reachable_schemas(engine, queries)?, typed: engine.schema().typed_schemas() })
 }
@@ -74,7 +74,8 @@ pub fn violations<'r>(reachable: &'r Reachability, listing: &IntegrationDefiniti
     reachable.schemas.iter().filter(|one| !listing.schemas.contains(&one.schema)).collect()
 }
 
-/// Schemas that are listed although no query can read them, and none has `read` them. A schema without a GraphQL type can only be read through untyped references, so it is not reported.
+/// Schemas that are listed although no declared query can read them and no query has read them (`read`). A schema
+/// without a GraphQL type can only be read through untyped references, so it is not reported.
 pub fn unused_schemas(
     reachable: &Reachability,
     listing: &IntegrationDefinition,

@@ -1,5 +1,5 @@
-//! The audit trail: reports the steps of a shard before the first of them is applied (write-ahead), their results,
-//! and every write when it happens, regardless of the outcome of the run.
+//! The audit trail: reports the steps of a shard before the first of them is applied (write-ahead), and then their
+//! results. It also reports every write when it happens, regardless of the outcome of the run.
 
 use std::fmt;
 
@@ -28,16 +28,16 @@ pub struct WriteRecord<'a> {
 /// The steps of a shard that a round is about to apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IntendedRound {
-    /// The shard.
+    /// The key of the shard.
     pub shard: ShardKey,
     /// The steps, in the order of the plan.
     pub steps: Vec<IntendedStep>,
-    /// The source locations of their changes, which are logged when the changes are made.
+    /// The source locations of the changes of all steps; they are logged when the changes are made.
     pub places: Vec<SourceLocation>,
 }
 
 impl IntendedRound {
-    /// The round of an integration without shards, which makes one change.
+    /// Creates the round of an integration without shards, which makes one change.
     pub(crate) fn of_change(change: &Change) -> Self {
         let mut plan = Plan::default();
         plan.add_step(change.clone(), ());
@@ -51,7 +51,7 @@ impl IntendedRound {
 pub struct IntendedStep {
     /// The digest of the step.
     pub digest: PlanDigest,
-    /// Its changes.
+    /// The changes of the step.
     pub changes: Vec<IntendedChange>,
 }
 
@@ -60,10 +60,10 @@ pub struct IntendedStep {
 pub struct IntendedChange {
     /// The kind of change.
     pub kind: ChangeKind,
-    /// The action as shown to people, with its sign.
+    /// The action as shown to people, with the sign of the change.
     pub text: String,
-    /// The precondition of the write: the version of the object that was read; `None` if the object must not exist,
-    /// or the target has no versions.
+    /// The precondition of the write: the version of the object that was read. `None` if the object must not exist or
+    /// the target has no versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
 }
@@ -94,7 +94,7 @@ pub trait Audit: fmt::Debug + Send + Sync {
     fn record_write(&self, written: &WriteRecord<'_>);
 }
 
-/// Drops every write.
+/// An audit trail that discards every report.
 #[derive(Debug)]
 pub struct NoAudit;
 

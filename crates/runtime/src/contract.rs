@@ -1,6 +1,5 @@
-//! The contract of the staged form: the five phases that an integration implements. The runner is responsible
-//! for everything else: order, deadlines, concurrency, dry runs, early exit, shards, guards, waits and
-//! reports.
+//! The contract of the staged form: the five phases that an integration implements. The runner is responsible for all
+//! other concerns: order, deadlines, concurrency, dry runs, early exit, shards, guards, waits and reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -28,7 +27,7 @@ use crate::unplanned::ReleasedPart;
 /// One item of desired state: an object that must exist, or that must not exist.
 #[derive(Clone, Debug)]
 pub struct DesiredItem<T> {
-    /// The object.
+    /// The object that must exist or must not exist.
     pub object: ObjectKey,
     /// Provenance: the location in the data that declares it.
     pub place: Option<SourceLocation>,
@@ -39,7 +38,7 @@ pub struct DesiredItem<T> {
 /// The desired state of one object.
 #[derive(Clone, Debug)]
 pub enum DesiredState<T> {
-    /// The object must exist with this state.
+    /// The object must exist in this state.
     Present(T),
     /// The object must not exist: the data has an explicit `delete: true`, which approves the removal.
     Delete,
@@ -50,7 +49,7 @@ pub enum DesiredState<T> {
 /// An object whose removal is approved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovedObject {
-    /// The object.
+    /// The object whose removal is approved.
     pub object: ObjectKey,
     /// Provenance: the location that approves it.
     pub place: Option<SourceLocation>,
@@ -102,8 +101,7 @@ pub enum RehearsalResult {
     Accepted,
     /// The target would refuse the step, for this reason.
     Refused(Fault),
-    /// The target could not validate the step, for this reason; for example, because a dependency does not
-    /// exist yet.
+    /// The target could not validate the step, for this reason: for example, because a dependency does not exist yet.
     NotValidated(String),
     /// The step was not rehearsed.
     Skipped,
@@ -112,17 +110,17 @@ pub enum RehearsalResult {
 /// The context of the read phases: `resolve`, `observe` and `rehearse`.
 #[derive(Clone, Debug)]
 pub struct ReadContext {
-    /// The permit.
+    /// The permit that every read needs.
     pub permit: ReadPermit,
     /// The data, for ad-hoc queries and resources.
     pub data: Data,
     /// The data before a proposed change, if the run compares two bundles.
     pub base: Option<Data>,
-    /// Caches the reads of this round. All shards share it.
+    /// The cache of reads in this round, which all shards share.
     pub cache: RoundCache,
     /// The time of this round. Integrations use it instead of a clock, so that a run can be replayed.
     pub now: Timestamp,
-    /// The secrets that this shard may read. Values that the shard reads are recorded there for redaction.
+    /// The secrets that this shard may read. Values that the shard reads are recorded in it for redaction.
     pub secrets: ShardSecrets,
     /// The addresses that this shard may contact. An integration checks each of its
     /// [addresses](StagedIntegration::addresses) before it contacts it.
@@ -139,7 +137,7 @@ impl ReadContext {
 /// The context of the write phase. It exists only in a real run.
 #[derive(Debug)]
 pub struct WriteContext<'r> {
-    /// The permit.
+    /// The permit that every write needs.
     pub permit: &'r WritePermit,
     /// The read permit, for checking preconditions.
     pub read: &'r ReadPermit,
@@ -178,8 +176,8 @@ pub type DeclaredStateOf<I> = DeclaredState<
 
 /// An integration of the staged form.
 ///
-/// A complete example: a group for each team in the data. The dry run only plans, the real run applies the
-/// plan, and the plan after that is empty.
+/// A complete example: a group for each team in the data. The dry run only plans, the real run applies the plan, and
+/// the next plan is empty.
 ///
 /// ```
 /// # use std::collections::{BTreeMap, BTreeSet};
@@ -281,7 +279,7 @@ pub trait StagedIntegration: Send + Sync + 'static {
     type Desired: Send + Sync + 'static;
     /// The current state of an object.
     type Current: Send + Sync + 'static;
-    /// The effect of a step.
+    /// The integration's own description of the effect of a step.
     type Action: Send + Sync + 'static;
 
     /// The integration's metadata.
@@ -301,7 +299,7 @@ pub trait StagedIntegration: Send + Sync + 'static {
         BTreeSet::new()
     }
 
-    /// The addresses that a shard contacts: by default one, its target. In a dry run with a base, a shard runs if
+    /// The addresses that a shard contacts: by default only its target. In a dry run with a base, a shard runs if
     /// base names at least one of them, anywhere in the integration; see [`ReadContext::trust`].
     fn addresses(
         &self,
@@ -310,9 +308,9 @@ pub trait StagedIntegration: Send + Sync + 'static {
         vec![TargetAddress::of(view.key.to_string(), &view.shard.target)]
     }
 
-    /// The objects of a shard of base that `head` no longer manages, although it does not remove them. `head`
-    /// is the same shard in head, or `None` if head disables the integration for it. By default, only the
-    /// objects of a disabled shard are released, and their number is unknown.
+    /// The objects that base manages in a shard and that head no longer manages, although head does not remove them.
+    /// `head` is the shard with the same key in head, or `None` if head disables the integration for the shard. By
+    /// default, only the objects of a disabled shard are released, and their number is unknown.
     fn released(
         &self,
         _: DeclaredShardView<'_, Self::Common, Self::Target, Self::State>,
@@ -321,7 +319,7 @@ pub trait StagedIntegration: Send + Sync + 'static {
         if head.is_some() { Vec::new() } else { vec![ReleasedPart::whole()] }
     }
 
-    /// Strings that follow from the data of a shard alone and are not in its serialised state. They are shown
+    /// Strings that follow from the data of a shard alone and are not in the shard's serialised state. They are shown
     /// even if they equal a secret.
     fn public_texts(&self, _: DeclaredShardView<'_, Self::Common, Self::Target, Self::State>) -> Vec<String> {
         Vec::new()
@@ -352,22 +350,22 @@ pub trait StagedIntegration: Send + Sync + 'static {
         desired: &[DesiredItem<Self::Desired>],
     ) -> impl Future<Output = Result<CurrentState<Self::Current>, Fault>> + Send;
 
-    /// The objects whose removal is approved by what the integration itself observed, such as its own earlier
-    /// plan. Pure. It must not follow from anything that a third party can write. The approval also covers
-    /// protected kinds, because it names the object; nothing is removed from a scope that was not read.
+    /// The objects whose removal is approved by an observation of the integration, such as its own earlier plan.
+    /// Pure. The approval must not follow from anything that a third party can write. It also covers protected kinds,
+    /// because it names the object; nothing is removed from a scope that was not read.
     fn approved_removals(&self, _: &CurrentState<Self::Current>) -> Vec<ApprovedObject> {
         Vec::new()
     }
 
-    /// The [incarnations](crate::Change::incarnation) of the observed objects that the shard manages, if the
-    /// integration sets those of the objects that it removes. Pure. A shard that exists only in base does not
-    /// remove an object that a shard of head manages, because the target was renamed.
+    /// The [incarnations](crate::Change::incarnation) of the observed objects that the shard manages; empty if the
+    /// integration does not set the incarnations of the objects that it removes. Pure. If an object is managed by a
+    /// shard of head, a shard that exists only in base does not remove it, because the target was renamed.
     fn incarnations(&self, _: &CurrentState<Self::Current>) -> BTreeSet<String> {
         BTreeSet::new()
     }
 
-    /// How to approve the changes that guards hold, if it is not a datafile of removal approvals. By default, a
-    /// report has such a datafile. The changes contain no secret.
+    /// Instructions for approving the changes that guards hold, if they are not approved with a datafile of removal
+    /// approvals. By default, a report has such a datafile. `held` contains no secrets.
     fn approval_text(&self, _held: &[&Change], _today: Date) -> Option<String> {
         None
     }
@@ -379,8 +377,8 @@ pub trait StagedIntegration: Send + Sync + 'static {
         current: &CurrentState<Self::Current>,
     ) -> Plan<Self::Action>;
 
-    /// The inputs of `plan` as JSON, for [replays](crate::replay); `None`, the default, if they are not
-    /// recorded. Values of sensitive objects are replaced by fingerprints; the runner replaces all other
+    /// The inputs of `plan` as JSON, for [replays](crate::replay); `None`, the default, if the integration does not
+    /// record its inputs. Values of sensitive objects are replaced by fingerprints; the runner replaces all other
     /// strings that contain a secret that the shard has read.
     fn record_inputs(
         &self,
@@ -391,7 +389,7 @@ pub trait StagedIntegration: Send + Sync + 'static {
         None
     }
 
-    /// The inputs that [`record_inputs`](Self::record_inputs) recorded; `None` if they cannot be read.
+    /// The inputs that [`record_inputs`](Self::record_inputs) recorded; `None` if the inputs cannot be parsed.
     fn restore_inputs(&self, _: &serde_json::Value) -> Option<PlanInputs<Self::Desired, Self::Current>> {
         None
     }

@@ -38,21 +38,21 @@ pub struct QueryRequest<'a> {
     pub operation: Option<&'a str>,
     /// The values of its variables.
     pub variables: Option<&'a Map>,
-    /// Whether to return the source locations of objects, which cost as much time as the data.
+    /// Whether to return the source locations of objects. They take as much time as the data itself.
     pub places: bool,
     /// Restricts lists to these elements. Only [some sources](BundleReader::selects_elements) support it.
     pub only: Option<&'a ElementSelection>,
-    /// The schemas that the query may read, for a server, which then refuses any other query without executing
-    /// it. A bundle in this process is checked before the run.
+    /// The schemas that the query may read. A server refuses, without executing it, any query that can read other
+    /// schemas. For a bundle in this process, the queries are checked before the run.
     pub allowed_schemas: Option<&'a BTreeSet<String>>,
 }
 
 /// The result of a request, as an untyped tree.
 #[derive(Clone, Debug)]
 pub struct UntypedAnswer {
-    /// The data.
+    /// The data of the response.
     pub data: Node,
-    /// The source locations of its objects, as far as the source provides them.
+    /// The source locations of the objects in the data, as far as the source provides them.
     pub places: SourceLocations,
     /// The schemas of the objects that the request read.
     pub schemas: BTreeSet<String>,
@@ -74,7 +74,7 @@ pub trait BundleReader: fmt::Debug + Send + Sync {
     /// Executes a request.
     fn answer(&self, request: QueryRequest<'_>) -> Result<UntypedAnswer, DataError>;
 
-    /// Executes a request and returns only the schemas of the objects that it reads, not the data.
+    /// Executes a request and returns only the schemas of the objects that the request reads, not the data.
     fn check(&self, request: QueryRequest<'_>) -> Result<BTreeSet<String>, DataError> {
         self.answer(request).map(|answered| answered.schemas)
     }
@@ -82,8 +82,8 @@ pub trait BundleReader: fmt::Debug + Send + Sync {
     /// The content of a resource.
     fn resource(&self, path: &str) -> Result<Option<String>, DataError>;
 
-    /// Fetches the contents of many resources with few requests; paths that are not in the bundle are
-    /// omitted. `None` if reading resources one by one needs no requests.
+    /// Fetches the contents of many resources with few requests; paths that are not in the bundle are omitted.
+    /// Returns `None` if reading resources individually needs no requests.
     fn fetch_resources(
         &self,
         _paths: &BTreeSet<String>,
@@ -91,8 +91,9 @@ pub trait BundleReader: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
-    /// The schemas that these queries can read, as far as the GraphQL types tell; `None` if the source cannot
-    /// tell. `prefetch` are requests that follow in any case: a server gets them in the same request.
+    /// The schemas that these queries can read, according to the GraphQL types; `None` if the source cannot determine
+    /// them. `prefetch` contains requests that will follow in any case, so that a server can receive them in the same
+    /// request.
     fn reachability(
         &self,
         queries: &[DeclaredQuery],
@@ -101,13 +102,14 @@ pub trait BundleReader: fmt::Debug + Send + Sync {
         self.engine().map(|engine| allow_list::reachability(engine, queries)).transpose()
     }
 
-    /// Sends requests that follow in one request, if the bundle is on a server. Their errors are those of the
-    /// requests that follow.
+    /// Sends the requests that will follow as one request, if the bundle is on a server. If one of them fails, its
+    /// error is returned by the request that follows.
     fn prefetch(&self, _requests: &[QueryRequest<'_>]) -> Result<(), DataError> {
         Ok(())
     }
 
-    /// Compares this bundle with `base` for an integration, if both are on a server that compares bundles.
+    /// Compares this bundle with `base` for an integration. Returns `None` unless both bundles are on a server that
+    /// compares bundles.
     fn survey(
         &self,
         _base: &dyn BundleReader,
@@ -138,23 +140,23 @@ pub enum DataError {
     Refused {
         /// The name of the query.
         query: String,
-        /// The reason.
+        /// The reason why the query was refused.
         why: String,
     },
-    /// The GraphQL types of the data lack fields of the query, and this is the only error.
+    /// The GraphQL types of the data lack fields of the query, and the query has no other error.
     #[error("cannot execute query {query}: {why}")]
     UnknownFields {
         /// The name of the query.
         query: String,
-        /// The unknown fields, as `Type.field`; of a type that does not exist, only `Type`.
+        /// The unknown fields, as `Type.field`; for a type that does not exist, only `Type`.
         fields: BTreeSet<String>,
-        /// The reason.
+        /// The reason why the query cannot be executed.
         why: String,
     },
-    /// The source is unreachable, or does not have the bundle.
+    /// The source is unreachable or does not have the bundle.
     #[error("the data cannot be queried: {why}")]
     Unreachable {
-        /// The reason.
+        /// The reason why the source is unreachable.
         why: String,
     },
     /// The query read schemas that are not on the integration's allow-list.
@@ -189,7 +191,7 @@ impl From<DataError> for Fault {
 /// The result of a declared query.
 #[derive(Clone, Debug)]
 pub struct DeclaredAnswer<Q> {
-    /// The data.
+    /// The data, as the type that was generated for the query.
     pub data: Q,
     /// The source locations of its objects.
     pub places: SourceLocations,
@@ -200,7 +202,7 @@ pub struct DeclaredAnswer<Q> {
 pub struct QueryLog {
     /// The schemas that each query read.
     pub schemas: BTreeMap<String, BTreeSet<String>>,
-    /// Ad-hoc queries with the digests of their results. A query that was only checked has no digest.
+    /// Ad-hoc queries with the digests of their results. The digest is absent for a query that was only checked.
     pub ad_hoc: Vec<(String, Option<Sha256>)>,
     /// Resources that were read by path.
     pub resources: BTreeSet<String>,
@@ -264,7 +266,7 @@ pub struct QueryPolicy {
 }
 
 impl QueryPolicy {
-    /// The policy of an integration, without an allow-list of schemas.
+    /// Creates the policy of an integration, without an allow-list of schemas.
     pub fn of(meta: &IntegrationMeta) -> Self {
         Self {
             queries: meta.queries.clone(),
@@ -275,7 +277,7 @@ impl QueryPolicy {
 }
 
 impl Data {
-    /// A handle to the bundle of `source` that allows the requests of this policy.
+    /// Creates a handle to the bundle of `source` that allows the requests of this policy.
     pub fn new(source: Arc<dyn BundleReader>, terms: QueryPolicy) -> Self {
         Self { source, policy: Arc::new(terms), query_log: Arc::default(), subset: None }
     }
@@ -295,7 +297,7 @@ impl Data {
         self.source.commit_time()
     }
 
-    /// A handle to another bundle that allows the same requests. Its log is empty.
+    /// Creates a handle to another bundle that allows the same requests as this handle and has an empty log.
     pub(crate) fn of_bundle(&self, source: Arc<dyn BundleReader>) -> Self {
         Self { source, policy: Arc::clone(&self.policy), query_log: Arc::default(), subset: None }
     }
@@ -310,13 +312,13 @@ impl Data {
         self.policy.allowed_schemas.as_ref()
     }
 
-    /// A handle to the same data whose declared queries return only these elements. Its log is empty.
+    /// Creates a handle to this data with an empty log, whose declared queries return only these elements.
     pub(crate) fn restricted_to(&self, part: &Arc<ElementSelection>) -> Self {
         Self { subset: Some(Arc::clone(part)), ..self.with_empty_log() }
     }
 
-    /// A handle to the same data whose declared queries return only these datafiles of a root list, to process
-    /// large data in parts. Its log is empty.
+    /// Creates a handle to this data with an empty log, whose declared queries return only these datafiles of a root
+    /// list. It is used to process large data in parts.
     #[must_use]
     pub fn restricted_to_datafiles<'p>(&self, list: &str, paths: impl IntoIterator<Item = &'p str>) -> Self {
         let paths = paths.into_iter().map(Box::from).collect();
@@ -328,7 +330,7 @@ impl Data {
         self.subset.as_ref()
     }
 
-    /// A handle to the same data with an empty log.
+    /// Creates a handle to this data with an empty log.
     pub(crate) fn with_empty_log(&self) -> Self {
         Self { query_log: Arc::default(), ..self.clone() }
     }
@@ -355,8 +357,8 @@ impl Data {
         Ok(DeclaredAnswer { data, places: answered.places })
     }
 
-    /// Executes a query that was [declared](IntegrationMeta::query_if_known) to be executed only if the
-    /// GraphQL types of the data have all of its fields; otherwise there is no result.
+    /// Executes a query that was [declared](IntegrationMeta::query_if_known) to be executed only if the GraphQL types
+    /// of the data have all of its fields; otherwise, returns `None`.
     pub fn query_if_known<Q: Operation>(&self) -> Result<Option<DeclaredAnswer<Q>>, DataError> {
         let query = DeclaredQuery { presence: QueryPresence::IfKnown, ..DeclaredQuery::of::<Q>() };
         let Some(answered) = self.query_declared(&query)? else { return Ok(None) };
@@ -365,8 +367,8 @@ impl Data {
         Ok(Some(DeclaredAnswer { data, places: answered.places }))
     }
 
-    /// Executes a declared query and returns an untyped tree; `None` if the types of the data lack a field of a query
-    /// that is executed only if they have it.
+    /// Executes a declared query and returns an untyped tree. Returns `None` if the query is executed only if the
+    /// types have all of its fields, and the types lack one of them.
     pub fn query_declared(&self, query: &DeclaredQuery) -> Result<Option<UntypedAnswer>, DataError> {
         match (self.query_tree(query), query.presence) {
             (Err(DataError::UnknownFields { .. }), QueryPresence::IfKnown) => Ok(None),
@@ -399,7 +401,7 @@ impl Data {
     /// Fetches the results of all declared queries with one request, if the bundle is on a server.
     pub(crate) fn prefetch_declared(&self) -> Result<(), DataError> {
         let requests: Vec<_> = self.policy.queries.iter().map(|query| self.declared_request(query)).collect();
-        // A single query is one request anyway.
+        // A single query takes one request without a prefetch, too.
         if requests.len() < 2 {
             return Ok(());
         }
@@ -407,7 +409,7 @@ impl Data {
         self.source.prefetch(&requests)
     }
 
-    /// Executes an ad-hoc query, and logs it with the digest of its result.
+    /// Executes an ad-hoc query and logs the query with the digest of its result.
     pub fn query_ad_hoc(&self, text: &str, variables: Option<&Map>) -> Result<UntypedAnswer, DataError> {
         let name = self.ad_hoc_name(text)?;
         let _activity = activity::begin("ad-hoc query");
@@ -416,8 +418,8 @@ impl Data {
         self.record_answer(&name, answered)
     }
 
-    /// Executes an ad-hoc query and returns only the schemas that it reads, because its result may be a large
-    /// part of the bundle.
+    /// Executes an ad-hoc query and returns only the schemas that it reads: the result may be a large part of the
+    /// bundle.
     pub fn check(&self, text: &str) -> Result<BTreeSet<String>, DataError> {
         let name = self.ad_hoc_name(text)?;
         let _activity = activity::begin("ad-hoc query");

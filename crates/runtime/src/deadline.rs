@@ -1,4 +1,4 @@
-//! The deadline of one phase of a run.
+//! Enforces the deadline of one phase of a run.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -8,7 +8,7 @@ use futures_util::FutureExt as _;
 
 use crate::fault::{Fault, panic_fault};
 
-/// Runs code of an integration with a deadline, and converts a panic into a fault.
+/// Runs code of an integration with a deadline and converts a panic into a fault.
 pub async fn with_deadline<T>(
     deadline: Duration,
     what: &str,

@@ -1,4 +1,4 @@
-//! A single-flight cache of declared states: concurrent runs with the same input share one state.
+//! A single-flight cache of declared states: concurrent runs with equal inputs share one state.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,12 +20,12 @@ type DeclareResult = Result<Option<Arc<dyn AnyDeclaredState>>, Fault>;
 #[derive(Clone)]
 pub struct SharedDeclaredState {
     state: Arc<dyn AnyDeclaredState>,
-    /// Keeps the cache entry alive: the cache has only weak references.
+    /// Keeps the cache entry alive, because the cache has only weak references to entries.
     _entry: Arc<DeclaredCacheEntry>,
 }
 
 impl SharedDeclaredState {
-    /// The state of a cache entry.
+    /// Creates a shared state that keeps its cache entry alive.
     pub(crate) fn new(state: Arc<dyn AnyDeclaredState>, entry: Arc<DeclaredCacheEntry>) -> Self {
         Self { state, _entry: entry }
     }
@@ -39,9 +39,9 @@ impl Deref for SharedDeclaredState {
     }
 }
 
-/// Caches the declared states of one integration. An entry is valid as long as a caller holds its state: the
-/// cache has weak references and removes dead ones on the next lookup. The lock is held only to find or add
-/// an entry, never while a state is declared.
+/// Caches the declared states of one integration. An entry is valid as long as a caller holds its state: the cache
+/// has only weak references to entries, and a lookup removes the references to dropped entries. The lock is held only
+/// to find or add an entry, never while a state is declared.
 #[derive(Default)]
 pub struct DeclaredStateCache(Mutex<Vec<Weak<DeclaredCacheEntry>>>);
 
@@ -51,17 +51,17 @@ pub struct DeclaredCacheEntry {
     subset: Option<Arc<ElementSelection>>,
     allowed_schemas: Option<BTreeSet<String>>,
     options: Options,
-    /// The result, with the log of its reads, which is added to the log of every caller that gets the state.
-    /// The first caller declares it, and the others wait. A fault is not cached beyond the callers that wait
+    /// The result, with the log of its reads, which is added to the log of every caller that gets the state. The
+    /// first caller declares the state, and the others wait for it. A fault is cached only for the callers that wait
     /// for it.
     pub result: OnceLock<(DeclareResult, QueryLog)>,
 }
 
 impl DeclaredStateCache {
-    /// The entry for this input; a new one has no result yet. Concurrent callers with the same input get the
-    /// same entry.
+    /// The entry for this input; a new entry has no result yet. Concurrent callers with equal inputs get the same
+    /// entry.
     pub fn entry(&self, data: &Data, options: &Options) -> Arc<DeclaredCacheEntry> {
-        // The list is consistent at any time, so a panic elsewhere does not corrupt it.
+        // The list is consistent at any time, so a panic of another thread does not corrupt it.
         let mut cells = self.0.lock();
         cells.retain(|cell| cell.strong_count() > 0);
         let is_match = |cell: &Arc<DeclaredCacheEntry>| {

@@ -17,7 +17,7 @@ use crate::source_location::SourceLocation;
 pub struct IntegrationDefinition {
     /// The allow-list of schemas that the integration may read.
     pub schemas: BTreeSet<String>,
-    /// The datafile that defines it.
+    /// The datafile that defines the integration.
     pub place: SourceLocation,
 }
 
@@ -72,7 +72,7 @@ struct NamedField {
 }
 
 impl QueryField {
-    /// Its type, without lists.
+    /// The named type that this type wraps in lists or as required, or this type itself.
     fn named_type(&self) -> Option<&FieldType> {
         let mut one = &self.of;
         while one.name.is_none() {
@@ -88,7 +88,7 @@ pub const DEFINITIONS_QUERY: &str = "{ integrations_v1 { name path schemas } }";
 /// All integrations that the data defines, by name.
 pub fn all(source: &dyn BundleReader) -> Result<Vec<(String, IntegrationDefinition)>, DataError> {
     let result: DefinitionsAnswer = match query(source, DEFINITIONS_QUERY) {
-        // The types define no integrations.
+        // The GraphQL types have no integrations, so the data defines none.
         Err(DataError::UnknownFields { fields, .. })
             if fields.iter().all(|field| field == "Query.integrations_v1") =>
         {
@@ -108,11 +108,11 @@ pub fn of(source: &dyn BundleReader, name: &str) -> Result<Option<IntegrationDef
     Ok(all(source)?.into_iter().find(|(other, _)| other == name).map(|(_, listing)| listing))
 }
 
-/// The removal approvals in the data; empty if the GraphQL schema does not define them.
+/// The removal approvals in the data; empty if the GraphQL schema does not define approvals.
 ///
-/// The types may lack some of the fields. The fields are looked up in the schema instead of being tried in a
-/// query: otherwise, if a query with the field `plan` failed, an approval that is bound to a plan would be
-/// read as unbound.
+/// The types may lack some of the fields. Therefore, the available fields are read from the schema, not found by
+/// trying a query: if a query with the field `plan` failed, an approval that is bound to a plan would be read as
+/// unbound.
 pub fn approvals(source: &dyn BundleReader) -> Result<Vec<Approval>, DataError> {
     let Some(approval) = type_of(source, "Query", "removal_approvals_v1")? else { return Ok(Vec::new()) };
     let fields = fields_of(source, &approval)?;
@@ -128,14 +128,14 @@ pub fn approvals(source: &dyn BundleReader) -> Result<Vec<Approval>, DataError> 
     Ok(result.removal_approvals_v1.unwrap_or_default())
 }
 
-/// The name of the type of a field, without lists; `None` if there is no such field.
+/// The name of the type of a field, without lists; `None` if the field does not exist.
 fn type_of(source: &dyn BundleReader, of: &str, field: &str) -> Result<Option<String>, DataError> {
     let fields = fields_of(source, of)?;
     let found = fields.iter().find(|one| one.name == field);
     Ok(found.and_then(QueryField::named_type).and_then(|of| of.name.clone()))
 }
 
-/// The fields of a type, with the fields of their types, in one request.
+/// The fields of a type and the fields of the types of these fields, in one request.
 fn fields_of(source: &dyn BundleReader, name: &str) -> Result<Vec<QueryField>, DataError> {
     let named = "name fields { name } ofType { name fields { name } ofType { name fields { name } \
         ofType { name fields { name } } } }";

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::key::Scope;
 use crate::source_location::SourceLocation;
 
-/// The party that has to act on a fault. It determines the exit code and the metric label.
+/// The party that has to act on a fault, which determines the exit code and the metric label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Responsible {
@@ -56,16 +56,16 @@ impl Responsible {
 pub struct Fault {
     /// The party that has to act.
     pub whose: Responsible,
-    /// The message.
+    /// The message about the failure.
     pub text: String,
-    /// Details, one line each: the output of a tool, differing lines.
+    /// Details, one line each: the output of a tool, or lines that differ.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<String>,
     /// A hint on how to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// The cause, without the scope that could not be read or the change that failed, so that faults of
-    /// several scopes or changes can have the same cause.
+    /// The cause, without the scope that could not be read or the change that failed. Faults of several scopes or
+    /// changes can have equal causes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Box<str>>,
     /// The source locations, as far as they are known.
@@ -93,32 +93,32 @@ impl Fault {
         }
     }
 
-    /// A fault of an operation that was abandoned because of a shutdown.
+    /// Creates the fault of an operation that was abandoned because of a shutdown.
     pub fn interrupted(text: impl Into<String>) -> Self {
         Self { is_interrupted: true, ..Self::remote(text) }
     }
 
-    /// A fault that the author of the data has to fix.
+    /// Creates a fault that the author of the data has to fix.
     pub fn author(text: impl Into<String>) -> Self {
         Self::new(Responsible::Author, text)
     }
 
-    /// A fault that the operator has to fix.
+    /// Creates a fault that the operator has to fix.
     pub fn operator(text: impl Into<String>) -> Self {
         Self::new(Responsible::Operator, text)
     }
 
-    /// A transient failure of a target.
+    /// Creates the fault of a transient failure of a target.
     pub fn remote(text: impl Into<String>) -> Self {
         Self::new(Responsible::Remote, text)
     }
 
-    /// A guard that requires an approval.
+    /// Creates the fault of a guard that requires an approval.
     pub fn guard(text: impl Into<String>) -> Self {
         Self::new(Responsible::Guard, text)
     }
 
-    /// A defect of this program.
+    /// Creates the fault of a defect in this program.
     pub fn internal(text: impl Into<String>) -> Self {
         Self::new(Responsible::Us, text)
     }
@@ -151,7 +151,7 @@ impl Fault {
         self
     }
 
-    /// Sets the cause: faults of several changes can have the same cause, although their messages differ.
+    /// Sets the cause. Faults of several changes can have equal causes, although their messages differ.
     #[must_use]
     pub fn caused_by(mut self, cause: impl Into<String>) -> Self {
         self.cause = Some(cause.into().into());
@@ -165,7 +165,7 @@ impl Fault {
         self.while_doing(&format!("cannot read `{scope}`"))
     }
 
-    /// Marks that the failed operation had no effect.
+    /// Records that the failed operation had no effect.
     #[must_use]
     pub fn undone(mut self) -> Self {
         self.is_undone = true;

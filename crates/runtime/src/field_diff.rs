@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One entry of a diff. In JSON, a field is an object and a remark a string.
+/// One entry of a diff. In JSON, a field is an object, and a remark is a string.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum DiffEntry {

@@ -17,25 +17,25 @@ pub enum FlagKind {
     Print,
     /// A switch that selects the shards with a label, or, with `has: false`, the shards without it.
     Label {
-        /// The label.
+        /// The label by which shards are selected.
         label: &'static str,
-        /// Whether a shard must have it.
+        /// Whether a shard must have the label.
         has: bool,
     },
     /// The number of shards that are processed concurrently.
     Concurrency,
-    /// A switch of qontract-reconcile that has no effect here, with the reason.
+    /// A switch of qontract-reconcile that has no effect in qontract, with the reason.
     Ignored(&'static str),
 }
 
 /// The number of times that a positional argument is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgumentKind {
-    /// Once.
+    /// The argument is given exactly once.
     Required,
-    /// At most once.
+    /// The argument is given at most once.
     Optional,
-    /// Any number of times. Only the last argument can be repeated.
+    /// The argument is given any number of times. Only the last argument can be repeated.
     Repeated,
 }
 
@@ -52,7 +52,7 @@ impl FlagKind {
         }
     }
 
-    /// Whether an environment variable can hold several values, separated by white space.
+    /// Whether an environment variable for the flag can hold several values, separated by white space.
     pub(crate) fn takes_several(self) -> bool {
         matches!(
             self,
@@ -68,7 +68,7 @@ pub struct Flag {
     pub name: &'static str,
     /// The help text.
     pub help: &'static str,
-    /// The effect.
+    /// The effect of the flag.
     pub kind: FlagKind,
     /// The switch that this switch turns off; the last one on the command line takes precedence.
     pub opposite: Option<&'static str>,
@@ -92,7 +92,7 @@ impl Flag {
         }
     }
 
-    /// The name of its value in help texts.
+    /// The name of the flag's value in help texts.
     pub fn placeholder(&self) -> String {
         match self.kind {
             FlagKind::Selects(dimension) | FlagKind::Excludes(dimension) => dimension.to_uppercase(),
@@ -114,7 +114,7 @@ pub struct Switch {
     pub name: &'static str,
     /// The help text.
     pub help: &'static str,
-    /// The effect.
+    /// The effect of the switch.
     pub kind: FlagKind,
 }
 
@@ -126,7 +126,7 @@ pub fn is_reserved_short(short: char) -> bool {
     RESERVED_SHORTS.contains(&short)
 }
 
-/// The reason why these flags cannot be combined on one command line, if there is one.
+/// The reason why these flags cannot be combined on one command line, if any.
 ///
 /// ```
 /// use qontract_runtime::{ArgumentKind, IntegrationMeta, flags_error};

@@ -1,7 +1,7 @@
 //! The foreign form: an existing command, such as one of qontract-reconcile's, that is run unchanged.
 //!
-//! It is registered in the operator's configuration, never in the data. It gets the environment of the peer's
-//! `run-integration`, and the address of an endpoint that serves the data of the run. Its plan is not known:
+//! The command is registered in the operator's configuration, never in the data. It gets the environment of the
+//! peer's `run-integration` and the address of an endpoint that serves the data of the run. Its plan is not known:
 //! the runner reports its exit code and its output, and no guard applies to its changes.
 
 mod output;
@@ -35,16 +35,16 @@ use crate::unplanned::UnplannedItem;
 use output::{OutputTail, read_lines};
 use qontract_telemetry::activity;
 
-/// Minimum length of the secret values that are redacted.
+/// Minimum length of the secret values that are redacted. Shorter values are shown.
 const MIN_SECRET_BYTES: usize = 4;
 
 /// Time that the runner waits beyond the deadline of a command, so that the error names the command.
 const DEADLINE_MARGIN: Duration = Duration::from_secs(30);
 
-/// Time that the runner waits after the end of the grace period of a command.
+/// Time that the runner waits for a command after its grace period has ended.
 const SHUTDOWN_MARGIN: Duration = Duration::from_secs(2);
 
-/// The interval at which to check whether the command has ended, or was cancelled.
+/// The interval at which to check whether the command has ended or the run was cancelled.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Time to wait for the rest of the output after the command has ended.
@@ -59,10 +59,10 @@ const INHERITED_VARIABLES: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
 /// Addresses that a command contacts without a proxy: the data endpoint.
 const NO_PROXY: &str = "127.0.0.1,localhost";
 
-/// A command that exists independently of this program, and its settings.
+/// A command that exists independently of qontract, and its settings.
 #[derive(Clone, Debug)]
 pub struct ForeignCommand {
-    /// The name under which it is registered: the name of the integration.
+    /// The name of the integration, under which the command is registered.
     pub integration: String,
     /// The executable and its arguments.
     pub command: Vec<String>,
@@ -74,7 +74,7 @@ pub struct ForeignCommand {
     pub secret_environment: BTreeMap<String, String>,
     /// Timeout of a run.
     pub deadline: Duration,
-    /// Time that the command needs to end when it gets `SIGINT`.
+    /// Time that the command gets to end after `SIGINT`.
     pub shutdown: Duration,
     /// Receives the output of the command.
     pub log: Option<Arc<dyn StderrLog>>,
@@ -82,7 +82,7 @@ pub struct ForeignCommand {
 
 /// Serves the data of a run to a command.
 pub trait DataEndpoint: Send + Sync {
-    /// Serves head and base until the result is dropped.
+    /// Serves head and base until the returned endpoint is dropped.
     fn open<'a>(
         &'a self,
         head: &'a dyn BundleReader,
@@ -92,12 +92,12 @@ pub trait DataEndpoint: Send + Sync {
 
 /// Data that is served to a command.
 pub struct OpenEndpoint {
-    /// The configuration file for the command: its own configuration, with the address and the token of the
+    /// The configuration file for the command: the command's own configuration, with the address and the token of the
     /// endpoint.
     pub config: String,
     /// The strings of the configuration that count as secrets.
     pub secrets: Vec<String>,
-    /// Ends the service when it is dropped.
+    /// Stops serving the data when it is dropped.
     pub guard: Box<dyn any::Any + Send>,
 }
 
@@ -109,7 +109,7 @@ pub struct ForeignIntegration {
 }
 
 impl ForeignIntegration {
-    /// The integration that runs a command.
+    /// Creates the integration that runs a command.
     pub fn new(command: ForeignCommand, endpoint: Arc<dyn DataEndpoint>) -> Self {
         let limits = IntegrationLimits {
             phase_timeout: Some(command.deadline + command.shutdown + DEADLINE_MARGIN),
@@ -131,7 +131,7 @@ impl ForeignIntegration {
         &self.meta
     }
 
-    /// Runs the command once, in the process of this slot. The command itself selects its shards.
+    /// Runs the command once, for the slot of this process. The command itself selects the shards of the slot.
     pub(crate) async fn run(&self, request: &RunRequest, lease: &LazyLease<'_>) -> ShardOutcome {
         let mut shard = ShardOutcome::new(ShardState::Ran);
         shard.rounds = 1;
@@ -143,7 +143,7 @@ impl ForeignIntegration {
             shard.unplanned.push(UnplannedItem::new(text));
         }
         let output = Arc::<Mutex<OutputTail>>::default();
-        // The command is a single step: it is finished even if the lease is lost in the meantime.
+        // The command is a single step: it runs to its end even if the lease is lost while it runs.
         let ended = match lease.check().await {
             Ok(()) => self.execute(request, &output).await,
             Err(fault) => Err(fault),
@@ -159,7 +159,7 @@ impl ForeignIntegration {
         let change = self.change(request.mode);
         let what = change.to_string();
         let wait = command.shutdown + SHUTDOWN_MARGIN;
-        // A dry run counts as a step, too, because it may hold locks that it must release.
+        // A dry run also counts as a step, because it may hold locks that it must release.
         let Some(step) = request.shutdown.begin_long_step(&what, wait) else {
             return Err(Fault::interrupted(format!("{what} was not started: shutting down")));
         };
@@ -193,7 +193,7 @@ impl ForeignIntegration {
             step.finish();
             return ended;
         }
-        // Dropping the step records it as abandoned; a dry run has changed nothing.
+        // Dropping the step records it as abandoned; a dry run changes nothing.
         match request.mode {
             Mode::Real => Err(Fault::interrupted(format!("interrupted: {what} may be partially applied"))),
             Mode::DryRun => {
@@ -203,7 +203,7 @@ impl ForeignIntegration {
         }
     }
 
-    /// The run of the command as a change, for logs and the audit trail.
+    /// Describes the run of the command as a change, for logs and the audit trail.
     fn change(&self, mode: Mode) -> Change {
         let name = self.command.integration.clone();
         let object = ObjectKey { scope: Scope::default(), kind: "Command".to_owned(), name };
@@ -221,8 +221,8 @@ impl fmt::Debug for ForeignIntegration {
     }
 }
 
-/// The environment of a command: that of the peer's `run-integration`. The variables of the runner replace
-/// those of the configuration, so that no variable can turn a dry run into a real run.
+/// The environment of a command, as the peer's `run-integration` sets it. The variables of the runner replace those
+/// of the configuration, so that no variable can turn a dry run into a real run.
 fn environment(
     command: &ForeignCommand,
     endpoint: &OpenEndpoint,
@@ -260,7 +260,7 @@ fn environment(
     all
 }
 
-/// A redactor for the secrets that are passed to a command. Each line of a multi-line secret is a separate
+/// Creates a redactor for the secrets that are passed to a command. Each line of a multi-line secret is a separate
 /// secret, because the output is redacted line by line.
 fn redactor(command: &ForeignCommand, endpoint: &OpenEndpoint) -> Redactor {
     let named = command.environment.iter().filter(|(name, _)| is_secret_name(name));
@@ -312,7 +312,8 @@ impl Execution {
                 )));
             }
         };
-        // A process outside of the group may still hold the output open, so this does not wait for it.
+        // A process outside the process group may still hold the output open, so the wait for the rest of the output
+        // is limited.
         let until = Instant::now() + OUTPUT_TIMEOUT;
         while readers.iter().any(|reader| !reader.is_finished()) && Instant::now() < until {
             thread::sleep(POLL_INTERVAL);
@@ -328,7 +329,7 @@ impl Execution {
         let mut command = Command::new(executable);
         command.args(words).env_clear().envs(&self.environment);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // A dry run may hold locks, which it releases only if it is interrupted instead of killed.
+        // A dry run may hold locks, which the command releases only if it is interrupted instead of killed.
         let settings = GroupSettings { purpose: Purpose::InterruptibleWrite, grace: *shutdown };
         ProcessGroup::start_for(&mut command, settings).map_err(|error| match error.kind() {
             io::ErrorKind::Interrupted => {
@@ -340,7 +341,7 @@ impl Execution {
         })
     }
 
-    /// Redacts, logs and keeps a line of the output.
+    /// Returns a function that redacts, logs and keeps a line of the output.
     fn sink(&self) -> impl Fn(&str) + Send + 'static {
         let (redactor, output) = (Arc::clone(&self.redactor), Arc::clone(&self.output));
         let command = Arc::clone(&self.command);
@@ -353,7 +354,7 @@ impl Execution {
         }
     }
 
-    /// The verdict on an exit status.
+    /// Converts an exit status into a result.
     fn judge(&self, status: ExitStatus) -> Result<(), Fault> {
         let integration = &self.command.integration;
         if status.success() {

@@ -1,4 +1,4 @@
-//! The function form, for validators and small jobs: a single `run` function, that makes all writes through
+//! The function form, for validators and small jobs: a single `run` function that makes all writes through
 //! [`FunctionContext::apply`].
 
 use std::future::Future;
@@ -96,8 +96,8 @@ pub trait Function: Send + Sync + 'static {
     /// The integration's metadata.
     fn meta(&self) -> &IntegrationMeta;
 
-    /// The input that determines its outcome, for early exit; `None` if the outcome also depends on inputs
-    /// other than the data.
+    /// The part of the data that determines the outcome, for early exit; `None` if the outcome also depends on other
+    /// inputs.
     fn state(&self, data: &Data, options: &Options) -> Result<Option<FunctionState>, Fault>;
 
     /// Checks the prerequisites of the integration on this machine, such as an installed tool. If one is
@@ -114,7 +114,7 @@ pub trait Function: Send + Sync + 'static {
 /// The changes and faults of a function.
 #[derive(Debug, Default)]
 pub struct FunctionReport {
-    /// The changes; a real run applies them.
+    /// The planned changes, which a real run applies.
     pub changes: Vec<Change>,
     /// Changes that a guard holds.
     pub held: Vec<HeldPlanChange>,
@@ -137,7 +137,7 @@ struct Verdict {
 
 /// The context of a function.
 pub struct FunctionContext<'r> {
-    /// The data.
+    /// The data of the run.
     pub data: &'r Data,
     /// The data before a proposed change, if the run compares two bundles.
     pub base: Option<&'r Data>,
@@ -151,9 +151,9 @@ pub struct FunctionContext<'r> {
     request: &'r RunRequest,
     limits: RunLimits,
     report: Mutex<FunctionReport>,
-    /// Acquired when the first change is applied.
+    /// The lease, which is acquired when the first change is applied.
     lease: Option<&'r LazyLease<'r>>,
-    /// Locked for reading while a change is applied.
+    /// A lock that is held for reading while a change is applied.
     acting: RwLock<()>,
 }
 
@@ -200,7 +200,7 @@ impl<'r> FunctionContext<'r> {
         if !self.guard.removes(change) {
             return verdict;
         }
-        // The number of objects in the scope is unknown, so only absolute limits apply.
+        // The number of objects in the scope is unknown, so only the absolute limits of the budgets apply.
         let mut facts =
             ShardFacts { counts: [(change.object.scope.clone(), 0)].into(), ..ShardFacts::default() };
         let mut plan = Plan::default();
@@ -225,13 +225,13 @@ impl<'r> FunctionContext<'r> {
         verdict
     }
 
-    /// The read permit.
+    /// The permit for reads.
     pub fn read(&self) -> &ReadPermit {
         &self.permits.read
     }
 
-    /// Applies a change. The change is always recorded, but it is executed only in a real run, and only if no
-    /// guard holds it.
+    /// Applies a change. The change is always recorded, but it is executed only in a real run and only if no guard
+    /// holds it.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -338,7 +338,7 @@ impl<'r> FunctionContext<'r> {
         let _none = self.acting.write().await;
     }
 
-    /// Reports a fault of a single object; the function continues.
+    /// Reports a fault of an individual object; the function continues.
     pub fn report_fault(&self, fault: Fault) {
         self.lock().faults.push(fault);
     }

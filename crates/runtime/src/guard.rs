@@ -1,9 +1,9 @@
-//! Guards, which prevent accidental removals: removal budgets (a removal budget per shard, caller and
-//! integration), protected kinds and approvals.
+//! Guards, which prevent accidental removals: removal budgets (for each shard, each caller and the integration),
+//! protected kinds and approvals.
 //!
-//! Guards check every plan, in dry runs as well. Removals that they refuse are held; additions and changes
-//! proceed. Guards are pure: they decide from the planned removals, the observed object counts, the approvals
-//! in the data and the state of the removal ledger.
+//! Guards check every plan, also in dry runs. Removals that they refuse are held; additions and changes proceed.
+//! Guards are pure: they decide from the planned removals, the observed object counts, the approvals in the data and
+//! the state of the removal ledger.
 
 mod approval;
 mod budget;
@@ -41,13 +41,13 @@ pub use ledger::{
 };
 pub use refusal::{MissingApproval, Refusal};
 
-/// Kinds whose removal always needs an approval: namespaces, volumes, databases. The caller provides them,
+/// Kinds whose removal always needs an approval: namespaces, volumes and databases. The caller provides the kinds,
 /// because they depend on the target systems.
 #[derive(Clone, Debug, Default)]
 pub struct ProtectedKinds(BTreeSet<String>);
 
 impl ProtectedKinds {
-    /// These kinds, spelled as [`ObjectKey::kind`] is.
+    /// Creates a set of kinds, spelled as in [`ObjectKey::kind`].
     pub fn new<K: Into<String>>(kinds: impl IntoIterator<Item = K>) -> Self {
         Self(kinds.into_iter().map(Into::into).collect())
     }
@@ -62,8 +62,8 @@ impl ProtectedKinds {
 /// within the budgets, unless the kind is protected.
 const MIN_PROTECTED_SCOPE: usize = 2;
 
-/// Removing every object of an integration that manages at least this many needs an approval, even if each
-/// scope has only one.
+/// If an integration manages at least this many objects, removing all of them needs an approval, even if each scope
+/// has only one object.
 const MIN_PROTECTED_INTEGRATION: usize = 5;
 
 /// Judges the removals of one run.
@@ -100,7 +100,7 @@ const MIN_PROTECTED_INTEGRATION: usize = 5;
 /// ```
 #[derive(Clone, Debug)]
 pub struct RemovalGuard {
-    /// The integration.
+    /// The integration whose removals are judged.
     pub integration: String,
     /// Kinds whose removal always needs an approval.
     pub protected: ProtectedKinds,
@@ -108,15 +108,15 @@ pub struct RemovalGuard {
     pub budgets: Budgets,
     /// The approvals in the data.
     pub approvals: Approvals,
-    /// Shards that the data declares and that other processes run.
+    /// Shards that the data declares and that other processes reconcile.
     pub other_shards: Vec<String>,
     /// The start time of the run.
     pub now: Timestamp,
 }
 
 impl RemovalGuard {
-    /// Judges the steps of all shards together. Without a ledger, every removal that counts against a budget
-    /// is held.
+    /// Decides for the steps of all shards together which steps are held. Without a ledger, every removal that counts
+    /// against a budget is held.
     pub fn judge<'p, S: PlannedSteps>(
         &self,
         shards: &'p [S],
@@ -153,9 +153,8 @@ impl RemovalGuard {
         judged
     }
 
-    /// Holds every removal that counts against a budget, because it could not be reserved; every removal that
-    /// uses an approval for a single use, because the use could not be stored; and the steps that depend on
-    /// these.
+    /// Holds the removals that could not be stored in the ledger, and the steps that depend on them: every removal
+    /// that counts against a budget, and every removal that uses an approval for a single use.
     pub(crate) fn hold_unreserved<S: PlannedSteps>(judged: &mut [JudgedShard<'_, S>], error: &LedgerError) {
         for shard in judged {
             for step in shard.steps_mut() {
@@ -167,7 +166,7 @@ impl RemovalGuard {
         }
     }
 
-    /// Whether a change is a removal, or counts as a removal because of the fields that the object loses.
+    /// Whether a change is a removal or counts as one because of the fields that the object loses.
     pub fn removes(&self, change: &Change) -> bool {
         self.budgets.keys.removes(change)
     }
@@ -183,7 +182,7 @@ impl RemovalGuard {
         let removals = changes.iter().filter(|one| *one.clearance != Clearance::NoRemoval);
         removals.into_iter().find_map(|JudgedChange { change, clearance }| {
             let scope = &change.object.scope;
-            // An object that is kept is declared, even if its scope was not read completely.
+            // An object that stays is declared, even if its scope was not read completely.
             let is_whole = change.kind.removes();
             if let Some(why) = whole.blocked.get(scope).filter(|_| is_whole) {
                 return Some(Refusal::Blocked(why.clone()));
@@ -256,8 +255,8 @@ impl RemovalGuard {
         }
     }
 
-    /// Holds removals without an approval if they would remove every object that the integration manages. The
-    /// rule does not apply while another process has not counted its objects: some of them may be left.
+    /// Holds removals without an approval if they would remove every object that the integration manages. The rule
+    /// does not apply while another process has not counted its objects, because some of those objects may remain.
     fn hold_emptied_integration<S: PlannedSteps>(
         &self,
         context: &LimitContext<'_>,
@@ -288,7 +287,7 @@ impl RemovalGuard {
         }
     }
 
-    /// Number of objects that the integration manages, across all processes; `None` if another process never
+    /// Number of objects that the integration manages, across all processes; `None` if another process has never
     /// counted the objects of its shards.
     fn integration_objects(&self, context: &LimitContext<'_>) -> Option<usize> {
         let counts = &context.ledger.counts;
@@ -297,8 +296,8 @@ impl RemovalGuard {
         Some(context.whole.counts.values().sum::<usize>() + others?)
     }
 
-    /// Holds the removals at a level if they exceed its budget. A removal that was already reserved is not
-    /// counted twice.
+    /// Holds the removals at a level if they exceed its budget. A removal that was already reserved is counted only
+    /// once.
     fn enforce_budget<S: PlannedSteps>(
         &self,
         context: &LimitContext<'_>,
@@ -336,8 +335,8 @@ impl RemovalGuard {
         }
     }
 
-    /// Maximum number of removals at a level. Percentages refer to the objects that this process read plus
-    /// the last counts of other processes; if a shard of another process was never counted, only the absolute
+    /// Maximum number of removals at a level. Percentages refer to the objects that this process read plus the last
+    /// counts of other processes; if the objects of a shard of another process were never counted, only the absolute
     /// limit applies.
     fn max_removals(&self, whole: &CombinedFacts<'_>, ledger: &LedgerState, level: BudgetLevel<'_>) -> usize {
         let others = |of: &dyn Fn(&ShardCount) -> usize| -> Option<usize> {
@@ -365,7 +364,7 @@ struct LimitContext<'a> {
     ledger: &'a LedgerState,
 }
 
-/// The level at which a budget applies.
+/// The level at which a budget applies: a shard, a caller or the integration.
 #[derive(Clone, Copy)]
 enum BudgetLevel<'a> {
     Shard(&'a ShardKey, &'a ShardFacts),
@@ -400,7 +399,7 @@ struct ScopeChanges {
     steps: Vec<StepIndex>,
 }
 
-/// The position of a step among all judged steps.
+/// The position of a step among all steps that are judged.
 #[derive(Clone, Copy)]
 struct StepIndex {
     shard: usize,
@@ -420,7 +419,7 @@ impl ScopeChanges {
     }
 }
 
-/// The combined facts of all shards: a scope may belong to several of them.
+/// The combined facts of all shards. They are combined because a scope may belong to several shards.
 #[derive(Default)]
 struct CombinedFacts<'a> {
     deletes: BTreeSet<ObjectKey>,
@@ -432,8 +431,8 @@ struct CombinedFacts<'a> {
 }
 
 impl<'a> CombinedFacts<'a> {
-    /// Whether every shard that has read the scope of a removal approves it as a whole: no shard can approve
-    /// the removal of an object that another shard may manage.
+    /// Whether every shard that has read the scope of a removal approves the removal as a whole. All of these shards
+    /// must approve it, because an object in the scope may be managed by any of them.
     fn consents_to(&self, change: &Change, protected: &ProtectedKinds) -> bool {
         let mut consents = self.consents.get(&change.object.scope).into_iter().flatten();
         consents.all(|consent| consent.covers(change, protected))
@@ -475,9 +474,9 @@ impl<'a> CombinedFacts<'a> {
     }
 }
 
-/// Postpones the removal of an object whose replacement may be a desired object that cannot be written, as
-/// applying a plan does when a write fails. This rule is applied after the refusals that need an approval, so
-/// that a held removal stays held.
+/// Postpones the removal of an object whose replacement may be a desired object that cannot be written; a write that
+/// fails when the plan is applied has the same effect. This rule is applied after the refusals that need an approval,
+/// so that a held removal stays held.
 fn postponement(facts: &ShardFacts, changes: &[JudgedChange<'_>]) -> Option<Refusal> {
     let removals = changes.iter().map(|judged| judged.change).filter(|change| change.kind.removes());
     removals.filter(|change| !facts.deletes.contains(&change.object)).find_map(|change| {

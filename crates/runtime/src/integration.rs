@@ -39,27 +39,27 @@ impl Integration {
         Self { form, declared_cache: DeclaredStateCache::default() }
     }
 
-    /// An integration of the staged form.
+    /// Creates an integration of the staged form.
     pub fn staged(integration: impl StagedIntegration) -> Self {
         Self::new(IntegrationForm::Staged(Box::new(StagedAdapter(integration))))
     }
 
-    /// An integration of the function form.
+    /// Creates an integration of the function form.
     pub fn function(integration: impl Function) -> Self {
         Self::new(IntegrationForm::Function(Box::new(integration)))
     }
 
-    /// An integration of the process form.
+    /// Creates an integration of the process form.
     pub fn process(process: ProcessIntegration) -> Self {
         Self::new(IntegrationForm::Staged(Box::new(process)))
     }
 
-    /// An integration of the foreign form.
+    /// Creates an integration of the foreign form.
     pub fn foreign(foreign: ForeignIntegration) -> Self {
         Self::new(IntegrationForm::Foreign(Box::new(foreign)))
     }
 
-    /// The form.
+    /// The form of the integration, with its implementation.
     pub(crate) fn form(&self) -> &IntegrationForm {
         &self.form
     }
@@ -74,7 +74,7 @@ impl Integration {
         }
     }
 
-    /// Whether its shards run sequentially.
+    /// Whether the integration plans and applies each shard independently.
     pub(crate) fn is_sharded(&self) -> bool {
         match &self.form {
             IntegrationForm::Staged(_) => true,
@@ -82,7 +82,7 @@ impl Integration {
         }
     }
 
-    /// The parts of a shard of base that head no longer manages, although it does not remove them.
+    /// The objects that base manages in a shard and that head no longer manages, although head does not remove them.
     pub(crate) fn released(
         &self,
         base: &dyn AnyDeclaredState,
@@ -91,12 +91,12 @@ impl Integration {
     ) -> Vec<ReleasedPart> {
         match &self.form {
             IntegrationForm::Staged(integration) => integration.released(base, head, key),
-            // The other forms own no objects in a target.
+            // Integrations of the other forms do not own objects in a target.
             IntegrationForm::Function(_) | IntegrationForm::Foreign(_) => Vec::new(),
         }
     }
 
-    /// The metadata.
+    /// The metadata of the integration.
     pub fn meta(&self) -> &IntegrationMeta {
         match &self.form {
             IntegrationForm::Staged(integration) => integration.meta(),
@@ -113,8 +113,8 @@ impl Integration {
         }
     }
 
-    /// The declared state of the integration, if it has one. Concurrent callers with the same data and
-    /// options share one state: it is declared once and cached while a caller holds it.
+    /// The declared state of the integration, if it has one. Concurrent callers with the same data and options share
+    /// one state, which is declared once and cached while a caller holds it.
     pub fn declare(&self, data: &Data, options: &Options) -> Result<Option<SharedDeclaredState>, Fault> {
         let _activity = activity::phase("declare", "declare");
         let declare = |data: &Data| match &self.form {

@@ -34,8 +34,8 @@ impl fmt::Display for Dimensions {
     }
 }
 
-/// The key of a shard: the dimensions by which an integration's work is split. The key without dimensions
-/// stands for the whole integration.
+/// The key of a shard: its values of the dimensions by which an integration's work is split. The key without
+/// dimensions stands for the whole integration.
 ///
 /// ```
 /// use qontract_runtime::ShardKey;
@@ -49,7 +49,7 @@ impl fmt::Display for Dimensions {
 pub struct ShardKey(Dimensions);
 
 impl ShardKey {
-    /// A key with these dimensions.
+    /// Creates a key with these dimensions.
     ///
     /// ```
     /// use qontract_runtime::ShardKey;
@@ -102,7 +102,7 @@ pub struct InvalidShardKey(String);
 impl FromStr for ShardKey {
     type Err = InvalidShardKey;
 
-    /// Parses the text of a key. A part without `=` belongs to the value before it, which then contains a
+    /// Parses the text of a key. A part without `=` continues the value before it, because that value contains a
     /// comma.
     ///
     /// ```
@@ -163,7 +163,7 @@ impl Serialize for ShardKey {
 pub struct Scope(Dimensions);
 
 impl Scope {
-    /// A scope with these dimensions.
+    /// Creates a scope with these dimensions.
     pub fn new<'a>(parts: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         Self(Dimensions::new(parts))
     }
@@ -183,7 +183,7 @@ impl Scope {
         self.get(CALLER_DIMENSION)
     }
 
-    /// Writes ` (cluster=a)`; nothing if the scope has no dimensions.
+    /// Writes ` (cluster=a)`; writes nothing if the scope has no dimensions.
     pub(crate) fn write_in_parentheses(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.parts().next().is_none() { Ok(()) } else { write!(f, " ({self})") }
     }

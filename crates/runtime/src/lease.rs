@@ -1,12 +1,11 @@
-//! Leases: which process may apply the steps of a shard.
+//! Leases: each determines which process may apply the steps of a shard.
 //!
-//! The runner acquires the lease of a shard just before it applies the shard's plan, and releases it
-//! afterwards. A shard without steps and a dry run need no lease. Before each step, the runner checks the
-//! *fence* of the lease, a local deadline that renewals move. After the fence is lost, no further step
-//! starts.
+//! The runner acquires the lease of a shard just before it applies the shard's plan, and releases the lease
+//! afterwards. A shard without steps and a dry run need no lease. Before each step, the runner checks the *fence* of
+//! the lease, a local deadline that renewals move. After the fence is lost, no further step starts.
 //!
-//! A lease coordinates processes, but does not make writes safe, because a process may be paused between the
-//! check and the write. The preconditions of writes make them safe.
+//! A lease coordinates processes but does not make their writes safe, because a process may be paused after the check
+//! and before the write. Writes are safe because of their preconditions.
 
 mod lazy;
 
@@ -25,11 +24,11 @@ pub(crate) use lazy::LazyLease;
 /// The lease that a run needs.
 #[derive(Clone, Copy, Debug)]
 pub struct LeaseRequest<'a> {
-    /// The integration.
+    /// The integration that needs the lease.
     pub integration: &'a str,
-    /// The shard.
+    /// The shard whose lease is needed.
     pub shard: &'a ShardKey,
-    /// The run, for messages of other processes.
+    /// The name of the run, for messages of other processes.
     pub run: &'a str,
     /// Permits reading the lease.
     pub read: &'a ReadPermit,
@@ -42,7 +41,7 @@ pub trait Leases: fmt::Debug + Send + Sync {
     /// Acquires the lease of a shard, without waiting for another process.
     fn acquire<'a>(&'a self, request: LeaseRequest<'a>) -> BoxFuture<'a, LeaseAcquisition>;
 
-    /// Waits until the lease of a shard seems to be free: it was released, or has expired. Returns the holder
+    /// Waits until the lease of a shard seems to be free because it was released or has expired. Returns the holder
     /// as soon as a renewal of the lease is observed.
     fn wait<'a>(&'a self, request: LeaseRequest<'a>) -> BoxFuture<'a, Result<(), LeaseHolder>>;
 }
@@ -61,18 +60,18 @@ pub enum LeaseAcquisition {
 /// The run that holds a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseHolder {
-    /// Its host, process and run, and the time of its last renewal.
+    /// The host, process and run of the holder, and the time of the last renewal.
     pub text: String,
     /// The state of the holder, as far as it is known.
     pub liveness: HolderLiveness,
 }
 
-/// Whether the holder of a lease still runs.
+/// Whether the holder of a lease is still running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HolderLiveness {
-    /// It has renewed the lease since this process first observed it.
+    /// The holder has renewed the lease since this process first observed it.
     Alive,
-    /// The lease may expire: no renewal was observed so far.
+    /// The lease may expire, because no renewal has been observed so far.
     Unknown,
 }
 
@@ -89,7 +88,7 @@ impl LeaseHolder {
 
 /// A lease that a run holds.
 pub trait Lease: fmt::Debug + Send + Sync {
-    /// Checks the fence: whether another step may start. Once it is lost, it stays lost.
+    /// Checks the fence: whether another step may start. Once the lease is lost, every further check fails.
     fn check(&self) -> Result<(), LeaseLoss>;
 
     /// Renews the lease until the future is dropped.
@@ -115,16 +114,16 @@ impl LeaseLoss {
 /// The beginning of the warning about a run that applied steps without a lease.
 const UNAVAILABLE: &str = "steps were applied without a lease, because the journal cannot be used";
 
-/// Adds the warning about steps that were applied without a lease. A run has this warning once, with the
-/// first reason.
+/// Adds the warning about steps that were applied without a lease. A run has this warning only once, with the reason
+/// of the first occurrence.
 pub(crate) fn warn_unavailable(warnings: &mut Vec<String>, reason: &str) {
     if !warnings.iter().any(|warning| warning.starts_with(UNAVAILABLE)) {
         warnings.push(format!("{UNAVAILABLE}: {reason}"));
     }
 }
 
-/// No coordination with other processes: every acquisition succeeds. For tests, and for a process that is the
-/// only one to write to its targets.
+/// Leases without coordination between processes: every acquisition succeeds. Used in tests, and in a process that is
+/// the only one that writes to its targets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoLeases;
 

@@ -1,8 +1,8 @@
 //! The integration contract, and the runner that enforces it.
 //!
-//! An integration implements five phases (see [`StagedIntegration`]): declare, resolve, observe, plan, apply.
-//! The runner is responsible for everything else: it runs the phases in order and the shards concurrently,
-//! enforces permits, deadlines and guards, and records every decision with its reason.
+//! An integration implements five phases (see [`StagedIntegration`]): declare, resolve, observe, plan and apply. The
+//! runner runs the phases in order and the shards concurrently, enforces permits, deadlines and guards, and records
+//! every decision with its reason.
 
 pub mod affected;
 pub mod allow_list;

@@ -12,11 +12,11 @@ use crate::key::{CALLER_DIMENSION, ShardKey};
 /// A GraphQL query that an integration declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeclaredQuery {
-    /// The name of its operation.
+    /// The name of the query's operation.
     pub name: String,
     /// The GraphQL document.
     pub text: String,
-    /// The behaviour if the GraphQL types of the data lack one of its fields.
+    /// The behaviour if the GraphQL types of the data lack a field of the query.
     pub presence: QueryPresence,
 }
 
@@ -31,7 +31,7 @@ pub enum QueryPresence {
 }
 
 impl DeclaredQuery {
-    /// The query from which `cargo xtask generate` generated `Q`.
+    /// Returns the query from which `cargo xtask generate` generated `Q`.
     pub fn of<Q: Operation>() -> Self {
         Self { name: Q::SOURCE.name().to_owned(), text: Q::SOURCE.text(), presence: QueryPresence::Required }
     }
@@ -57,38 +57,40 @@ pub struct IntegrationMeta {
     pub description: String,
     /// The declared queries.
     pub queries: Vec<DeclaredQuery>,
-    /// The flags.
+    /// The flags that the integration adds to the command line.
     pub flags: Vec<Flag>,
     /// Number of rounds of a real run, 1 to [`MAX_ROUNDS`].
     pub rounds: u32,
-    /// The time that a real run waits for operations in progress in the target.
+    /// The time for which a real run waits for operations in progress in the target.
     pub patience: Patience,
     /// The rounds in which `resolve` is called.
     pub resolution: Resolution,
-    /// Its own limits; limits that it does not set have defaults.
+    /// The limits of the integration's runs; limits that are not set have defaults.
     pub limits: IntegrationLimits,
-    /// The phases in which it makes ad-hoc reads: queries that it does not declare, and resources by path.
+    /// The phases in which the integration makes ad-hoc reads: queries that it does not declare, and resources by
+    /// path.
     pub ad_hoc_reads: AdHocReads,
-    /// Whether other integrations depend on the objects it creates. If many integrations run concurrently,
-    /// the others start after its first run.
+    /// Whether other integrations depend on the objects that this integration creates. If many integrations run
+    /// concurrently, the others start after its first run.
     pub runs_first: bool,
-    /// The list in its query results whose elements it declares independently of each other, if any.
+    /// The list in the integration's query results whose elements it declares independently of each other, if any.
     pub independent_list: Option<IndependentList>,
-    /// Which resources, named by an element of that list, may cause further ad-hoc reads for the element.
+    /// The predicate for resources that may cause further ad-hoc reads for an element of the independent list that
+    /// names such a resource.
     pub ad_hoc_trigger: AdHocTrigger,
     /// The dimensions whose values decide in which slot a shard runs.
     pub slot_dimensions: SlotDimensions,
-    /// The permissions that it needs on Kubernetes clusters; `None` if it does not work on clusters.
+    /// The permissions that the integration needs on Kubernetes clusters; `None` if it does not work on clusters.
     pub permissions: Option<ClusterPermissions>,
 }
 
 /// The dimensions of a shard key whose values decide in which slot the shard runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SlotDimensions {
-    /// All of them.
+    /// The values of all dimensions.
     #[default]
     All,
-    /// Only this dimension. A shard without it is hashed by all of its dimensions.
+    /// Only the value of this dimension. For a shard without this dimension, the values of all dimensions decide.
     Only(String),
     /// All dimensions except the [caller](crate::CALLER_DIMENSION), so that the callers of a target share a
     /// process.
@@ -98,9 +100,9 @@ pub enum SlotDimensions {
 /// The permissions that an integration needs on Kubernetes clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClusterPermissions {
-    /// The kinds of objects that it manages.
+    /// The kinds of objects that the integration manages.
     pub kinds: ManagedKinds,
-    /// The verbs that it needs for them.
+    /// The verbs that the integration needs for these kinds.
     pub verbs: &'static [&'static str],
 }
 
@@ -116,7 +118,7 @@ pub enum ManagedKinds {
 }
 
 impl ManagedKinds {
-    /// The permissions to create, change and remove objects of these kinds.
+    /// Returns the permissions to create, change and remove objects of these kinds.
     pub const fn permissions(self) -> ClusterPermissions {
         ClusterPermissions { kinds: self, verbs: &["list", "create", "patch", "delete"] }
     }
@@ -138,12 +140,12 @@ impl ManagedKinds {
 pub struct Patience {
     /// The interval between two observations of the target.
     pub every: Duration,
-    /// Maximum time that one run spends waiting. If it is zero, the run does not wait.
+    /// Maximum time for which one run waits. If this time is zero, the run does not wait.
     pub total: Duration,
 }
 
 impl Patience {
-    /// No waiting: a run whose plan has waits ends as waiting.
+    /// No waiting: a run whose plan has waits ends immediately as waiting.
     pub const NONE: Self = Self { every: Duration::from_secs(5), total: Duration::ZERO };
 }
 
@@ -153,56 +155,56 @@ pub enum Resolution {
     /// Once per run: its inputs do not depend on the steps of the run.
     #[default]
     Once,
-    /// In each round, because the steps of a round change its inputs: the outputs of Terraform, records of
-    /// deployments.
+    /// In each round, because the steps of a round change the inputs of the desired state, such as the outputs of
+    /// Terraform or the records of deployments.
     EachRound,
 }
 
 /// Limits that an integration sets for its runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IntegrationLimits {
-    /// Timeout of one phase of one shard; of the whole run in the function form.
+    /// Timeout of one phase of one shard or, in the function form, of the whole run.
     pub phase_timeout: Option<Duration>,
     /// Timeout of applying one step.
     pub step_timeout: Option<Duration>,
-    /// Maximum number of shards that are processed concurrently. A flag may lower it, never raise it.
+    /// Maximum number of shards that are processed concurrently. A flag can lower this number but not raise it.
     pub max_shards: Option<usize>,
-    /// Time for a step in progress to end after a shutdown request, before it is abandoned.
+    /// Time that a step in progress gets to end after a shutdown request, before it is abandoned.
     pub shutdown_timeout: Option<Duration>,
 }
 
-/// A list whose elements are declared independently: the declared state of an element depends on other
-/// elements only if they conflict with it. The comparison of a change to some elements then declares only
-/// those elements and the ones that they can conflict with.
+/// A list whose elements are declared independently: the declared state of an element depends on other elements only
+/// if they conflict with it. After a change to some elements, a comparison declares only these elements and the
+/// elements that they can conflict with.
 #[derive(Clone, Copy, Debug)]
 pub struct IndependentList {
     /// The key of the list in the query result.
     pub list: &'static str,
-    /// Two elements can conflict only if their datafiles have the same value for one of these keys. Values
-    /// are compared after [`normalize_key`](crate::normalize_key); integrations that detect conflicts must do
-    /// so, too.
+    /// Two elements can conflict only if their datafiles have the same value for one of these keys. Values are
+    /// compared after [`normalize_key`](crate::normalize_key); integrations that detect conflicts must also normalize
+    /// them.
     pub conflict_keys: &'static [&'static str],
-    /// Other lists in the query result. An element of such a list affects an element of this list only if its
-    /// part of the result is read, through references, from the datafile of that element or of one that can
+    /// Other lists in the query result. An element of such a list affects an independent element only if its part of
+    /// the result is read, through references, from the datafile of the independent element or of an element that can
     /// conflict with it.
     pub joined_lists: &'static [&'static str],
 }
 
-/// A predicate for the contents of resources that may cause further ad-hoc reads. A server finds it by its name,
-/// and assumes [any](Self::ANY) if it does not know the name: when the predicate of a name begins to match more, it
-/// gets another name.
+/// A predicate for the contents of resources that may cause further ad-hoc reads. A server finds the predicate by its
+/// name and assumes [any](Self::ANY) if it does not know the name. Therefore, a predicate that is changed to match
+/// more resources gets another name.
 #[derive(Clone, Copy, Debug)]
 pub struct AdHocTrigger {
-    /// The name.
+    /// The name of the predicate.
     pub name: &'static str,
-    /// The predicate.
+    /// The predicate, called with the content of a resource.
     pub matches: fn(&str) -> bool,
 }
 
 impl AdHocTrigger {
-    /// Any resource.
+    /// A predicate that matches any resource.
     pub const ANY: Self = Self { name: "any", matches: |_| true };
-    /// No resource.
+    /// A predicate that matches no resource.
     pub const NONE: Self = Self { name: "none", matches: |_| false };
 }
 
@@ -210,12 +212,11 @@ impl AdHocTrigger {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AdHocReads {
-    /// Never.
+    /// The integration makes no ad-hoc reads.
     Never,
-    /// During `declare`; later phases repeat only those reads. All results are part of the declared state. If
-    /// the integration declares the elements of a list independently, it reads for each element the resources
-    /// that the element names, and further ones only if [a resource triggers
-    /// them](IntegrationMeta::ad_hoc_trigger).
+    /// During `declare`; later phases repeat only those reads. All results are part of the declared state. If the
+    /// integration declares the elements of a list independently, it reads for each element the resources that the
+    /// element names. It makes further reads only if [a resource triggers them](IntegrationMeta::ad_hoc_trigger).
     DuringDeclare,
     /// In any phase: the declared state does not determine the outcome.
     Anytime,
@@ -225,7 +226,7 @@ pub enum AdHocReads {
 pub const MAX_ROUNDS: u32 = 3;
 
 impl IntegrationMeta {
-    /// Metadata without queries and flags.
+    /// Creates metadata without queries and flags.
     pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
         let (name, description) = (name.into(), description.into());
         Self {
@@ -254,8 +255,8 @@ impl IntegrationMeta {
     }
 
     /// Adds a query that is executed only if the GraphQL types of the data have all of its fields; see
-    /// [`Data::query_if_known`](crate::Data::query_if_known). Such queries read data that only our own
-    /// schemas define.
+    /// [`Data::query_if_known`](crate::Data::query_if_known). Such queries read fields that the schemas of other data
+    /// repos may lack.
     #[must_use]
     pub fn query_if_known<Q: Operation>(mut self) -> Self {
         self.queries.push(DeclaredQuery { presence: QueryPresence::IfKnown, ..DeclaredQuery::of::<Q>() });
@@ -278,8 +279,8 @@ impl IntegrationMeta {
         self
     }
 
-    /// Assigns all callers of a target to the same slot. Otherwise the process of one caller could remove an
-    /// object that the process of another caller declares, because a process compares only its own shards.
+    /// Assigns all callers of a target to the same slot. Otherwise the process of one caller could remove an object
+    /// that the process of another caller declares, because a process compares only the shards of its own slot.
     ///
     /// ```
     /// use qontract_runtime::{IntegrationMeta, ShardKey};
@@ -342,7 +343,7 @@ impl IntegrationMeta {
         self.flag(flag, help, FlagKind::Print)
     }
 
-    /// Gives the flag that was added last a short option: `-r` for `r`.
+    /// Adds a short option to the flag that was added last, such as `-r` for `r`.
     ///
     /// # Panics
     ///
@@ -353,7 +354,7 @@ impl IntegrationMeta {
         self
     }
 
-    /// Lets the flag that was added last take its value from an environment variable if it is not given.
+    /// Lets the flag that was added last take its value from an environment variable if the flag is not given.
     ///
     /// # Panics
     ///
@@ -375,14 +376,14 @@ impl IntegrationMeta {
         self
     }
 
-    /// Sets the permissions that it needs on Kubernetes clusters.
+    /// Sets the permissions that the integration needs on Kubernetes clusters.
     #[must_use]
     pub fn permissions(mut self, permissions: ClusterPermissions) -> Self {
         self.permissions = Some(permissions);
         self
     }
 
-    /// Declares that other integrations depend on the objects that it creates.
+    /// Declares that other integrations depend on the objects that this integration creates.
     #[must_use]
     pub fn runs_first(mut self) -> Self {
         self.runs_first = true;
@@ -405,7 +406,7 @@ impl IntegrationMeta {
         self
     }
 
-    /// Sets which resources trigger further ad-hoc reads.
+    /// Sets the predicate for resources that trigger further ad-hoc reads.
     #[must_use]
     pub fn triggers_ad_hoc_reads(mut self, trigger: AdHocTrigger) -> Self {
         self.ad_hoc_trigger = trigger;
@@ -434,22 +435,22 @@ impl IntegrationMeta {
         self
     }
 
-    /// Sets limits for its runs.
+    /// Sets the limits of the integration's runs.
     #[must_use]
     pub fn limits(mut self, limits: IntegrationLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Allows ad-hoc queries and resources by path in any phase.
+    /// Allows ad-hoc queries and reads of resources by path in any phase.
     #[must_use]
     pub fn reads_ad_hoc(mut self) -> Self {
         self.ad_hoc_reads = AdHocReads::Anytime;
         self
     }
 
-    /// Allows ad-hoc queries and resources by path during `declare`. All results must be part of the declared
-    /// state.
+    /// Allows ad-hoc queries and reads of resources by path during `declare`. All results must be part of the
+    /// declared state.
     #[must_use]
     pub fn reads_ad_hoc_during_declare(mut self) -> Self {
         self.ad_hoc_reads = AdHocReads::DuringDeclare;

@@ -8,16 +8,16 @@ use qontract_diagnostics::suggest::nearest;
 use crate::flag::{ArgumentKind, Flag, FlagKind};
 use crate::key::ShardKey;
 
-/// A value of a selecting flag that matches no shard, usually a typo.
+/// A value of a selecting or excluding flag that matches no shard. It is usually a typo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnmatchedSelector {
     /// The flag, without dashes.
     pub flag: &'static str,
     /// The value of the flag.
     pub value: String,
-    /// The environment variable that provided the value, if the flag was not given.
+    /// The environment variable that provided the value, if the value does not come from the flag itself.
     pub variable: Option<String>,
-    /// Whether the flag excludes shards. Excluding a shard that does not exist is harmless.
+    /// Whether the flag excludes shards. An excluding value that matches no shard is harmless.
     pub excludes: bool,
     /// The most similar name, if any.
     pub nearest: Option<String>,
@@ -37,17 +37,17 @@ impl fmt::Display for UnmatchedSelector {
     }
 }
 
-/// The value of an environment variable that a flag cannot have.
+/// The value of an environment variable that is not valid for its flag.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`${variable}` sets `{flag}` to `{value}`; expected {expected}")]
 pub struct InvalidVariable {
-    /// The variable.
+    /// The name of the variable.
     pub variable: String,
-    /// The flag, as on the command line.
+    /// The flag, as written on the command line.
     pub flag: String,
-    /// The value.
+    /// The value of the variable.
     pub value: String,
-    /// The values that it can have.
+    /// The values that are valid.
     pub expected: &'static str,
 }
 
@@ -148,7 +148,7 @@ impl Options {
         flags.iter().filter(is_required).find(|flag| !self.is_on(flag.name))
     }
 
-    /// Whether a switch requests to print the desired state.
+    /// Whether a switch that prints the desired state is on.
     pub fn prints(&self, flags: &[Flag]) -> bool {
         flags.iter().any(|flag| flag.kind == FlagKind::Print && self.is_on(flag.name))
     }
@@ -169,7 +169,7 @@ impl Options {
         flags.find_map(|flag| self.values(flag.name).last()?.parse().ok())
     }
 
-    /// A warning for each switch that is on and has no effect.
+    /// A warning for each switch that is on although it has no effect.
     pub fn ignored(&self, flags: &[Flag]) -> Vec<String> {
         let ignored = flags.iter().filter_map(|flag| match flag.kind {
             FlagKind::Ignored(why) if self.is_on(flag.name) => {
@@ -198,7 +198,7 @@ impl Options {
         self.values.iter().map(|(flag, values)| (flag.as_str(), values.as_slice()))
     }
 
-    /// Values of selecting flags that occur in no key.
+    /// Values of selecting and excluding flags that occur in none of the keys.
     pub fn unmatched(&self, flags: &[Flag], keys: &[&ShardKey]) -> Vec<UnmatchedSelector> {
         let mut unmatched = Vec::new();
         for flag in flags {

@@ -1,5 +1,5 @@
-//! The outcome of a run: its decisions with their reasons, the planned, held and applied changes, and its end
-//! state.
+//! The outcome of a run: its decisions with their reasons, the changes that were planned, held and applied, and its
+//! end state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -23,7 +23,7 @@ use crate::unplanned::{ReleasedObjects, UnplannedItem};
 pub struct PinnedBundle {
     /// The SHA-256 of the bundle.
     pub sha: String,
-    /// The commit that it was built from, if known.
+    /// The commit that the bundle was built from, if known.
     pub commit: Option<String>,
 }
 
@@ -32,7 +32,7 @@ pub struct PinnedBundle {
 pub struct Decision {
     /// The decision and its reason.
     pub text: String,
-    /// The source locations that led to it.
+    /// The source locations that led to the decision.
     pub places: Vec<SourceLocation>,
 }
 
@@ -55,8 +55,8 @@ pub enum RunEnd {
     /// The target matches the data, but an object does not work as declared.
     #[serde(rename = "degraded")]
     Degraded,
-    /// The command of a foreign integration succeeded. It does not report its changes, so this is never shown
-    /// as an empty plan.
+    /// The command of a foreign integration succeeded. It does not report its changes, so the run is never shown with
+    /// an empty plan.
     #[serde(rename = "plan not known")]
     NotKnown,
     /// A step or a phase failed.
@@ -196,7 +196,7 @@ pub enum PlanKnowledge {
     /// The outcome contains the changes.
     #[default]
     Known,
-    /// A foreign command made or planned the changes, and does not report them.
+    /// A foreign command made or planned the changes but does not report them.
     NotKnown,
 }
 
@@ -207,8 +207,8 @@ pub enum ShardState {
     Ran,
     /// The shard ran with an empty desired state, because it exists only in base.
     Orphaned,
-    /// The shard exists only in base and was planned, but nothing of it is removed: an error in head may be
-    /// about it.
+    /// The shard exists only in base. It was planned, but nothing of it is removed, because an error in head may
+    /// concern it.
     Postponed,
     /// The shard did not run, for this reason.
     Skipped(SkipReason),
@@ -221,7 +221,7 @@ pub enum SkipReason {
     Invalid,
     /// The data disables the integration for this object.
     Disabled(String),
-    /// The shard's target address is new or changed in head, and is not trusted before the change is merged.
+    /// The shard's target address is new or changed in head. It is not trusted before the change is merged.
     UntrustedTarget,
     /// The shard exists only in base, and base disables the integration for this object.
     DisabledInBase(String),
@@ -283,7 +283,7 @@ pub enum ApprovalForm {
     /// With a datafile of removal approvals.
     #[default]
     Datafile,
-    /// By the integration's own instructions.
+    /// By following the integration's own instructions.
     Own,
 }
 
@@ -297,14 +297,14 @@ impl ApprovalForm {
 /// The outcome of a shard.
 #[derive(Clone, Debug)]
 pub struct ShardOutcome {
-    /// Whether it ran.
+    /// Whether the shard ran.
     pub state: ShardState,
     /// Number of rounds.
     pub rounds: u32,
-    /// The time of its first plan, as passed to the integration; absent for functions, which have one plan
-    /// per change.
+    /// The time of the first plan, as passed to the integration; absent for functions, which have one plan per
+    /// change.
     pub planned_at: Option<Timestamp>,
-    /// The digest of its first plan.
+    /// The digest of the first plan.
     pub plan_digest: Option<PlanDigest>,
     /// The changes that were planned and not held, over all rounds.
     pub changes: Vec<Change>,
@@ -320,7 +320,7 @@ pub struct ShardOutcome {
     pub degraded: Vec<Degradation>,
     /// Remarks about the data in the last round.
     pub hints: Vec<PlanHint>,
-    /// Whether these are all of its changes.
+    /// Whether `changes` contains all changes of the shard.
     pub plan: PlanKnowledge,
     /// The last lines of the output of a foreign command, redacted.
     pub output: Vec<String>,
@@ -336,14 +336,14 @@ pub struct ShardOutcome {
     pub removed: usize,
     /// Number of removals that the declaration of the shard approves as a whole, in the last round.
     pub consented: usize,
-    /// The integration's own instructions for approving held changes of the last plan, if any.
+    /// The integration's own instructions for approving the held changes of the last plan, if any.
     pub approval: Option<String>,
-    /// The printed desired state, in a run that prints it. It is output, and not part of a record.
+    /// The printed desired state, in a run that prints it. It is output and not part of a record.
     pub printed: Option<String>,
 }
 
 impl ShardOutcome {
-    /// An outcome without rounds.
+    /// Creates an outcome without rounds.
     pub fn new(state: ShardState) -> Self {
         Self {
             state,
@@ -374,23 +374,23 @@ impl ShardOutcome {
 /// The outcome of a run.
 #[derive(Clone, Debug)]
 pub struct RunOutcome {
-    /// The name.
+    /// The name of the run.
     pub run: String,
-    /// The integration.
+    /// The integration that ran.
     pub integration: String,
     /// Whether the run could write to targets.
     pub mode: Mode,
-    /// The time at which it started.
+    /// The time at which the run started.
     pub now: Timestamp,
-    /// The bundle that it ran on.
+    /// The bundle that the run worked on.
     pub head: PinnedBundle,
     /// The base bundle of a comparison.
     pub base: Option<PinnedBundle>,
-    /// The flags.
+    /// The values of the integration's flags.
     pub options: Options,
-    /// The shard slot of its process.
+    /// The shard slot of the process.
     pub slot: Slot,
-    /// The shards to which it was restricted.
+    /// The shards to which the run was restricted, if it was restricted.
     pub only_shards: Option<BTreeSet<ShardKey>>,
     /// The decisions, in order.
     pub decisions: Vec<Decision>,
@@ -400,7 +400,7 @@ pub struct RunOutcome {
     pub renamed: BTreeMap<SourceLocation, Box<str>>,
     /// The outcome of each shard.
     pub shards: BTreeMap<ShardKey, ShardOutcome>,
-    /// Objects that base manages and head does not; only in a dry run.
+    /// Objects that base manages and head does not manage, although head does not remove them; only in a dry run.
     pub released: Vec<ReleasedObjects>,
     /// Faults of the run as a whole.
     pub faults: Vec<Fault>,
@@ -412,17 +412,17 @@ pub struct RunOutcome {
     pub approval: Option<String>,
     /// The form of `approval`.
     pub approval_form: ApprovalForm,
-    /// Number of removals that earlier runs held and that are no longer planned, because the data does not
-    /// declare their shards any more.
+    /// Number of removals that earlier runs held and that are no longer planned, because the data no longer declares
+    /// their shards.
     pub unplanned_holds: usize,
     /// The end state.
     pub ended: RunEnd,
-    /// The signal that interrupted it.
+    /// The signal that interrupted the run.
     pub interruption: Option<TerminationSignal>,
 }
 
 impl RunOutcome {
-    /// The exit code. For an interrupted run it depends on the signal.
+    /// The exit code. The exit code of an interrupted run depends on the signal.
     pub fn exit_code(&self) -> u8 {
         match (self.ended, self.interruption) {
             (RunEnd::Interrupted, Some(by)) => by.exit_code(),
@@ -435,7 +435,7 @@ impl RunOutcome {
         self.faults.iter().chain(self.shards.values().flat_map(|shard| &shard.faults))
     }
 
-    /// The digest of the first plans of all shards; `None` if nothing was planned.
+    /// The combined digest of the first plans of all shards; `None` if nothing was planned.
     pub fn plan_digest(&self) -> Option<PlanDigest> {
         let digests = self.shards.iter().filter_map(|(key, shard)| Some((key, shard.plan_digest.as_ref()?)));
         let digests: BTreeMap<&ShardKey, &PlanDigest> = digests.collect();
@@ -449,7 +449,7 @@ impl RunOutcome {
 
     /// Sets the end state from faults, holds and the shutdown signal.
     pub(crate) fn conclude(&mut self, interruption: Option<TerminationSignal>) {
-        // A removal that an earlier run held stays held, even if this run cannot plan it.
+        // A removal that an earlier run held stays held, even if this run could not plan it.
         let is_held_by_ledger = self.mode == Mode::Real && self.unplanned_holds > 0;
         let held = self.approval.is_some() || is_held_by_ledger;
         // A dry run reports operations in progress, but its result does not depend on them.

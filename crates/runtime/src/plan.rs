@@ -21,15 +21,15 @@ pub(crate) use digest::{DigestedNames, PlanOutline};
 pub struct ObjectKey {
     /// The scope of the object.
     pub scope: Scope,
-    /// The kind.
+    /// The kind of the object.
     pub kind: String,
-    /// The name, unique by kind in the scope.
+    /// The name, which is unique for each kind in the scope.
     pub name: String,
 }
 
 impl ObjectKey {
-    /// Whether this object may be the replacement of another object: it is in the same scope, or it has the
-    /// same name and another kind.
+    /// Whether this object may be the replacement of the removed object: it is in the same scope, or it has the same
+    /// name and another kind.
     pub(crate) fn may_replace(&self, removed: &Self) -> bool {
         self.scope == removed.scope || self.name == removed.name
     }
@@ -99,10 +99,10 @@ impl ChangeKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepResult {
-    /// Only planned, because this is a dry run or a guard holds the change.
+    /// Only planned, because the run is a dry run or a guard holds the change.
     #[default]
     Planned,
-    /// Applied.
+    /// The change was applied.
     Done,
     /// Failed; the change may be partially applied.
     Failed,
@@ -124,11 +124,11 @@ impl StepResult {
 pub struct FieldLoss {
     /// Number of keys that are lost.
     pub lost: usize,
-    /// Number of keys before the change that are owned only by the integration, or that are declared.
+    /// Number of keys before the change that are declared or are owned only by the integration.
     pub of: usize,
     /// Number of lists that lose all of their items.
     pub lists: usize,
-    /// Whether the numbers depend on a secret. If so, a dry run ignores them, because a hold would reveal
+    /// Whether the numbers depend on a secret. If so, a dry run ignores the loss, because a held change would reveal
     /// information about the secret.
     #[serde(skip)]
     pub depends_on_secret: bool,
@@ -160,11 +160,12 @@ pub struct Change {
     pub object: ObjectKey,
     /// The action as shown to people: `create namespace`.
     pub what: String,
-    /// The fields that differ. **Invariant:** it contains no secret.
+    /// The fields that differ. **Invariant:** the entries contain no secrets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub diff: Vec<DiffEntry>,
-    /// The entries of `diff` with the names of fields that come from a secret, if `diff` only counts those
-    /// fields. The record of a real run contains them instead of `diff`; a dry run never shows them.
+    /// The entries of `diff` with the names of the fields that come from a secret; empty unless `diff` contains only
+    /// the number of these fields. The record of a real run contains these entries instead of `diff`; a dry run never
+    /// shows them.
     #[serde(skip)]
     pub diff_by_name: Vec<DiffEntry>,
     /// The fields of an object that is created. A run with [`Bodies::Shown`](crate::Bodies::Shown) shows them
@@ -174,11 +175,11 @@ pub struct Change {
     /// The fields that the object loses if it is not removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<FieldLoss>,
-    /// Distinguishes the removed object from other objects with the same name over time, for example by its
-    /// uid. The removal ledger counts the removal of an object that was created again as another removal.
+    /// Distinguishes the removed object from earlier and later objects with the same name, for example by its uid. If
+    /// an object is created again, the removal ledger counts its removal as another removal.
     #[serde(skip)]
     pub incarnation: Option<String>,
-    /// Provenance: the source location that declares it.
+    /// Provenance: the source location that declares the object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<SourceLocation>,
     /// The result in a real run.
@@ -187,7 +188,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// A change of `object`; `what` is the action as shown to people.
+    /// Creates a change of `object`; `what` is the action as shown to people.
     pub fn new(kind: ChangeKind, object: ObjectKey, what: impl Into<String>) -> Self {
         Self {
             kind,
@@ -258,13 +259,13 @@ pub struct Step<A> {
 }
 
 impl<A> Step<A> {
-    /// A step with one change.
+    /// Creates a step with one change.
     pub fn new(change: Change, action: A) -> Self {
         Self { changes: vec![change], action }
     }
 }
 
-/// The stages of a plan, in the order of execution.
+/// A stage of a plan; stages are executed in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PlanStage {
     /// Writes, in ascending order.
@@ -281,7 +282,7 @@ impl Default for PlanStage {
     }
 }
 
-/// Steps that are executed in order. A failed step stops its own group only.
+/// Steps that are executed in order. A failed step stops only its own group.
 ///
 /// ```
 /// use qontract_runtime::{Change, ChangeKind, ObjectKey, Plan, PlanStage, Scope, Step, StepGroup};
@@ -300,35 +301,35 @@ impl Default for PlanStage {
 pub struct StepGroup<A> {
     /// The subject of the group, for messages.
     pub name: String,
-    /// The stage in which it runs: after all groups of earlier stages, concurrently with other groups of the
-    /// same stage.
+    /// The stage of the group. The group is executed after all groups of earlier stages, and concurrently with the
+    /// other groups of its stage.
     pub stage: PlanStage,
-    /// The steps.
+    /// The steps of the group, in order.
     pub steps: Vec<Step<A>>,
 }
 
-/// An operation in progress in the target, such as a rollout. Dependent steps are planned once it is
-/// observed to be complete.
+/// An operation in progress in the target, such as a rollout. Dependent steps are planned when a later observation
+/// shows that the operation is complete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Wait {
     /// A description of the operation.
     pub text: String,
-    /// Provenance: the source location that declares it.
+    /// Provenance: the source location that declares the object of the operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<SourceLocation>,
 }
 
-/// A rollout that is not complete: the target has accepted the declared state of an object, but has not made
-/// it effective yet. A run reports rollouts, and waits for them only on request (`--wait`).
+/// A rollout that is not complete: the target has accepted the declared state of an object but has not made it
+/// effective yet. A run reports rollouts, and waits for them only on request (`--wait`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rollout {
     /// The object that is rolled out.
     pub object: ObjectKey,
-    /// Its progress.
+    /// The progress of the rollout.
     pub progress: RolloutProgress,
     /// The progress as shown to people: `1 of 3 replicas are updated`.
     pub text: String,
-    /// Provenance: the source location that declares it.
+    /// Provenance: the source location that declares the object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<SourceLocation>,
 }
@@ -337,9 +338,9 @@ pub struct Rollout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RolloutProgress {
-    /// The target is working on it.
+    /// The target is working on the rollout.
     InProgress,
-    /// The operation failed in the target.
+    /// The rollout failed in the target.
     Failed,
 }
 
@@ -352,7 +353,7 @@ impl fmt::Display for Rollout {
 /// A remark about the data that is not a failure, such as an entry that no longer has an effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanHint {
-    /// The remark.
+    /// The text of the remark.
     pub text: String,
     /// The source location.
     pub place: Option<SourceLocation>,
@@ -372,15 +373,15 @@ pub struct Degradation {
 /// A change that is not applied, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HeldPlanChange {
-    /// The change.
+    /// The change that is not applied.
     pub change: Change,
-    /// The reason.
+    /// The reason why the change is not applied.
     pub why: String,
     /// The condition under which the change will be applied.
     pub hold: Hold,
     /// The plan to which an approval of the change can be bound; only for changes that guards hold.
     pub plan: Option<PlanDigest>,
-    /// The remedy, for a change that the integration itself holds.
+    /// The steps that release the change, if the integration itself holds it.
     pub remedy: Option<String>,
 }
 
@@ -388,12 +389,12 @@ pub struct HeldPlanChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hold {
-    /// When it is approved: a guard holds the change.
+    /// The change will be applied when it is approved: a guard holds it.
     Approval,
-    /// When an earlier change is approved, which a guard holds.
+    /// The change will be applied when an earlier change is approved: a guard holds the earlier change.
     Predecessor,
-    /// The change is undecided, not held: its scope was not read, or an object in it is unresolved. No
-    /// approval releases it.
+    /// The change is undecided, not held: its scope was not read, or an object in the scope is unresolved. No
+    /// approval releases the change.
     Unresolved,
 }
 
@@ -446,9 +447,10 @@ pub struct Plan<A> {
     pub held: Vec<HeldPlanChange>,
     /// Faults of individual objects; the rest of the plan does not depend on them.
     pub faults: Vec<crate::fault::Fault>,
-    /// Desired objects that cannot be written. Objects that one of them may replace are not removed.
+    /// Desired objects that cannot be written. An object that one of them may replace is not removed.
     pub refused: BTreeSet<ObjectKey>,
-    /// How to approve the changes that guards hold, if it is not a datafile of removal approvals.
+    /// Instructions for approving the changes that guards hold, if they are not approved with a datafile of removal
+    /// approvals.
     pub approval: Option<String>,
 }
 
@@ -480,14 +482,14 @@ impl<A> Plan<A> {
         self.groups.push(StepGroup { name, stage, steps: vec![Step::new(change, action)] });
     }
 
-    /// Refuses the write of a desired object, for this reason. Like a failed write, it postpones the removals
-    /// of objects that the desired object may replace.
+    /// Refuses the write of a desired object, for the reason in `fault`. Like a failed write, the refusal postpones
+    /// the removals of objects that the desired object may replace.
     pub fn refuse_write(&mut self, object: &ObjectKey, fault: crate::fault::Fault) {
         self.refused.insert(object.clone());
         self.faults.push(fault);
     }
 
-    /// Drops the key losses whose numbers depend on a secret.
+    /// Drops the losses of keys whose numbers depend on a secret.
     pub(crate) fn drop_secret_losses(&mut self) {
         let steps = self.groups.iter_mut().flat_map(|group| &mut group.steps);
         for change in steps.flat_map(|step| &mut step.changes) {

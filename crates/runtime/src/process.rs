@@ -1,6 +1,6 @@
 //! The process form: an executable in any language that responds to JSON requests over stdin and stdout.
 //!
-//! It is registered in the operator's configuration, never in the data. Its environment is cleared; write
+//! The executable is registered in the operator's configuration, never in the data. Its environment is cleared; write
 //! credentials are added only when it applies a step, which never happens in a dry run or a sandbox.
 //! `docs/specs/process-integration.md` specifies the protocol.
 
@@ -59,7 +59,7 @@ const MAX_LABEL_CHARS: usize = 200;
 pub struct ProcessIntegration {
     meta: IntegrationMeta,
     supports_sandbox: bool,
-    /// Whether `plan` gets the results of the queries on the base.
+    /// Whether `plan` receives the results of the queries on base.
     reads_base: bool,
     form: wire::ProgramForm,
     client: Arc<ProgramClient>,
@@ -121,7 +121,7 @@ impl ProcessIntegration {
         Ok(Self { meta, supports_sandbox, reads_base, form: response.form, client: Arc::new(client) })
     }
 
-    /// An integration whose program is not available: it can only replay recorded plans.
+    /// Creates an integration whose program is not available: it can only replay recorded plans.
     pub fn recorded(name: &str) -> Self {
         let client =
             Arc::new(ProgramClient::new(Program { integration: name.to_owned(), ..Program::default() }));
@@ -140,8 +140,8 @@ impl ProcessIntegration {
         &self.meta
     }
 
-    /// Requests the shards that the program declares for this data, in the form of the integration that manages
-    /// them.
+    /// Requests the shards that the program declares for this data, in the form that the managing integration
+    /// defines.
     pub fn declare_shards<S: ProgramShard>(
         &self,
         data: &Data,
@@ -154,7 +154,7 @@ impl ProcessIntegration {
         Ok(response.value.redacted(redact).into_declaration(&places))
     }
 
-    /// The request for `declare`. It depends only on the results of the queries and the options.
+    /// The request for `declare`. The request depends only on the options and the results of the queries.
     fn declare_request(&self, data: &Data, options: &Options) -> Result<QueryResults, Fault> {
         let QueryResults { request: answers, places } = self.query_results(data)?;
         let options: BTreeMap<&str, &[String]> = options.iter().collect();
@@ -205,7 +205,8 @@ impl ProcessIntegration {
         if let Some(base) = &read.base {
             request["base_commit"] = json!(base.commit());
             if self.reads_base {
-                // A base that cannot be queried, for example because its types lack a field, is not passed.
+                // A base that cannot be queried, for example because its types lack a field, is not passed to the
+                // program.
                 request["base"] = self.query_results(base).map_or(Value::Null, |base| base.request);
             }
         }
@@ -358,34 +359,34 @@ impl DynIntegration for ProcessIntegration {
     }
 }
 
-/// The request for a phase of one shard.
+/// The request for one shard, for `plan` or `print`.
 struct ShardRequest {
     request: Value,
-    /// Whether one of the targets of the shard was refused.
+    /// Whether an address of the shard's target was refused.
     has_refused: bool,
 }
 
-/// The results of a program's queries, as part of a request, and their source locations.
+/// The results of a program's queries, as part of a request, and the source locations of the results.
 struct QueryResults {
     request: Value,
     places: BTreeMap<String, SourceLocations>,
 }
 
-/// The target of a shard of a program: one value, or several addresses that are trusted one by one.
+/// The target of a shard of a program: one value, or several addresses, each of which is trusted independently.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 struct ProgramTarget {
     whole: Value,
     parts: Vec<Value>,
 }
 
-/// One of several targets, with its address.
+/// One address of a target that has several.
 struct ProgramAddress<'t> {
     target: &'t Value,
     address: TargetAddress,
 }
 
 impl ProgramTarget {
-    /// Its parts as addresses.
+    /// The parts of the target as addresses.
     fn addresses(&self) -> impl Iterator<Item = ProgramAddress<'_>> {
         self.parts.iter().map(|target| {
             let label = target.as_str().map_or_else(|| target.to_string(), str::to_owned);

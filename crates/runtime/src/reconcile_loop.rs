@@ -34,17 +34,17 @@ pub use watchdog::{Stall, WatchdogLimits};
 
 /// The job that a loop runs repeatedly.
 pub trait LoopJob: Send + Sync + 'static {
-    /// Runs the job once. The run ends soon after a shutdown is requested: steps in progress are finished,
-    /// and no other step starts. It ends immediately when the shutdown is forced.
+    /// Runs the job once. The run ends soon after a shutdown is requested: steps in progress are finished, and no
+    /// other step starts. The run ends immediately when the shutdown is forced.
     fn run_once(&self, stop: ShutdownSignal) -> BoxFuture<'static, RunEnd>;
 }
 
-/// The isolation of a run from other runs.
+/// How runs are isolated from each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
-    /// A task on the shared runtime: a run that blocks its thread also blocks others.
+    /// A task on the shared runtime: a run that blocks its thread also blocks other runs.
     Task,
-    /// A dedicated thread: a run that blocks it is abandoned, and other runs continue.
+    /// A dedicated thread: a run that blocks its thread is abandoned, and other runs continue.
     Thread,
 }
 
@@ -57,9 +57,9 @@ pub enum LoopEvent {
     Heartbeat(Vec<Activity>),
     /// A run ended, with its duration.
     Ended(RunEnd, Duration),
-    /// The duration of each pass of a phase of that run, and its other measurements.
+    /// The duration of each pass of a phase of the run that ended, and other measurements of that run.
     Measured(Vec<(&'static str, Duration)>, Vec<Measurement>),
-    /// The activities of that run, for debugging.
+    /// The finished activities of the run that ended, for debugging.
     Finished(FinishedLog),
     /// A run panicked.
     Panicked(String),
@@ -67,7 +67,7 @@ pub enum LoopEvent {
     Stalled(Stall),
     /// A cancelled run did not end, because its thread is blocked; the thread was abandoned.
     Abandoned,
-    /// The loop sleeps for this time.
+    /// The loop sleeps for this time before the next run.
     Sleeping(Duration),
     /// New data ended the sleep early.
     Woken,
@@ -136,11 +136,10 @@ pub struct LoopSettings {
     pub schedule: Schedule,
     /// The limits that the watchdog enforces.
     pub limits: WatchdogLimits,
-    /// Isolation of runs.
+    /// The isolation of runs.
     pub isolation: Isolation,
-    /// The loop concurrency: limits how many runs execute concurrently, across all loops that share the
-    /// limiter. A run that gets no permit in time proceeds without one, so that a hung run never blocks the
-    /// others.
+    /// The limit of concurrent runs, across all loops that share the limiter (loop concurrency). A run that gets no
+    /// permit in time proceeds without one, so that a hung run never blocks the others.
     pub limiter: Limiter,
     /// Whether the loop exits after the first run.
     pub once: bool,
@@ -148,11 +147,11 @@ pub struct LoopSettings {
 
 /// The inputs of a loop.
 pub struct LoopContext<'a, R> {
-    /// Changes when new data is available.
+    /// Receives a value when new data is available.
     pub data: Receiver<u64>,
-    /// Requests a shutdown of the loop.
+    /// The signal that requests a shutdown of the loop.
     pub shutdown: ShutdownSignal,
-    /// The orders of operators.
+    /// The orders of operators to the loop.
     pub orders: LoopOrders,
     /// Returns random numbers from 0 to 1, for jitter.
     pub random: R,
@@ -220,7 +219,8 @@ impl LoopSettings {
                     if changed.is_ok() {
                         observer.observe(LoopEvent::Woken);
                     }
-                    // The loops of many processes are woken by the same change.
+                    // The loops of many processes are woken by the same change, so each of them waits for a random
+                    // time.
                     tokio::select! {
                         () = sleep(self.schedule.wake_delay(random())) => {}
                         () = stop.requested() => return LoopExit::Stopped,
@@ -254,7 +254,7 @@ impl LoopSettings {
                 return SupervisedRun::Ended(ended);
             }
             stall = watchdog::until_stalled(&activities, &self.limits, |current| observer.observe(LoopEvent::Heartbeat(current))) => Some(stall),
-            // Forces a run to end if it does not end in time after a shutdown request.
+            // Forces a run to end if it has not ended in time after a shutdown request.
             () = until_shutdown_forced(stop, self.limits.shutdown_timeout) => None,
             never = stop_run(&run_trigger, stop, orders) => match never {},
         };
@@ -300,8 +300,8 @@ impl LoopSettings {
     }
 }
 
-/// Stops a run when a shutdown is requested or the loop is paused: it finishes the steps in progress, and starts no
-/// others.
+/// Stops a run when a shutdown is requested or the loop is paused: the run finishes the steps in progress and starts
+/// no other step.
 async fn stop_run(run: &ShutdownTrigger, stop: &ShutdownSignal, orders: &LoopOrders) -> Infallible {
     tokio::select! {
         () = stop.requested() => {}
@@ -314,7 +314,7 @@ async fn stop_run(run: &ShutdownTrigger, stop: &ShutdownSignal, orders: &LoopOrd
     std::future::pending().await
 }
 
-/// Waits until a shutdown is forced, or until `shutdown_timeout` has passed since it was requested.
+/// Waits until a shutdown is forced, or until `shutdown_timeout` has passed since the shutdown was requested.
 async fn until_shutdown_forced(stop: &ShutdownSignal, shutdown_timeout: Duration) {
     tokio::select! {
         () = stop.forced() => {}

@@ -1,7 +1,6 @@
-//! The stored record of a run: plain JSON, source locations as `file:line`.
+//! The stored record of a run: plain JSON, in which source locations are `file:line`.
 //!
-//! Records are never used as input of a run. **Invariant:** a record contains no secret, because an outcome
-//! contains none.
+//! Runs never read records. **Invariant:** a record contains no secret, because an outcome contains none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,10 +19,10 @@ use crate::plan::{Change, ChangeKind, Hold, PlanDigest, Rollout, StepResult};
 use crate::source_location::SourceLocation;
 use crate::unplanned::{ObjectFate, ReleasedObjects, UnplannedItem};
 
-/// The version of the record format. Records without a version have version 1: in that version, a held run
-/// ended as `failed`. Before version 3, a run with operations in progress ended as `ok`. Before version 4, plans
-/// had no digests. Before version 5, `began` was a number of seconds since 1970. All fields that later versions
-/// added are absent in earlier records.
+/// The version of the record format. Records without a version have version 1, in which a held run ended as `failed`.
+/// Before version 3, a run with operations in progress ended as `ok`. Before version 4, plans had no digests. Before
+/// version 5, `began` was a number of seconds since 1970. All fields that later versions added are absent in earlier
+/// records.
 pub const RECORD_VERSION: u32 = 5;
 
 fn first_version() -> u32 {
@@ -38,27 +37,27 @@ pub struct RunRecord {
     pub version: u32,
     /// The name of the run.
     pub run: String,
-    /// The start time, in whole seconds.
+    /// The start time of the run, in whole seconds.
     #[serde(deserialize_with = "seconds_or_timestamp")]
     pub began: Timestamp,
-    /// Its start time with fractions of a second: the time that integrations use instead of a clock.
+    /// The start time of the run with fractions of a second. Integrations use this time instead of a clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub now: Option<Timestamp>,
-    /// The duration, in milliseconds.
+    /// The duration of the run, in milliseconds.
     pub milliseconds: u64,
-    /// The integration.
+    /// The integration that ran.
     pub integration: String,
     /// `dry run` or `real run`.
     pub mode: Mode,
-    /// The bundle that it ran on.
+    /// The bundle that the run worked on.
     pub head: BundleRecord,
     /// The base bundle of a comparison.
     pub base: Option<BundleRecord>,
-    /// The flags.
+    /// The flags of the run, by name.
     pub options: BTreeMap<String, Vec<String>>,
-    /// The shard slot of its process, as `0 of 1`.
+    /// The shard slot of the process, as `0 of 1`.
     pub slot: String,
-    /// The shards to which it was restricted; empty if it was not restricted.
+    /// The shards to which the run was restricted; empty if the run was not restricted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub only_shards: Vec<String>,
     /// The decisions, in order.
@@ -71,7 +70,7 @@ pub struct RunRecord {
     pub renamed: BTreeMap<String, String>,
     /// The outcome of each shard.
     pub shards: BTreeMap<String, ShardRecord>,
-    /// Objects that base manages and head does not; only in a dry run.
+    /// Objects that base manages and head does not manage, although head does not remove them; only in a dry run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub released: Vec<ReleasedRecord>,
     /// Faults of the run as a whole.
@@ -81,17 +80,17 @@ pub struct RunRecord {
     /// The digest of the plans of all shards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_digest: Option<PlanDigest>,
-    /// The datafile that would approve the removals that guards hold.
+    /// The datafile that would approve the removals that guards hold, or the integration's own instructions.
     pub approval: Option<String>,
-    /// Whether `approval` is a datafile, or the integration's own instructions.
+    /// Whether `approval` is a datafile or the integration's own instructions.
     #[serde(default, skip_serializing_if = "ApprovalForm::is_datafile")]
     pub approval_form: ApprovalForm,
-    /// Number of removals that earlier runs held and that are no longer planned, because the data does not
-    /// declare their shards any more.
+    /// Number of removals that earlier runs held and that are no longer planned, because the data no longer declares
+    /// their shards.
     #[serde(default, skip_serializing_if = "is_zero_objects")]
     pub unplanned_holds: usize,
-    /// Whether the run is in progress: the record contains the steps that it has reported so far, and its end
-    /// state is that of a run that was killed at this moment. Such a record is never stored.
+    /// Whether the run is in progress: the record contains the steps that the run has reported so far, and `ended` is
+    /// the end state of a run that was killed at this moment. Such a record is never stored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_progress: bool,
     /// The end state.
@@ -119,9 +118,9 @@ pub fn seconds_or_timestamp<'de, D: Deserializer<'de>>(deserializer: D) -> Resul
 pub struct BundleRecord {
     /// The SHA-256 of the bundle.
     pub sha: String,
-    /// The commit that it was built from.
+    /// The commit that the bundle was built from.
     pub commit: Option<String>,
-    /// Whether files differed from the commit.
+    /// Whether files differed from that commit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub modified: bool,
 }
@@ -129,7 +128,7 @@ pub struct BundleRecord {
 /// A sentence, with the source locations that it refers to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LocatedText {
-    /// The sentence.
+    /// The text of the sentence.
     pub text: String,
     /// Details, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -137,14 +136,14 @@ pub struct LocatedText {
     /// A hint on how to fix it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// For faults of scopes that could not be read, and of changes that failed: the cause, if other faults
-    /// have the same cause.
+    /// For faults of scopes that could not be read and of changes that failed: the cause, if other faults have an
+    /// equal cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     /// For faults: the party that has to act.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whose: Option<Responsible>,
-    /// `file:line`.
+    /// The source locations, as `file:line`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<String>,
 }
@@ -158,8 +157,8 @@ pub enum RecordedState {
     Ran,
     /// The shard ran with an empty desired state, because it exists only in base.
     Orphaned,
-    /// The shard exists only in base and was planned, but nothing of it is removed: an error in head may be
-    /// about it.
+    /// The shard exists only in base. It was planned, but nothing of it is removed, because an error in head may
+    /// concern it.
     Postponed,
     /// The shard did not run.
     Skipped,
@@ -180,26 +179,26 @@ impl RecordedState {
 /// The outcome of a shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardRecord {
-    /// Whether it ran.
+    /// Whether the shard ran.
     pub state: RecordedState,
-    /// The reason why it did not run, as a sentence.
+    /// The reason why the shard did not run, as a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The reason why it did not run, as a word.
+    /// The reason why the shard did not run, as a word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<SkipKind>,
     /// Number of rounds.
     pub rounds: u32,
-    /// When its first plan was made: the time that its integration used.
+    /// The time that the integration used for the first plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned_at: Option<Timestamp>,
-    /// The digest of its first plan.
+    /// The digest of the first plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_digest: Option<PlanDigest>,
     /// The planned changes.
     pub changes: Vec<ChangeRecord>,
-    /// Changes that are not applied: those that guards hold, and those that cannot be decided
-    /// ([`ChangeRecord::hold`] distinguishes them).
+    /// Changes that are not applied: the changes that guards hold and those that are undecided.
+    /// [`ChangeRecord::hold`] distinguishes them.
     pub held: Vec<ChangeRecord>,
     /// Number of observations while the run waited.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -221,7 +220,7 @@ pub struct ShardRecord {
     /// Notes; none of them is a failure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Number of entries of `unplanned`. Records of older versions have only the number.
+    /// Number of entries of `unplanned`. Records of older versions have only this number.
     #[serde(default, skip_serializing_if = "is_zero_objects")]
     pub not_planned: usize,
     /// Objects and scopes that were not planned.
@@ -235,10 +234,10 @@ pub struct ShardRecord {
     pub removed: usize,
 }
 
-/// Something that was not planned.
+/// An object, a scope or a shard that was not planned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnplannedRecord {
-    /// A description.
+    /// A description of what was not planned.
     pub text: String,
     /// The locations, each as `file:line`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -251,28 +250,28 @@ pub struct UnplannedRecord {
 /// A field of a declared state that differs between base and head.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeclaredRecord {
-    /// The field.
+    /// The path of the field and its values in base and head.
     #[serde(flatten)]
     pub field: FieldDiff,
-    /// `file:line`.
+    /// The source location, as `file:line`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
 }
 
-/// Objects of a shard that base manages and head does not.
+/// Objects of a shard that base manages and head does not manage, although head does not remove them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReleasedRecord {
-    /// The shard.
+    /// The key of the shard.
     pub shard: String,
-    /// A description.
+    /// A description of the objects and of the reason.
     pub text: String,
     /// Number of declared objects, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<usize>,
-    /// Whether the objects are removed together with their target instead of staying there.
+    /// Whether the objects are removed together with their target instead of staying in it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub removed_with_target: bool,
-    /// `file:line`.
+    /// The source location, as `file:line`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
 }
@@ -284,11 +283,11 @@ pub struct RolloutRecord {
     pub scope: BTreeMap<String, String>,
     /// The kind of the object.
     pub kind: String,
-    /// Its name.
+    /// The name of the object.
     pub name: String,
-    /// The progress, for people.
+    /// The progress as shown to people.
     pub text: String,
-    /// `file:line`.
+    /// The source location, as `file:line`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
 }
@@ -298,7 +297,7 @@ pub struct RolloutRecord {
 pub struct ChangeRecord {
     /// The kind of change.
     pub change: ChangeKind,
-    /// The action as shown to people, with its sign.
+    /// The action as shown to people, with the sign of the change.
     pub text: String,
     /// The scope of the object, by dimension.
     #[serde(default)]
@@ -306,13 +305,13 @@ pub struct ChangeRecord {
     /// The kind of the object.
     #[serde(default)]
     pub kind: String,
-    /// The name.
+    /// The name of the object.
     #[serde(default)]
     pub name: String,
     /// The fields that differ.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub diff: Vec<DiffEntry>,
-    /// The reason why it is held.
+    /// The reason why the change is not applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// Whether an approval would release a change that is not applied. Records of older versions have only
@@ -325,10 +324,10 @@ pub struct ChangeRecord {
     /// The plan to which an approval of the change can be bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanDigest>,
-    /// The remedy, for a change that the integration itself holds.
+    /// The steps that release the change, if the integration itself holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
-    /// `file:line`.
+    /// The source location, as `file:line`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
     /// The result in a real run.
@@ -350,19 +349,19 @@ pub struct RunTiming {
 pub struct LineResolvers<'a> {
     /// For changes and decisions: the changed line, if the run compares base and head.
     pub changes: &'a dyn Fn(&SourceLocation) -> String,
-    /// For faults: the line of the location itself, which may be in a part of the file that did not change.
+    /// For faults: the line of the location itself, even if it did not change.
     pub faults: &'a dyn Fn(&SourceLocation) -> String,
 }
 
 impl<'a> LineResolvers<'a> {
-    /// Uses the same function for changes and faults.
+    /// Uses one function for changes and for faults.
     pub fn uniform(line: &'a dyn Fn(&SourceLocation) -> String) -> Self {
         Self { changes: line, faults: line }
     }
 }
 
 impl RunRecord {
-    /// The record of an outcome.
+    /// Creates the record of an outcome.
     pub fn new(outcome: &RunOutcome, clock: RunTiming, lines: LineResolvers<'_>) -> Self {
         let line = lines.changes;
         let options = outcome.options.iter().map(|(flag, values)| (flag.to_owned(), values.to_vec()));
@@ -426,11 +425,11 @@ impl RunRecord {
         self.faults.is_empty() && self.released.is_empty() && self.shards.values().all(is_quiet)
     }
 
-    /// Whether a dry run has anything to report besides failures and held changes: changes, items that were
-    /// not planned, or objects that are no longer managed.
+    /// Whether a dry run has results to report besides failures and held changes: changes, items that were not
+    /// planned, or objects that are no longer managed.
     pub fn has_news(&self) -> bool {
         let has_news = |shard: &ShardRecord| !shard.changes.is_empty() || shard.not_planned > 0;
-        // A command that does not report its changes may have made some.
+        // A command that does not report its changes may have made changes.
         self.ended == RunEnd::NotKnown || !self.released.is_empty() || self.shards.values().any(has_news)
     }
 }
@@ -514,7 +513,7 @@ impl ShardRecord {
     }
 }
 
-/// The dimensions of a scope, by name.
+/// The values of a scope, by dimension.
 fn dimensions(scope: &Scope) -> BTreeMap<String, String> {
     scope.parts().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
@@ -529,7 +528,7 @@ fn is_zero_objects(number: &usize) -> bool {
     *number == 0
 }
 
-/// Lines in order, without duplicates: several locations may be on one line.
+/// Removes duplicate lines and keeps the order: several locations may be on one line.
 fn deduplicated(lines: impl Iterator<Item = String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     lines.filter(|line| seen.insert(line.clone())).collect()
@@ -549,8 +548,8 @@ fn bundle_record(pinned: &PinnedBundle) -> BundleRecord {
     BundleRecord { sha: pinned.sha.clone(), commit: pinned.commit.clone(), modified: false }
 }
 
-/// The record of a fault. Its text is one line; the further lines, such as those of a server message, are
-/// details.
+/// The record of a fault. The first line of the message is the text; further lines, such as those of a server
+/// message, are details.
 fn fault_record(fault: &Fault, line: &dyn Fn(&SourceLocation) -> String) -> LocatedText {
     let first_line = |text: &str| text.lines().next().unwrap_or_default().to_owned();
     let further_lines = fault.text.lines().skip(1).filter(|line| !line.trim().is_empty());

@@ -1,5 +1,5 @@
-//! Redacts the secrets that a shard has read in everything that it reports. This is the last line of defence,
-//! after the types that keep secrets out of reports.
+//! Redacts the secrets that a shard has read in every report about the shard. This is the last line of defence, in
+//! addition to the types that keep secrets out of reports.
 //!
 //! All reports about a shard pass through this module: changes, faults, waits, notes, audit records and
 //! activities. Source locations are not searched, because they are paths of datafiles.
@@ -22,13 +22,13 @@ use crate::unplanned::UnplannedItem;
 #[derive(Debug, Default)]
 pub struct ShardRedactor(Redactor, RedactionCount);
 
-/// Whether redacted fields are counted.
+/// Whether redacted fields are counted in the metric.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum RedactionCount {
-    /// Counted in `qontract_reconcile_redactions_total`.
+    /// Redacted fields are counted in `qontract_reconcile_redactions_total`.
     #[default]
     Counted,
-    /// Not counted, because nothing is reported.
+    /// Redacted fields are not counted, because nothing is reported.
     Ignored,
 }
 
@@ -37,7 +37,7 @@ impl ShardRedactor {
         Self(redactor, RedactionCount::Counted)
     }
 
-    /// A redactor for a replay, which reports nothing.
+    /// Creates a redactor for a replay, which reports nothing.
     pub fn for_replay(redactor: Redactor) -> Self {
         Self(redactor, RedactionCount::Ignored)
     }
@@ -48,12 +48,12 @@ impl ShardRedactor {
         }
     }
 
-    /// The redactor.
+    /// The redactor for single strings.
     pub fn redactor(&self) -> &Redactor {
         &self.0
     }
 
-    /// Whether a text of several lines contains a secret, in one line or across lines.
+    /// Whether a text of several lines contains a secret, within one line or across several lines.
     pub fn finds_in_lines(&self, text: &str) -> bool {
         self.0.finds(text) || self.0.lines(text) != text
     }
@@ -71,7 +71,7 @@ impl ShardRedactor {
         texts.into_iter().map(|text| self.text(text)).collect()
     }
 
-    /// Redacts a fault. Its text, each detail, its hint and its cause are separate fields.
+    /// Redacts a fault. The text, each detail, the hint and the cause of the fault are separate fields.
     pub fn fault(&self, fault: Fault) -> Fault {
         if self.0.is_empty() {
             return fault;
@@ -89,18 +89,18 @@ impl ShardRedactor {
         }
     }
 
-    /// Redacts an item that was not planned. Its declared differences are not redacted, because they come
+    /// Redacts an item that was not planned. The declared differences of the item are not redacted, because they come
     /// from the data.
     pub fn unplanned(&self, item: UnplannedItem) -> UnplannedItem {
         UnplannedItem { text: self.text(item.text), ..item }
     }
 
-    /// Redacts the diffs of a plan and then truncates them, before guards, ledger and reports see them. Until
-    /// then, values are not truncated. This needs no further memory, because each value is part of a declared
-    /// or observed object that the shard already holds.
+    /// Redacts the diffs of a plan and then truncates them, before guards, ledger and reports see them. Values are
+    /// not truncated before this call. Complete values need no further memory, because each value is part of a
+    /// declared or observed object that the shard already holds.
     ///
-    /// Returns the digests of the steps. They cover the redacted diffs before they are truncated: a value that
-    /// differs only where it is truncated gives another digest.
+    /// Returns the digests of the steps. The digests cover the redacted diffs before truncation: values that differ
+    /// only in their truncated parts have different digests.
     pub fn redact_diffs<A>(&self, plan: &mut Plan<A>) -> PlanOutline {
         for entries in diffs(plan) {
             *entries = self.diff(std::mem::take(entries));
@@ -112,7 +112,7 @@ impl ShardRedactor {
         outline
     }
 
-    /// Redacts a change. Its action, its object and each diff entry are separate fields.
+    /// Redacts a change. The action, the object and each diff entry of the change are separate fields.
     pub fn change(&self, change: Change) -> Change {
         if self.0.is_empty() {
             return change;
@@ -140,8 +140,8 @@ impl ShardRedactor {
         entries.into_iter().map(|entry| self.diff_entry(entry)).collect()
     }
 
-    /// Redacts a diff entry. Its path and each of its values are separate fields. A value is searched in its
-    /// printed form, and each string in it is searched separately, because printing escapes characters.
+    /// Redacts a diff entry. The path and each value of the entry are separate fields. A value is searched in its
+    /// printed form. Each string in the value is also searched separately, because printing escapes characters.
     fn diff_entry(&self, entry: DiffEntry) -> DiffEntry {
         match entry {
             DiffEntry::Note(text) => DiffEntry::Note(self.text(text)),

@@ -1,16 +1,16 @@
-//! Replays the plans of a run from recorded inputs: without a target, a secret store or the data repo.
+//! Replays the plans of a run from recorded inputs, without a target, a secret store or the data repo.
 //!
-//! A plan follows from the desired and the current state of its shard. A run records both, for the first plan
-//! of each shard. The state that the data declares is not recorded: a replay declares it again from the bundle,
-//! and compares its digest.
+//! A plan follows from the desired and the current state of its shard. A run records these two states for the first
+//! plan of each shard. The declared state is not recorded: a replay declares it again from the bundle and compares
+//! its digest.
 //!
 //! **Invariant:** a recording contains no secret: an integration replaces the values of sensitive objects by
 //! keyed fingerprints, and the runner replaces every other string that contains a secret that the shard has
 //! read (`crates/qontract/tests/suite/replay.rs`).
 //!
-//! **Invariant:** recorded inputs give the recorded plan on the binary that recorded them. Each shard is
-//! replayed when it is recorded; if the plan differs, because it depends on a value that is not stored, the
-//! recording contains this reason instead (`inputs_that_do_not_give_the_plan_are_not_stored`).
+//! **Invariant:** recorded inputs give the recorded plan on the binary that recorded them. Each shard is replayed
+//! when it is recorded. If the plan differs, because it depends on a value that is not stored, the recording contains
+//! this reason instead of the inputs (`inputs_that_do_not_give_the_plan_are_not_stored`).
 
 mod fingerprint;
 mod inputs;
@@ -39,46 +39,46 @@ pub use recorder::{
 };
 pub(crate) use recorder::{RecordedPlan, record_shard};
 
-/// The first input in which a replay differs from the run, or that is missing.
+/// The first difference between the inputs of a replay and those of the run, or the first input that is missing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InputDifference {
     /// The integration has a form without plans.
     #[error("`{0}` has no plans that can be replayed: it is not of the staged or process form")]
     Form(String),
-    /// The state cannot be declared from the bundle.
+    /// The declared state cannot be computed from the bundle.
     #[error("the data of {side} cannot be declared: {fault}")]
     Declaration {
-        /// The bundle.
+        /// The bundle from which the state is declared.
         side: DeclaringSide,
-        /// The reason.
+        /// The fault of the declaration.
         fault: String,
     },
-    /// The bundle declares other shards.
+    /// A bundle does not declare a recorded shard.
     #[error("the data of {side} does not declare the shard `{shard}`")]
     Shard {
-        /// The bundle.
+        /// The bundle that does not declare the shard.
         side: DeclaringSide,
-        /// The shard.
+        /// The key of the recorded shard.
         shard: ShardKey,
     },
-    /// The state that the data declares for a shard differs.
+    /// The declared state of a shard differs from the recorded one.
     #[error("the data declares another state for the shard `{0}`")]
     DeclaredState(ShardKey),
     /// The inputs of a shard were not recorded.
     #[error("the inputs of the shard `{shard}` are not recorded: {why}")]
     NotRecorded {
-        /// The shard.
+        /// The key of the shard.
         shard: ShardKey,
-        /// The reason.
+        /// The reason why the inputs were not recorded.
         why: String,
     },
     /// The inputs of a shard are recorded in a format that this binary cannot read.
     #[error("the recorded inputs of the shard `{0}` cannot be read")]
     Unreadable(ShardKey),
-    /// The recorded inputs give another plan.
+    /// The recorded inputs result in another plan than the recorded one.
     #[error("the same inputs give another plan for the shard `{shard}`: {replayed} instead of {recorded}")]
     Plan {
-        /// The shard.
+        /// The key of the shard.
         shard: ShardKey,
         /// The recorded digest.
         recorded: PlanDigest,
@@ -87,19 +87,19 @@ pub enum InputDifference {
     },
 }
 
-/// The data from which the state of the shards is declared.
+/// The data from which a replay declares the state of the shards.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplayData<'d> {
     /// The data of the run.
     pub head: &'d Data,
-    /// The data with which the run compared it.
+    /// The base bundle of the run, if it had one.
     pub base: Option<&'d Data>,
     /// The integration's options.
     pub options: &'d Options,
 }
 
-/// Replays the plans of a recording, and returns the digest of all of them. With `data`, the declared state of
-/// each shard is compared, too. Fails with the first input that differs.
+/// Replays the plans of a recording and returns the combined digest of the plans. With `data`, the declared state of
+/// each shard is also compared. Fails with the first input that differs.
 pub fn replay(
     integration: &Integration,
     recording: &Recording,
@@ -132,7 +132,7 @@ pub fn replay(
     Ok(PlanDigest::of_shards(&digests.iter().collect()))
 }
 
-/// The digest of the plan that recorded inputs give; `None` if they cannot be read.
+/// The digest of the plan that results from recorded inputs; `None` if the inputs cannot be read.
 pub(crate) fn plan_digest(staged: &dyn DynIntegration, inputs: &str) -> Option<PlanDigest> {
     let mut plan = staged.replay_plan(&serde_json::from_str(inputs).ok()?)?;
     drop_empty_steps(&mut plan);
@@ -141,8 +141,8 @@ pub(crate) fn plan_digest(staged: &dyn DynIntegration, inputs: &str) -> Option<P
     Some(redactor.redact_diffs(&mut plan).digest())
 }
 
-/// Drops the steps without changes, and returns the names of their groups. Such a step would not be shown in
-/// the plan, so it is not applied.
+/// Drops the steps without changes and returns the names of their groups. A plan does not show a step without
+/// changes, so such a step must not be applied.
 pub(crate) fn drop_empty_steps(plan: &mut Plan<OpaqueValue>) -> Vec<String> {
     let mut names = Vec::new();
     for group in &mut plan.groups {

@@ -1,4 +1,4 @@
-//! Judges a plan against the removal ledger and reserves the allowed removals, atomically across all
+//! Judges a plan against the removal ledger and reserves the removals that are not held, atomically across all
 //! processes.
 
 use std::time::Duration;
@@ -9,13 +9,14 @@ use qontract_access::Permits;
 use crate::guard::{JudgedShard, LedgerError, LedgerState, PlannedSteps, RemovalGuard, StoreResult};
 use crate::run_request::RunRequest;
 
-/// Maximum number of attempts to judge a plan and store the ledger, if other processes store it concurrently.
+/// Maximum number of attempts to judge a plan and store the ledger. An attempt fails if another process stores the
+/// ledger concurrently.
 const MAX_ATTEMPTS: u32 = 200;
 
-/// Maximum back-off (backoff) between two attempts.
+/// Maximum back-off (backoff) between two of these attempts.
 const MAX_PAUSE: Duration = Duration::from_millis(100);
 
-/// Judges the plans of a run.
+/// Judges the plans of a run and reserves their removals.
 pub struct Reservations<'r> {
     guard: &'r RemovalGuard,
     request: &'r RunRequest,
@@ -33,8 +34,8 @@ impl<'r> Reservations<'r> {
         Self { guard, request, permits, rehearsed: Mutex::default(), unavailable: Mutex::default() }
     }
 
-    /// Judges the steps of these shards. A real run reserves every removal that counts against a budget and is
-    /// not held.
+    /// Judges the steps of these shards. A real run reserves every removal that is not held and counts against a
+    /// budget.
     pub async fn judge_and_reserve<'p, S: PlannedSteps>(&self, shards: &'p [S]) -> Vec<JudgedShard<'p, S>> {
         let Some(permit) = &self.permits.write else { return self.rehearse(shards).await };
         let RunRequest { ledger, run, .. } = self.request;

@@ -1,4 +1,4 @@
-//! A cache of the reads of one round. Shards that need the same list share one request.
+//! A cache of the reads of one round: shards that need the same list share one request.
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use qontract_concurrency::OnceMap;
 
-/// The values that a round has read, by key. Clones share the cache. The cache lives for one round: entries
-/// are never invalidated, and a new round starts with an empty cache.
+/// The values that a round has read, by key. All clones share one cache. Entries are never invalidated, because each
+/// round starts with an empty cache.
 ///
 /// Each reader uses its own key type, so that keys of different readers never collide.
 ///
@@ -34,8 +34,8 @@ use qontract_concurrency::OnceMap;
 pub struct RoundCache(Arc<Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>>);
 
 impl RoundCache {
-    /// Returns the value of this key. The first caller reads it, and concurrent callers wait for it. If the
-    /// first caller is cancelled, the next one reads it.
+    /// Returns the value of this key. The first caller reads the value, and concurrent callers wait for it. If the
+    /// first caller is cancelled, the next caller reads the value.
     pub async fn get_or_read<K, T, F>(&self, key: K, read: F) -> Arc<T>
     where
         K: Ord + Clone + Send + 'static,
@@ -46,7 +46,7 @@ impl RoundCache {
         entry.get_or_init(|| async move { Arc::new(read.await) }).await
     }
 
-    /// The values of one type by keys of one type.
+    /// The map that contains the values of type `T` with keys of type `K`.
     fn values<K: Ord + Clone + Send + 'static, T: Send + Sync + 'static>(&self) -> OnceMap<K, Arc<T>> {
         let mut maps = self.0.lock();
         let id = TypeId::of::<OnceMap<K, Arc<T>>>();

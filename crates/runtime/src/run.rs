@@ -117,13 +117,14 @@ pub async fn run(integration: &Integration, request: &RunRequest) -> RunOutcome 
     outcome
 }
 
-/// The fault of a run without a required argument.
+/// The fault for a run without a required argument.
 fn missing_argument(argument: &Flag) -> Fault {
     let variable = argument.variable.map(|name| format!(" and `${name}` is not set")).unwrap_or_default();
     Fault::operator(format!("the argument `{}` is missing{variable}", argument.spelling()))
 }
 
-/// The decisions that follow from the request alone: its bounds, and its inputs from the environment.
+/// The decisions that follow from the request alone: the bounds of the run's writes, and the flags that take their
+/// values from the environment.
 fn request_decisions(request: &RunRequest) -> Vec<Decision> {
     let bounds = request.write_bounds.iter().map(|bounds| bounds_decision(bounds));
     let variables = request.options.variables().map(|(flag, variable)| Decision {
@@ -137,7 +138,7 @@ fn request_decisions(request: &RunRequest) -> Vec<Decision> {
     bounds.chain(variables).chain(only).collect()
 }
 
-/// The decision that records the bounds of a run.
+/// The decision that records the bounds of a run's writes.
 fn bounds_decision(bounds: &WriteBounds) -> Decision {
     Decision { text: format!("writes only {bounds}"), places: Vec::new() }
 }
@@ -173,7 +174,8 @@ fn begin(integration: &Integration, request: &RunRequest) -> RunOutcome {
     }
 }
 
-/// The key of the lease of a foreign command, which selects its shards itself: the slot of its process.
+/// The key of the lease of a foreign command. The key names the slot of the process, because the command selects its
+/// shards itself.
 fn slot_key(slot: Slot) -> ShardKey {
     if slot == Slot::default() {
         return ShardKey::default();

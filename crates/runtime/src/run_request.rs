@@ -25,15 +25,15 @@ use crate::slot::Slot;
 /// Timeout and concurrency limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunLimits {
-    /// Timeout of one phase of one shard; of the whole run in the function form.
+    /// Timeout of one phase of one shard or, in the function form, of the whole run.
     pub phase_timeout: Duration,
     /// Timeout of applying one step.
     pub step_timeout: Duration,
-    /// Time that a step in progress needs to end after a shutdown request, if that is longer than usual.
+    /// Time that a step in progress gets to end after a shutdown request, if it is longer than the default.
     pub shutdown_timeout: Duration,
     /// Maximum number of shards that are processed concurrently.
     pub max_shards: usize,
-    /// Maximum number of groups that are applied concurrently, per stage of one shard.
+    /// Maximum number of groups that are applied concurrently in one stage of one shard.
     pub max_groups: usize,
 }
 
@@ -53,21 +53,21 @@ impl Default for RunLimits {
 /// Whether changes that create an object show all of its fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bodies {
-    /// No.
+    /// Such changes do not show the fields.
     #[default]
     Hidden,
-    /// Yes.
+    /// Such changes show all fields.
     Shown,
 }
 
-/// Observes the shards that a run processes: called once per run, before the first of them.
+/// Observes the shards that a run processes: called once per run, before the first shard is processed.
 #[derive(Clone)]
 pub struct SelectionObserver(Arc<ObserveShards>);
 
 type ObserveShards = dyn Fn(&[&ShardKey]) + Send + Sync;
 
 impl SelectionObserver {
-    /// An observer that calls this closure.
+    /// Creates an observer that calls this closure.
     pub fn new(observe: impl Fn(&[&ShardKey]) + Send + Sync + 'static) -> Self {
         Self(Arc::new(observe))
     }
@@ -92,18 +92,18 @@ pub struct RunRequest {
     pub run: String,
     /// Whether the run may write to targets.
     pub mode: Mode,
-    /// The only requests that a real run may write; without bounds, it may write everything.
+    /// The bounds of the writes of a real run; without bounds, the run may write all objects.
     pub write_bounds: Option<Arc<WriteBounds>>,
     /// The data to reconcile.
     pub head: Arc<dyn BundleReader>,
     /// The data before a proposed change, if two bundles are compared.
     pub base: Option<Arc<dyn BundleReader>>,
-    /// The integration's flags.
+    /// The values of the integration's flags.
     pub options: Options,
     /// The shard slot of this process.
     pub slot: Slot,
-    /// The only shards to run, among those that flags and slot select. The other shards are not observed, so
-    /// such a run has no results about them. A key that the data does not declare is an error.
+    /// The only shards to run, among those that flags and slot select. Other shards are not observed, so the run has
+    /// no results for them. A key that the data does not declare is an error.
     pub only_shards: Option<BTreeSet<ShardKey>>,
     /// Whether to run only shards that the change affects.
     pub only_affected: bool,
@@ -123,7 +123,7 @@ pub struct RunRequest {
     pub budgets: Budgets,
     /// The ledger in which removals are reserved.
     pub ledger: Arc<dyn Ledger>,
-    /// The leases of the shards: which process applies their steps.
+    /// The leases of the shards, which determine the process that applies the steps of each shard.
     pub leases: Arc<dyn Leases>,
     /// The start time of the run.
     pub now: Timestamp,
@@ -131,25 +131,25 @@ pub struct RunRequest {
     pub today: Date,
     /// Timeout and concurrency limits.
     pub limits: RunLimits,
-    /// Maximum time to wait for rollouts; without it, rollouts are only reported.
+    /// Maximum time to wait for rollouts; if it is not set, rollouts are only reported.
     pub await_rollouts: Option<Duration>,
-    /// Changes when newer data is available; the run then stops waiting, and the next run continues with that
-    /// data.
+    /// Receives a value when newer data is available. The run then stops waiting, and the next run continues with the
+    /// newer data.
     pub newer_data: Option<watch::Receiver<u64>>,
-    /// The shutdown signal. Once requested, reads end immediately and no further step starts; steps in
+    /// The shutdown signal. After a shutdown is requested, reads end immediately and no further step starts. Steps in
     /// progress are finished, or abandoned when the shutdown is forced.
     pub shutdown: ShutdownSignal,
     /// Receives every write as it happens.
     pub audit: Arc<dyn Audit>,
     /// Records the inputs of the plans, so that they can be replayed.
     pub inputs: Option<InputRecorder>,
-    /// Observes which shards the run processes. It is not called if the run ends before the shards are
+    /// Observes which shards the run processes. The observer is not called if the run ends before the shards are
     /// selected.
     pub selection: Option<SelectionObserver>,
 }
 
 impl RunLimits {
-    /// Limits the number of concurrent shards, and the concurrent groups of one shard to the same number.
+    /// Limits the number of concurrent shards, and also the number of concurrent groups of one shard, to `shards`.
     #[must_use]
     pub fn with_concurrency(self, shards: usize) -> Self {
         let shards = shards.max(1);
@@ -158,8 +158,8 @@ impl RunLimits {
 }
 
 impl RunLimits {
-    /// These limits, adjusted by those that the integration sets. The number of concurrent shards is only
-    /// ever lowered.
+    /// Adjusts these limits by the limits that the integration sets. The number of concurrent shards can only be
+    /// lowered.
     #[must_use]
     pub fn for_integration(self, own: &IntegrationLimits) -> Self {
         let IntegrationLimits { phase_timeout, step_timeout, max_shards, shutdown_timeout } = *own;
@@ -185,8 +185,8 @@ impl RunRequest {
         self.options = options;
     }
 
-    /// A run on `head`, with defaults for all other fields. Protected kinds have no default, so that no
-    /// caller can forget them.
+    /// Creates the request for a run on `head`, with defaults for all other fields. Protected kinds have no default,
+    /// so that each caller must pass them.
     pub fn new(
         run: impl Into<String>,
         mode: Mode,
@@ -225,8 +225,8 @@ impl RunRequest {
         }
     }
 
-    /// The time at which `elapsed` has passed since the start of the run. It follows the monotonic clock, so
-    /// that a step of the system clock does not affect a run.
+    /// The time at which `elapsed` has passed since the start of the run. It is computed with the monotonic clock, so
+    /// that a run is not affected if the system clock jumps.
     pub(crate) fn time_after(&self, elapsed: Duration) -> Timestamp {
         self.now.checked_add(elapsed).unwrap_or(self.now)
     }

@@ -11,11 +11,12 @@ use crate::record::RunRecord;
 pub enum RunState {
     /// The target matches the data, or will match it when operations in progress are complete.
     Ok,
-    /// No failure, but an operation is in progress in the target; the next run observes it again.
+    /// The run did not fail, but an operation is in progress in the target; the next run observes the operation
+    /// again.
     Waiting,
-    /// No failure, but an object does not work as declared.
+    /// The run did not fail, but an object does not work as declared.
     Degraded,
-    /// No failure, but a guard holds a removal until it is approved.
+    /// The run did not fail, but a guard holds a removal until it is approved.
     Held,
     /// The command of a foreign integration succeeded; its changes are not known.
     #[serde(rename = "plan not known")]
@@ -45,8 +46,9 @@ impl RunState {
 }
 
 impl RunRecord {
-    /// The state of the run. Records of version 1 do not distinguish held from failed; in these, an approval
-    /// without errors means held. Records before version 3, and dry runs, do not distinguish waiting from ok.
+    /// The state of the run. Records of version 1 do not distinguish *held* from *failed*; a record of this version
+    /// that has an approval and no errors counts as held. Records before version 3, and dry runs, do not distinguish
+    /// *waiting* from *ok*.
     pub fn state(&self) -> RunState {
         if self.in_progress {
             return RunState::Running;

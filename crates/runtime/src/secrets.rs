@@ -1,4 +1,4 @@
-//! The secrets of one shard: those that this run may read, and those that it has read.
+//! The secrets of one shard: the secrets that this run may read, and those that it has read.
 //!
 //! **Invariant:** in a dry run with a base, only secrets that base names for the shard are read
 //! (`a_secret_that_only_head_names_is_not_read_in_a_check`).
@@ -13,7 +13,7 @@ use qontract_redaction::Redactor;
 use crate::fault::Fault;
 use crate::replay::{Fingerprints, RecordedSecret};
 
-/// The address of a secret in the data. Another version or field is another address.
+/// The address of a secret in the data. A lookup of another version or field is another address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SecretLookup {
     /// The path of the secret.
@@ -25,7 +25,7 @@ pub struct SecretLookup {
 }
 
 impl SecretLookup {
-    /// All fields of a secret.
+    /// Creates the address of all fields of a secret.
     pub fn all(path: impl Into<String>, version: Option<String>) -> Self {
         Self { path: path.into(), field: None, version }
     }
@@ -42,7 +42,7 @@ impl fmt::Display for SecretLookup {
     }
 }
 
-/// The secrets of one shard in one run. Clones share their state.
+/// The secrets of one shard in one run. All clones share the same secrets.
 ///
 /// ```
 /// use qontract_runtime::{SecretLookup, ShardSecrets};
@@ -59,7 +59,7 @@ impl fmt::Display for SecretLookup {
 pub struct ShardSecrets {
     /// The secrets that may be read; all by default.
     allowed: Option<Arc<BTreeSet<SecretLookup>>>,
-    /// The secrets that base names for other shards. They only change the message of a refusal.
+    /// The secrets that base names for other shards. They only affect the message of a refusal.
     elsewhere: Arc<BTreeSet<SecretLookup>>,
     /// The values that were read.
     values: Arc<Mutex<SecretValues>>,
@@ -74,19 +74,19 @@ struct SecretValues {
 }
 
 impl ShardSecrets {
-    /// Allows only these secrets.
+    /// Creates the secrets of a shard that may read only these secrets.
     pub fn only(allowed: BTreeSet<SecretLookup>) -> Self {
         Self { allowed: Some(Arc::new(allowed)), ..Self::default() }
     }
 
-    /// Adds the secrets that base names for any shard, for the message of a refusal. None of them is allowed.
+    /// Adds the secrets that base names for any shard, for the message of a refusal. The shard may not read any of
+    /// them.
     #[must_use]
     pub fn with_elsewhere(self, elsewhere: Arc<BTreeSet<SecretLookup>>) -> Self {
         Self { elsewhere, ..self }
     }
 
-    /// Fails unless the secret may be read: its address, or the address of all of its fields, must be
-    /// allowed.
+    /// Fails unless the secret may be read: its address or the address of all of its fields must be allowed.
     pub fn check(&self, lookup: &SecretLookup) -> Result<(), Fault> {
         let Some(allowed) = &self.allowed else { return Ok(()) };
         let whole = SecretLookup::all(&lookup.path, lookup.version.clone());
@@ -128,7 +128,7 @@ impl ShardSecrets {
         recorded.collect()
     }
 
-    /// A redactor for the values that were read. `public` returns strings in the shard's own data, which are
+    /// Creates a redactor for the values that were read. `public` returns strings in the shard's own data, which are
     /// not redacted.
     pub(crate) fn redactor(&self, public: impl FnOnce() -> Vec<String>) -> Redactor {
         let values = self.values.lock();
@@ -144,7 +144,7 @@ impl ShardSecrets {
     }
 }
 
-/// A string with JSON escapes, if it needs any.
+/// The string with JSON escapes; `None` if it needs no escapes.
 fn escaped(text: &str) -> Option<String> {
     let is_plain = |one: char| !one.is_control() && one != '"' && one != '\\';
     if text.chars().all(is_plain) { None } else { serde_json::to_string(text).ok() }

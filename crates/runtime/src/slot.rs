@@ -1,4 +1,4 @@
-//! Shard slots: assign each shard to one of n processes by hash, in the same way as qontract-reconcile.
+//! Shard slots: each shard is assigned to one of n processes by a hash, as in qontract-reconcile.
 
 use md5::{Digest as _, Md5};
 
@@ -22,7 +22,7 @@ pub struct Slot {
     count: u32,
 }
 
-/// The slot does not exist.
+/// The error about a slot that does not exist.
 #[derive(Debug, thiserror::Error)]
 #[error("slot {index} of {count} does not exist: slots are numbered from 0")]
 pub struct InvalidSlot {
@@ -31,7 +31,7 @@ pub struct InvalidSlot {
 }
 
 impl Slot {
-    /// Slot `index` of `count`, counted from 0.
+    /// Creates slot `index` of `count`, counted from 0.
     pub fn new(index: u32, count: u32) -> Result<Self, InvalidSlot> {
         if index < count { Ok(Self { index, count }) } else { Err(InvalidSlot { index, count }) }
     }
@@ -46,7 +46,7 @@ impl Slot {
         self.count
     }
 
-    /// Whether `value` belongs to this slot.
+    /// Whether the hashed string `value` belongs to this slot.
     pub fn contains(self, value: &str) -> bool {
         slot_of(value, self.count) == self.index
     }
@@ -77,7 +77,7 @@ pub fn slot_of(value: &str, count: u32) -> u32 {
 mod tests {
     use super::{Slot, slot_of};
 
-    /// Recorded from qontract-reconcile: a value, and its slots among 2, 3, 4, 5 and 10.
+    /// Values with their slots among 2, 3, 4, 5 and 10, recorded from qontract-reconcile.
     const RECORDED: [(&str, [u32; 5]); 4] = [
         ("cluster1/ns1", [1, 2, 3, 4, 9]),
         ("cluster1/ns2", [0, 0, 2, 4, 4]),

@@ -20,17 +20,17 @@ pub struct SourceLocation {
 }
 
 impl SourceLocation {
-    /// A location in a datafile.
+    /// Creates a location in a datafile.
     pub fn datafile(path: &str, pointer: &str) -> Self {
         Self { resource: false, path: path.into(), pointer: pointer.into() }
     }
 
-    /// A resource as a whole.
+    /// Creates the location of a resource as a whole.
     pub fn resource(path: &str) -> Self {
         Self { resource: true, path: path.into(), pointer: "".into() }
     }
 
-    /// A location below this one.
+    /// Creates a location below this one.
     #[must_use]
     pub fn below(&self, pointer: &str) -> Self {
         Self { pointer: format!("{}{pointer}", self.pointer).into(), ..self.clone() }

@@ -1,8 +1,8 @@
-//! Declared state: the state that follows from the data alone. Pure, cheap to compute, and comparable.
+//! Declared state: the state that follows from the data alone. It is pure, cheap to compute, and comparable.
 //!
-//! **Invariant:** provenance is never part of a digest: moving a declaration to another file does not change
-//! the state. List order is significant; an integration that does not depend on it uses a `BTreeSet` or sorts
-//! the list.
+//! **Invariant:** provenance is never part of a digest: moving a declaration to another file does not change the
+//! state. List order is significant; an integration for which the order has no meaning uses a `BTreeSet` or sorts the
+//! list.
 
 mod comparison;
 mod consent;
@@ -21,17 +21,18 @@ pub use comparison::{Comparison, Difference, MAX_DIFFERENCES, compare};
 pub use consent::RemovalConsent;
 pub use digest::digest;
 
-/// The declared state of one shard, and the address of its target.
+/// The declared state of one shard with the address of its target.
 #[derive(Clone, Debug)]
 pub struct Shard<T, S> {
-    /// The address of the target. It is sufficient to observe the target even if nothing is declared in it
-    /// any more.
+    /// The address of the target. It must suffice for observing the target even if the data no longer declares
+    /// anything in it.
     pub target: T,
     /// The declared state.
     pub state: S,
-    /// Provenance: maps JSON pointers into the state to source locations. The longest matching pointer wins.
+    /// Provenance: maps JSON pointers into the state to source locations. The longest matching pointer takes
+    /// precedence.
     pub places: BTreeMap<String, SourceLocation>,
-    /// Set if the data disables the integration for this shard.
+    /// The reason why the data disables the integration for this shard; `None` if it is enabled.
     pub disabled: Option<DisabledReason>,
     /// The removals that the data approves as a whole for this shard.
     pub removal_consent: RemovalConsent,
@@ -40,36 +41,36 @@ pub struct Shard<T, S> {
 /// The reason why an integration is disabled for a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DisabledReason {
-    /// A description of the object that disables it: ``cluster `c1` ``.
+    /// A description of the object that disables the integration: ``cluster `c1` ``.
     pub by: String,
     /// The source location.
     pub place: Option<SourceLocation>,
-    /// Whether the data removes the target of the shard, and the objects with it.
+    /// Whether the data removes the target of the shard, and the objects together with the target.
     pub removes_target: bool,
 }
 
 impl DisabledReason {
-    /// The integration does not run for the shard, whose objects stay.
+    /// Disables the integration for a shard whose objects stay in the target.
     pub fn new(by: impl Into<String>, place: Option<SourceLocation>) -> Self {
         Self { by: by.into(), place, removes_target: false }
     }
 }
 
 impl<T, S> Shard<T, S> {
-    /// A shard with one source location, if known.
+    /// Creates a shard with one source location, if known.
     pub fn new(target: T, state: S, place: Option<SourceLocation>) -> Self {
         let places = place.into_iter().map(|place| (String::new(), place)).collect();
         Self { target, state, places, disabled: None, removal_consent: RemovalConsent::default() }
     }
 
-    /// Approves removals as a whole.
+    /// Sets the removals that the declaration of the shard approves as a whole.
     #[must_use]
     pub fn consent_to_removals(mut self, consent: RemovalConsent) -> Self {
         self.removal_consent = consent;
         self
     }
 
-    /// The source location of a part of the state: that of the longest pointer at or above it.
+    /// The source location of a part of the state: the location of the longest pointer at or above `pointer`.
     ///
     /// ```
     /// use qontract_runtime::SourceLocation;
@@ -92,7 +93,7 @@ impl<T, S> Shard<T, S> {
     }
 }
 
-/// Declared state by shard key.
+/// The declared state of an integration, by shard key.
 ///
 /// ```
 /// use qontract_runtime::ShardKey;
@@ -112,25 +113,25 @@ impl<T, S> Shard<T, S> {
 pub struct DeclaredState<C, T, S> {
     /// The state that all shards share.
     pub common: C,
-    /// The shards.
+    /// The shards, by key.
     pub shards: BTreeMap<ShardKey, Shard<T, S>>,
     /// Faults of shards whose declaration is invalid. These shards are skipped; the others are processed.
     pub faults: BTreeMap<ShardKey, Vec<Fault>>,
-    /// Labels by which flags select shards, each with the shards that have it.
+    /// Labels by which flags select shards, each with the shards that have the label.
     pub labels: BTreeMap<&'static str, BTreeSet<ShardKey>>,
-    /// The keys of shards, including invalid ones, with the addresses of their targets instead of names. Two
-    /// shards with equal target keys have the same objects, although the data has renamed the target.
+    /// The keys of shards, including invalid ones, with the addresses of their targets instead of names. Two shards
+    /// with equal target keys have the same objects, even if the data has renamed the target.
     pub target_keys: BTreeMap<ShardKey, ShardKey>,
 }
 
 impl<C, T, S> DeclaredState<C, T, S> {
-    /// A state without shards.
+    /// Creates a state without shards.
     pub fn new(common: C) -> Self {
         let (shards, faults) = (BTreeMap::new(), BTreeMap::new());
         Self { common, shards, faults, labels: BTreeMap::new(), target_keys: BTreeMap::new() }
     }
 
-    /// Adds a label to a shard, for flags that select by it.
+    /// Adds a label to a shard, for flags that select shards by the label.
     pub fn label(&mut self, label: &'static str, key: ShardKey) {
         self.labels.entry(label).or_default().insert(key);
     }
@@ -140,7 +141,7 @@ impl<C, T, S> DeclaredState<C, T, S> {
         self.labels.get(label).is_some_and(|keys| keys.contains(key))
     }
 
-    /// Adds a shard. If two shards have the same key, a fault is recorded and neither is processed.
+    /// Adds a shard. If two shards have the same key, a fault is recorded, and neither shard is processed.
     pub fn add(&mut self, key: ShardKey, shard: Shard<T, S>) {
         let place = |shard: &Shard<T, S>| shard.places.get("").cloned();
         if let Some(faults) = self.faults.get_mut(&key) {

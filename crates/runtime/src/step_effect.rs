@@ -6,7 +6,7 @@ use crate::fault::Fault;
 use crate::plan::StepResult;
 use crate::reconcile_loop::ShutdownSignal;
 
-/// Runs the effect of a step, and abandons it if a shutdown is forced.
+/// Runs the effect of a step and abandons it if a shutdown is forced.
 pub async fn until_forced<T>(
     stop: &ShutdownSignal,
     effect: impl Future<Output = Result<T, Fault>>,

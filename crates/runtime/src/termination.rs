@@ -1,6 +1,6 @@
 //! The signals that end a process.
 
-/// The signal that requests the shutdown.
+/// A signal that requests the shutdown of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TerminationSignal {
     /// `SIGINT`: Ctrl-C.
@@ -21,7 +21,7 @@ impl TerminationSignal {
         }
     }
 
-    /// The exit code of a process that the signal ended: 128 plus the signal number.
+    /// The exit code of a process that the signal ended: 128 plus the number of the signal.
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Interrupt => 130,

@@ -1,7 +1,7 @@
 //! Truncates diffs for reports: long strings, large maps and lists, and multi-line strings.
 //!
-//! **Invariant:** a diff is truncated once, after it was redacted, because a truncated secret is not
-//! recognised (`crates/qontract/tests/suite/redaction_order.rs`).
+//! **Invariant:** a diff is truncated only once and only after it was redacted, because redaction does not recognise
+//! a truncated secret (`crates/qontract/tests/suite/redaction_order.rs`).
 
 mod lines;
 
@@ -11,10 +11,10 @@ use serde_json::{Map, Value};
 
 use crate::field_diff::{DiffEntry, FieldDiff};
 
-/// Maximum number of characters of a string.
+/// Maximum number of characters that are shown of a string.
 const MAX_CHARS: usize = 200;
 
-/// Maximum number of values of a map or list, at any depth.
+/// Maximum number of values that are shown of a map or list, at any depth.
 const MAX_VALUES: usize = 16;
 
 /// Number of characters that are shown before the first difference of two long strings.
@@ -49,7 +49,7 @@ fn truncate_field(field: FieldDiff) -> Vec<DiffEntry> {
     vec![FieldDiff { change, path, before, after }.into()]
 }
 
-/// The value, truncated if it is too large.
+/// Truncates a value if it is too large.
 fn truncate_value(whole: &Value) -> Value {
     let mut left = MAX_VALUES;
     limited(whole, &mut left)
@@ -90,7 +90,7 @@ fn limited(whole: &Value, left: &mut usize) -> Value {
     }
 }
 
-/// The two values of a changed field. Long strings are shown from shortly before the first difference.
+/// Truncates the two values of a changed field. Long strings are shown from shortly before the first difference.
 fn truncate_pair(before: &Value, after: &Value) -> (Value, Value) {
     let (Value::String(one), Value::String(other)) = (before, after) else {
         return (truncate_value(before), truncate_value(after));
@@ -106,7 +106,7 @@ fn truncate_pair(before: &Value, after: &Value) -> (Value, Value) {
     (part(one), part(other))
 }
 
-/// The string, truncated if it is too long.
+/// Truncates a string if it is too long.
 fn beginning(text: &str) -> String {
     shortened(text, MAX_CHARS)
 }

@@ -1,6 +1,6 @@
 //! The target addresses that a run may contact.
 //!
-//! **Invariant:** in a dry run with a base, only addresses that base names are contacted, each judged
+//! **Invariant:** in a dry run with a base, only addresses that base names are contacted, and each address is checked
 //! independently (`tests/trust.rs`).
 
 use std::collections::BTreeSet;
@@ -23,8 +23,8 @@ pub struct TargetAddress {
 }
 
 impl TargetAddress {
-    /// The address of a target. `label` names it in messages and must not contain a secret; `target` is the
-    /// whole address, including the location of its credentials.
+    /// Creates the address of a target. `label` names the address in messages and must not contain a secret; `target`
+    /// is the whole address, including the location of its credentials.
     pub fn of<T: Serialize + ?Sized>(label: impl Into<String>, target: &T) -> Self {
         Self { label: label.into(), digest: digest(target) }
     }
@@ -34,7 +34,7 @@ impl TargetAddress {
         &self.label
     }
 
-    /// The target of a shard as one address; none for an unknown shard.
+    /// The target of a shard as one address; empty for an unknown shard.
     pub(crate) fn of_shard(declared: &dyn AnyDeclaredState, key: &ShardKey) -> Vec<Self> {
         let digest = declared.target_digest(key).into_iter();
         digest.map(|digest| Self { label: key.to_string(), digest }).collect()
@@ -58,7 +58,7 @@ impl TargetAddress {
 pub struct AddressTrust(Option<Arc<BTreeSet<Sha256>>>);
 
 impl AddressTrust {
-    /// Trusts only these addresses.
+    /// Allows only these addresses.
     pub fn only(addresses: impl IntoIterator<Item = TargetAddress>) -> Self {
         Self(Some(Arc::new(addresses.into_iter().map(|address| address.digest).collect())))
     }
@@ -68,8 +68,9 @@ impl AddressTrust {
         self.0.as_ref().is_none_or(|trusted| trusted.contains(&address.digest))
     }
 
-    /// Fails unless the address may be contacted. The state at a refused address is unknown: list its scopes
-    /// as [`Observed::Unknown`](crate::Observed::Unknown) with this fault, which does not fail the run.
+    /// Fails unless the address may be contacted. The state at a refused address is unknown: the caller lists the
+    /// scopes of the address as [`Observed::Unknown`](crate::Observed::Unknown) with this fault, which does not fail
+    /// the run.
     pub fn check(&self, address: &TargetAddress) -> Result<(), Fault> {
         if self.trusts(address) {
             return Ok(());
@@ -101,7 +102,7 @@ mod tests {
         };
         check("a", "t1", true);
         check("b", "t2", true);
-        // A known server with the credentials of another server is refused, and so are known credentials for
+        // The credentials of another server are refused for a known server, and known credentials are refused for
         // another server.
         check("a", "t2", false);
         check("b", "t1", false);

@@ -1,7 +1,7 @@
-//! Type erasure for the contract, so that the runner is compiled once and all integrations fit into one list.
+//! Type erasure for the contract, so that the runner is compiled only once and all integrations have one type.
 //!
-//! **Invariant:** an erased value is passed only to the integration that created it. The runner never mixes
-//! values of several integrations; mixing them panics.
+//! **Invariant:** an erased value is passed only to the integration that created it. If a value is passed to another
+//! integration, the call panics.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,11 +54,11 @@ pub struct AnyDesiredState {
 
 /// One object of desired state, with its source location.
 pub struct DesiredFact {
-    /// The object.
+    /// The object to which the desired state belongs.
     pub object: ObjectKey,
-    /// The location in the data that declares it.
+    /// The location in the data that declares the object.
     pub place: Option<SourceLocation>,
-    /// The kind of its desired state.
+    /// The kind of the object's desired state.
     pub kind: DesiredKind,
 }
 
@@ -88,39 +88,40 @@ pub struct AnyCurrentState {
 pub struct PrintedShard {
     /// The text; `None` if the integration prints nothing for the shard.
     pub text: Option<String>,
-    /// Faults, besides those of the unresolved objects of the desired state.
+    /// The faults of the shard, except for the faults of unresolved objects in the desired state.
     pub faults: Vec<Fault>,
 }
 
 /// The declared state of an integration.
 pub trait AnyDeclaredState: Send + Sync {
-    /// The keys of its shards, in order.
+    /// The keys of all shards, in order.
     fn keys(&self) -> Vec<&ShardKey>;
-    /// Whether there is a shard with this key.
+    /// Whether a shard has this key.
     fn has(&self, key: &ShardKey) -> bool;
     /// The source location of a shard.
     fn place(&self, key: &ShardKey) -> Option<SourceLocation>;
     /// The files that declare a shard, as far as they are known.
     fn files(&self, key: &ShardKey) -> BTreeSet<&str>;
-    /// The reason why a shard is disabled, if it is.
+    /// The reason why a shard is disabled; `None` if it is enabled.
     fn disabled(&self, key: &ShardKey) -> Option<&DisabledReason>;
     /// Whether a shard has a label.
     fn has_label(&self, label: &str, key: &ShardKey) -> bool;
-    /// The key of a shard in terms of its target's address, if the integration declares it.
+    /// The key of a shard with the address of its target in place of the target's name, if the integration declares
+    /// such a key.
     fn target_key(&self, key: &ShardKey) -> Option<&ShardKey>;
     /// The shard with this target key.
     fn shard_on_target(&self, target_key: &ShardKey) -> Option<&ShardKey>;
     /// The faults of shards whose declaration is invalid.
     fn faults(&self) -> &BTreeMap<ShardKey, Vec<Fault>>;
-    /// Compares this state, of base, with the state that the same integration declares for head.
+    /// Compares this state, which is that of base, with the state that the same integration declares for head.
     fn compare(&self, head: &dyn AnyDeclaredState) -> Comparison;
     /// The removals that a shard approves as a whole.
     fn consent(&self, key: &ShardKey) -> RemovalConsent;
     /// The digest of a shard's target address.
     fn target_digest(&self, key: &ShardKey) -> Option<Sha256>;
-    /// The digest of the declared state of a shard, with its target and the common state.
+    /// The digest of a shard's declared state, of its target and of the common state.
     fn shard_digest(&self, key: &ShardKey) -> Option<Sha256>;
-    /// The state as JSON: common, and per key target and state.
+    /// The state as JSON: the common state, and the target and the state of each shard.
     fn json(&self) -> serde_json::Value;
     /// The state of a shard as JSON.
     fn state_json(&self, key: &ShardKey) -> Option<serde_json::Value>;
@@ -296,11 +297,11 @@ pub trait DynIntegration: Send + Sync {
     ) -> Option<serde_json::Value> {
         None
     }
-    /// The plan that recorded inputs give; `None` if they cannot be read.
+    /// The plan that results from recorded inputs; `None` if the inputs cannot be read.
     fn replay_plan(&self, _: &serde_json::Value) -> Option<Plan<OpaqueValue>> {
         None
     }
-    /// See [`StagedIntegration::print`]. A program prints what it resolves itself.
+    /// See [`StagedIntegration::print`]. A program resolves the desired state itself when it prints.
     fn print<'a>(
         &'a self,
         read: &'a ReadContext,

@@ -1,5 +1,5 @@
-//! Objects that a plan omits, because they were not planned or are no longer managed. Both are reported, so
-//! that a plan without changes always means a change without effect.
+//! Objects that a plan omits because they were not planned or are no longer managed. Such objects are reported, so
+//! that a plan without changes and without such objects always means that the change has no effect.
 
 use std::sync::Arc;
 
@@ -10,22 +10,23 @@ use crate::key::ShardKey;
 use crate::options::Options;
 use crate::source_location::SourceLocation;
 
-/// The kind of an item that was not planned.
+/// The text that describes what happens to an item that was not planned.
 pub const AFTER_MERGE: &str = "it is planned and applied after the merge";
 
-/// Something that was not planned, although the change may affect it.
+/// An object, a scope or a shard that was not planned, although the change may affect it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnplannedItem {
-    /// A description of what was not planned, the reason, and what happens after the merge.
+    /// A description of the item, the reason why it was not planned, and what happens after the merge.
     pub text: String,
     /// The source locations, as far as they are known.
     pub places: Vec<SourceLocation>,
-    /// The differences between the declared states of base and head. They were not compared with the target.
+    /// The differences between the declared states of base and head. These differences were not compared with the
+    /// target.
     pub declared: Vec<DeclaredDifference>,
 }
 
 impl UnplannedItem {
-    /// An item without source locations.
+    /// Creates an item without source locations.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), places: Vec::new(), declared: Vec::new() }
     }
@@ -34,31 +35,31 @@ impl UnplannedItem {
 /// A field of a declared state that differs between base and head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeclaredDifference {
-    /// The field, truncated.
+    /// The field, with truncated values.
     pub field: FieldDiff,
     /// The source location.
     pub place: Option<SourceLocation>,
 }
 
-/// The fate of objects that an integration no longer manages.
+/// What happens to objects that an integration no longer manages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectFate {
-    /// They stay in the target.
+    /// The objects stay in the target.
     Stay,
-    /// They are removed together with their target, such as a namespace with `delete: true`.
+    /// The objects are removed together with their target, such as a namespace with `delete: true`.
     RemovedWithTarget,
 }
 
-/// Objects of one shard that base manages and head does not.
+/// Objects of one shard that base manages and head does not manage, although head does not remove them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReleasedObjects {
-    /// The shard.
+    /// The key of the shard.
     pub shard: ShardKey,
-    /// A description of why they are no longer managed, and of what happens to them.
+    /// A description of why the objects are no longer managed, and of what happens to them.
     pub text: String,
     /// Number of objects that base declares; `None` if it is not known.
     pub count: Option<usize>,
-    /// Whether they stay or are removed.
+    /// Whether the objects stay in the target or are removed together with it.
     pub fate: ObjectFate,
     /// The source location.
     pub place: Option<SourceLocation>,
@@ -73,7 +74,8 @@ pub struct DeclaredCount {
     pub objects: Option<usize>,
 }
 
-/// Counts what an integration manages; `None` if it has no declared state.
+/// Counts the shards that an integration manages and the objects that are declared in them; `None` if the integration
+/// has no declared state.
 pub fn count_declared(integration: &Integration, source: &Arc<dyn BundleReader>) -> Option<DeclaredCount> {
     let data = Data::new(Arc::clone(source), QueryPolicy::of(integration.meta()));
     let declared = integration.declare(&data, &Options::default()).ok().flatten()?;
@@ -88,7 +90,7 @@ pub fn count_declared(integration: &Integration, source: &Arc<dyn BundleReader>)
     Some(count)
 }
 
-/// A part of a shard of base that head does not manage, as an integration reports it.
+/// A part of a shard that base manages and head does not manage, as an integration reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReleasedPart {
     /// The kind of the objects; `None` for the whole shard.
@@ -100,7 +102,7 @@ pub struct ReleasedPart {
 }
 
 impl ReleasedPart {
-    /// A whole shard with an unknown number of objects.
+    /// A whole shard, with an unknown number of objects.
     pub fn whole() -> Self {
         Self { kind: None, count: None, place: None }
     }

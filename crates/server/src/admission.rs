@@ -1,10 +1,10 @@
-//! Admission checks on the head of a request: HTTP protocol errors, the host name, and the origin of the page
-//! that sent it. Pure.
+//! Admission checks on the head of a request: HTTP protocol errors, the host name, and the origin of the page that
+//! sent the request. Pure.
 //!
-//! A server on the loopback interface without a token serves the users and programs of one machine. A web
-//! page that such a user visits can make the browser send requests to the server under a host name that the
-//! attacker controls and that resolves to 127.0.0.1 (DNS rebinding). The `Host` header of these requests
-//! contains the foreign name.
+//! A server on the loopback interface without a token serves the users and programs of one machine. A web page that
+//! such a user visits can make the browser send requests to the server under a host name that the attacker controls
+//! and that resolves to 127.0.0.1 (DNS rebinding). The `Host` header of such requests contains the name that the
+//! attacker controls, so they are refused.
 
 use hyper::header::{EXPECT, HOST, HeaderMap, ORIGIN};
 use hyper::http::request::Parts;
@@ -37,7 +37,8 @@ impl HostPolicy {
     }
 }
 
-/// The response that refuses a request to the data server based on its head; `None` if it is admitted.
+/// The response that refuses a request to the data server based on the head of the request; `None` if the request is
+/// admitted.
 pub fn refusal(policy: &HostPolicy, route: &Route, parts: &Parts) -> Option<Reply> {
     match head_refusal(policy, parts) {
         Some((StatusCode::MISDIRECTED_REQUEST, text)) => {
@@ -56,7 +57,8 @@ pub fn refusal(policy: &HostPolicy, route: &Route, parts: &Parts) -> Option<Repl
     None
 }
 
-/// The status and message that refuse a request to any server based on its head; `None` if it is admitted.
+/// The status and message that refuse a request to any server based on the head of the request; `None` if the request
+/// is admitted.
 pub fn head_refusal(policy: &HostPolicy, parts: &Parts) -> Option<(StatusCode, String)> {
     if let Some(status) = protocol_error(parts) {
         return Some((status, String::new()));
@@ -82,8 +84,8 @@ fn protocol_error(parts: &Parts) -> Option<StatusCode> {
     (!expectation.eq_ignore_ascii_case("100-continue")).then_some(StatusCode::EXPECTATION_FAILED)
 }
 
-/// The host of a request: from its target, otherwise from its `Host` header. A header that is not valid text
-/// never matches.
+/// The host of a request: from the target of the request or, if the target has no host, from the `Host` header. A
+/// header that is not valid text matches no allowed name.
 fn host(parts: &Parts) -> Option<&str> {
     let named = parts.headers.get(HOST).map(|value| value.to_str().unwrap_or("?"));
     parts.uri.authority().map(Authority::as_str).or(named)
@@ -111,8 +113,8 @@ fn changes_state(route: &Route, method: &Method) -> bool {
     matches!(route, Route::Reload | Route::Lease(_)) && !method.is_safe()
 }
 
-/// Whether the `Origin` header shows that a page from another origin sent the request. The scheme is not
-/// compared: a proxy may have terminated TLS.
+/// Whether the `Origin` header shows that a page from another origin sent the request. The scheme is not compared,
+/// because a proxy may have terminated TLS.
 fn has_foreign_origin(headers: &HeaderMap, host: Option<&str>) -> bool {
     let mut origins = headers.get_all(ORIGIN).iter();
     let Some(origin) = origins.next() else { return false };

@@ -1,5 +1,5 @@
-//! Comparisons of two bundles, and lines in the files of a bundle, for our own clients. The server only routes,
-//! limits and caches these requests; what they mean is up to the program that embeds it.
+//! Comparisons of two bundles, and lookups of lines in the files of a bundle, for clients of qontract. The server
+//! only routes, limits and caches these requests; the program that embeds the server defines their meaning.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::server::{ServerState, find, not_found};
 
 /// Answers requests about bundles that need more than a GraphQL engine. Request and response are JSON.
 pub trait BundleAnalysis: Send + Sync {
-    /// Compares two bundles. The response follows from the bundles and the request alone, so it is cached.
+    /// Compares two bundles. The response is cached, because it depends only on the bundles and the request.
     fn compare(
         &self,
         base: &Arc<Engine>,
@@ -25,16 +25,16 @@ pub trait BundleAnalysis: Send + Sync {
         request: &[u8],
     ) -> Result<Vec<u8>, AnalysisError>;
 
-    /// Finds the lines of places in a bundle. The files may change meanwhile, so the response is not cached.
+    /// Finds the lines of source locations in a bundle. The response is not cached, because the files may change.
     fn locate(&self, engine: &Arc<Engine>, request: &[u8]) -> Result<Vec<u8>, AnalysisError>;
 }
 
-/// Why a request about bundles is refused.
+/// The reason why a request about bundles is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct AnalysisError(pub String);
 
-/// Responds to a comparison of two bundles, by their shas.
+/// Responds to a request that compares two bundles, which are named by their shas.
 pub async fn compare(shared: &ServerState, method: &Method, shas: [&String; 2], body: Bytes) -> Reply {
     if method != Method::POST {
         return use_post();
@@ -51,7 +51,7 @@ pub async fn compare(shared: &ServerState, method: &Method, shas: [&String; 2], 
     reply(evaluated.await)
 }
 
-/// Responds with the lines of places in a bundle.
+/// Responds with the lines of source locations in a bundle.
 pub async fn locate(shared: &ServerState, method: &Method, sha: &str, body: Bytes) -> Reply {
     if method != Method::POST {
         return use_post();
@@ -74,7 +74,7 @@ async fn bundle(shared: &ServerState, sha: &str) -> Result<Arc<Engine>, Reply> {
     Ok(engine)
 }
 
-/// Runs an analysis on a blocking thread, within the concurrency limit of large queries.
+/// Runs an analysis on a blocking thread, within the concurrency limit for large responses.
 async fn in_background(
     shared: &ServerState,
     work: impl FnOnce(&dyn BundleAnalysis) -> Result<Vec<u8>, AnalysisError> + Send + 'static,

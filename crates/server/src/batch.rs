@@ -1,7 +1,8 @@
-//! Batches: several GraphQL requests and resources of one bundle, in one HTTP request. qontract-server has no
-//! batches.
+//! Batches: several GraphQL requests and resources of one bundle, in one HTTP request. qontract-server does not
+//! support batches.
 //!
-//! Each query has the response that it has on its own, within the same limits and from the same cache.
+//! Each query has the response that a separate request has. The limits and the cache of separate requests also apply
+//! to the queries of a batch.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use crate::server::{ServerState, find, not_found};
 const MAX_QUERIES: usize = 100;
 /// Maximum number of resources in a batch.
 const MAX_RESOURCES: usize = 10_000;
-/// Maximum size of the response to a batch, in bytes: that of a single query.
+/// Maximum size of the response to a batch, in bytes, which is also the maximum of a single query.
 const MAX_BYTES: usize = 256 << 20;
 
 /// The body of a batch.
@@ -44,7 +45,7 @@ struct BatchBody<'a> {
     typed_schemas: bool,
 }
 
-/// The response to one query of a batch: shared with the cache, or a refusal.
+/// The response to one query of a batch, which is shared with the cache, or a refusal.
 type PartResponse = Arc<CachedResponse>;
 
 /// Responds to a batch for the bundle with this sha.
@@ -75,7 +76,7 @@ fn refused(message: &str) -> Reply {
 }
 
 fn parse(body: &[u8]) -> Result<BatchBody<'_>, String> {
-    // `serde` would also accept a list of the values.
+    // Without this check, `serde` would also accept a list of the values.
     if !body.trim_ascii_start().starts_with(b"{") {
         return Err("the batch is invalid: it must be an object".to_owned());
     }
@@ -94,7 +95,7 @@ fn parse(body: &[u8]) -> Result<BatchBody<'_>, String> {
     Ok(batch)
 }
 
-/// Evaluates the queries one after the other, and writes the response.
+/// Evaluates the queries one after the other and writes the response.
 async fn evaluate(
     shared: &ServerState,
     engine: &Arc<Engine>,

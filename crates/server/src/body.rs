@@ -22,7 +22,7 @@ const MIN_BACKGROUND_BYTES: usize = 64 << 10;
 /// Maximum size of a refused body that is still received, as a multiple of the size limit.
 const MAX_DISCARDED_FACTOR: usize = 8;
 
-/// The complete body, decompressed. A body above the size limit is refused, and a body that arrives too
+/// Reads the complete body and decompresses it. A body above the size limit is refused, and a body that arrives too
 /// slowly times out.
 pub async fn read(settings: &Settings, headers: &HeaderMap, mut body: Incoming) -> Result<Bytes, Refusal> {
     let too_large = Refusal::Page(StatusCode::PAYLOAD_TOO_LARGE);
@@ -50,9 +50,8 @@ pub async fn read(settings: &Settings, headers: &HeaderMap, mut body: Incoming) 
     unpack(header(headers, CONTENT_ENCODING), bytes.into(), settings.max_body_bytes)
 }
 
-/// Receives the rest of a refused body, within limits, and drops it. Most clients send the whole body before
-/// they read the response: if the connection were closed earlier, they would get an error instead of the
-/// response.
+/// Receives the rest of a refused body, within limits, and drops it. Most clients send the whole body before they
+/// read the response. If the connection were closed earlier, such clients would get an error instead of the response.
 async fn discard(settings: &Settings, mut body: Incoming) {
     let deadline = Instant::now() + settings.body_grace;
     let mut remaining = settings.max_body_bytes.saturating_mul(MAX_DISCARDED_FACTOR);
@@ -70,7 +69,7 @@ fn timeout_for(settings: &Settings, received: usize) -> Duration {
     settings.body_timeout.min(settings.body_grace + Duration::from_millis(earned))
 }
 
-/// The body as JSON, if its content type is JSON. A large body is parsed on a blocking thread.
+/// Parses the body as JSON if the content type is JSON. A large body is parsed on a blocking thread.
 pub async fn json(content_type: Option<&str>, bytes: Bytes) -> Result<(Bytes, Option<Value>), Refusal> {
     if bytes.len() < MIN_BACKGROUND_BYTES {
         return graphql_request::json_of(content_type, &bytes).map(|value| (bytes, value));

@@ -16,7 +16,7 @@ use crate::bundles::LoadFailure;
 
 /// Provides a bundle.
 pub trait BundleSource: Send + Sync {
-    /// The name of the source, for log lines.
+    /// The name of the bundle source, for log lines.
     fn name(&self) -> String;
 
     /// Reads the current content. Documents that are already in the pool are shared.
@@ -29,7 +29,7 @@ pub enum Content {
     Bytes(Vec<u8>),
     /// A bundle file, which is read while it is loaded.
     File {
-        /// The path.
+        /// The path of the file.
         path: PathBuf,
         /// The file, from its start.
         file: fs::File,
@@ -63,8 +63,8 @@ impl Content {
         }
     }
 
-    /// The content of a file. A regular file is opened now and read later; a pipe, which can be read only
-    /// once, is read now.
+    /// The content of a file. A regular file is opened now and read later. A pipe is read now, because it can be read
+    /// only once.
     async fn of_file(path: PathBuf) -> io::Result<Self> {
         let mut file = tokio::fs::File::open(&path).await?;
         if file.metadata().await?.is_file() {
@@ -76,7 +76,7 @@ impl Content {
     }
 }
 
-/// Hashes a file. The cursor must be at the start of the file, and is moved back there.
+/// Hashes a file. The cursor must be at the start of the file, and it is moved back to the start.
 fn hash(file: &mut fs::File) -> io::Result<Sha256> {
     let (mut hasher, mut part) = (Hasher::default(), vec![0; HASH_CHUNK_BYTES]);
     loop {
@@ -98,13 +98,13 @@ pub enum SourceError {
     /// A file cannot be read.
     #[error("cannot read `{path}`")]
     File {
-        /// The path.
+        /// The path of the file.
         path: PathBuf,
-        /// The cause.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
-    /// A store cannot be read.
+    /// A blob store cannot be read.
     #[error("cannot read the store")]
     Store(#[source] BlobsError),
     /// The blob does not exist.
@@ -134,9 +134,9 @@ impl BundleSource for FileSource {
 
 /// A bundle in a blob store.
 pub struct BlobSource {
-    /// The store.
+    /// The store that contains the blob.
     pub blobs: Arc<dyn BlobReader>,
-    /// The blob.
+    /// The key of the blob.
     pub key: BlobKey,
 }
 
@@ -155,13 +155,13 @@ impl BundleSource for BlobSource {
     }
 }
 
-/// A bundle store: the bundle with a sha is stored as `<sha>.json`.
+/// A bundle store: each bundle is stored under the name `<sha>.json`.
 pub enum BundleStore {
     /// Files in a directory.
     Folder(PathBuf),
-    /// Blobs.
+    /// Blobs in a blob store.
     Blobs {
-        /// The store.
+        /// The store that contains the blobs.
         blobs: Arc<dyn BlobReader>,
         /// The prefix of all keys.
         prefix: String,

@@ -17,13 +17,13 @@ use crate::bundle_source::{BundleSource, BundleStore, Content, SourceError};
 use crate::registry::BundleRegistry;
 use crate::route::RequestedBundle;
 
-/// Time before a sha that the store does not contain is requested again, in milliseconds.
+/// Time in milliseconds before the bundle of a sha that the store did not contain is requested again.
 const ABSENT_RETRY_MS: u64 = 10_000;
-/// Time before a sha whose read failed is requested again, in milliseconds.
+/// Time in milliseconds before the bundle of a sha whose read failed is requested again.
 const FAILED_RETRY_MS: u64 = 1_000;
 /// Maximum number of unavailable shas in the negative cache. When it is full, it is cleared.
 const MAX_MISSING: usize = 1024;
-/// Maximum number of shas that are being fetched or are queued for it.
+/// Maximum number of bundles that are being fetched or are queued to be fetched.
 const MAX_FETCHING: usize = 64;
 
 /// The reason why a bundle could not be loaded.
@@ -52,14 +52,14 @@ pub enum Unavailable {
     RetryLater(String),
 }
 
-/// A change to the loaded bundles, or a failed attempt to make one.
+/// A change of the loaded bundles, or a failed attempt to load a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BundleEvent {
     /// A bundle was loaded and is the latest.
     Loaded(Sha256),
-    /// The source still has the latest bundle.
+    /// The source still has the bundle that is already the latest.
     Same(Sha256),
-    /// The source returned to a bundle that is still loaded; it is the latest now.
+    /// The source returned to an earlier bundle that is still loaded. This bundle is the latest now.
     RolledBack(Sha256),
     /// A bundle was loaded from the store.
     Fetched(Sha256),
@@ -79,13 +79,13 @@ pub struct Bundles {
     source: Option<Arc<dyn BundleSource>>,
     store: Option<BundleStore>,
     observer: BundleObserver,
-    /// Held during a reload, so that only one runs at a time.
+    /// A lock that is held during a reload, so that only one reload runs at a time.
     reloading: tokio::sync::Mutex<()>,
-    /// Held while a bundle is fetched, so that only one is fetched at a time.
+    /// A permit that is held while a bundle is fetched, so that only one bundle is fetched at a time.
     fetch_permit: Limiter,
-    /// Fetches in progress, so that concurrent requests for a sha share one fetch.
+    /// The fetches in progress, by sha, so that concurrent requests for one bundle share a fetch.
     fetching: OnceMap<Sha256, Result<Arc<Engine>, Unavailable>>,
-    /// Negative cache: shas that the store did not deliver.
+    /// The negative cache: shas of bundles that the store did not deliver.
     missing: Mutex<HashMap<Sha256, MissingBundle>>,
 }
 
@@ -123,7 +123,7 @@ impl Bundles {
         }
     }
 
-    /// Loads a bundle and makes it the latest. A started load completes even if the caller is dropped.
+    /// Loads a bundle and makes it the latest. A load that has started completes even if the caller is dropped.
     pub async fn load(self: &Arc<Self>, origin: Arc<dyn BundleSource>) -> Result<BundleEvent, LoadFailure> {
         let bundles = Arc::clone(self);
         let loading = tokio::spawn(async move {
@@ -160,8 +160,8 @@ impl Bundles {
         Ok(BundleEvent::Loaded(sha))
     }
 
-    /// Prepares a bundle for queries, incrementally from the latest: equal types, plans and tables are
-    /// shared.
+    /// Prepares a bundle for queries. The engine shares equal types, plans and tables with the engine of the latest
+    /// bundle.
     async fn engine(&self, content: Content) -> Result<Arc<Engine>, LoadFailure> {
         if let Content::Ready(engine) = content {
             return Ok(engine);
@@ -181,8 +181,8 @@ impl Bundles {
         .await?
     }
 
-    /// Reports dropped bundles and frees them in the background: freeing a hundred thousand documents takes
-    /// time that no request should wait for.
+    /// Reports dropped bundles and frees them in the background: requests should not wait for the time that it takes
+    /// to free a hundred thousand documents.
     fn drop_engines(&self, engines: Vec<Arc<Engine>>) {
         if engines.is_empty() {
             return;
@@ -203,7 +203,7 @@ impl Bundles {
             RequestedBundle::Latest => return self.registry().latest().cloned().ok_or(Unavailable::NotFound),
             RequestedBundle::Named(name) => name,
         };
-        // A sha has only one valid spelling.
+        // A sha has only one valid spelling; any other spelling is not found.
         let sha = Sha256::parse(name).filter(|sha| sha.to_string() == *name).ok_or(Unavailable::NotFound)?;
         let held = self.registry().get(sha).cloned();
         match held {
@@ -269,14 +269,14 @@ impl Bundles {
             return Err("the content does not match the sha".to_owned());
         }
         let engine = self.engine(content).await.map_err(|error| error_chain(&error))?;
-        // The file may have been rewritten in the meantime.
+        // The file may have been rewritten since its sha was computed.
         if engine.bundle().sha() != sha {
             return Err("the bundle changed while it was being read".to_owned());
         }
         Ok(Some(engine))
     }
 
-    /// Caches that a bundle is unavailable, so that it is not requested again for some time.
+    /// Records in the negative cache that a bundle is unavailable, so that it is not requested again for some time.
     fn cache_missing(&self, sha: Sha256, missing: Unavailable) -> Unavailable {
         let mut cache = self.missing.lock();
         if cache.len() >= MAX_MISSING {
@@ -314,7 +314,7 @@ async fn in_background<T: Send + 'static>(
     spawn_blocking(work).await.map_err(|_| LoadFailure::Panic)
 }
 
-/// The content of a source, and its sha.
+/// Computes the sha of the content of a source, and returns both.
 async fn with_sha(mut content: Content) -> Result<(Sha256, Content), LoadFailure> {
     Ok(in_background(move || content.sha().map(|sha| (sha, content))).await??)
 }

@@ -1,4 +1,4 @@
-//! Compresses response bodies for clients that accept it.
+//! Compresses response bodies for clients that accept compression.
 
 use std::io::Write as _;
 
@@ -12,11 +12,11 @@ pub const MIN_COMPRESSED_BYTES: usize = 1024;
 /// A content coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coding {
-    /// Uncompressed.
+    /// The body is sent without compression.
     Identity,
-    /// `gzip`
+    /// The coding `gzip`.
     Gzip,
-    /// `zstd`
+    /// The coding `zstd`.
     Zstd,
 }
 
@@ -33,7 +33,7 @@ impl Coding {
             };
             let weight = words.find_map(|word| word.strip_prefix("q=")).map_or(Some(1.0), |q| q.parse().ok());
             let Some(weight) = weight.filter(|weight: &f32| *weight > 0.0) else { continue };
-            // Among equal weights, prefer the faster coding.
+            // Of two codings with equal weights, the faster one is preferred.
             if weight > best.0 || weight >= best.0 && coding == Coding::Zstd {
                 best = (weight, coding);
             }

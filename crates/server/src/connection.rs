@@ -1,13 +1,13 @@
 //! Limits the number of connections, closes waiting connections in favour of new ones, and times out stalled
 //! clients.
 //!
-//! A connection is *busy* from the moment its request is complete until its response is sent. Otherwise it is
-//! *waiting* for its client: it is idle, or is receiving a head or a body. When the limit is reached, the
+//! A connection is *busy* from the moment its request is complete until its response is sent. At any other time it is
+//! *waiting* for its client: it is idle, or it is receiving a head or a body. When the limit is reached, the
 //! connection that has waited longest is closed in favour of the new connection.
 //!
-//! **Invariant:** `/healthz` is answered regardless of the number of open connections. When every connection
-//! is busy, new ones are admitted to a small reserve that serves only health checks, so reserve connections
-//! become free quickly.
+//! **Invariant:** `/healthz` is answered regardless of the number of open connections. When every connection is busy,
+//! new connections are admitted to a small reserve. The connections of the reserve become free quickly, because they
+//! serve only health checks.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -38,16 +38,16 @@ pub struct Connections {
 pub enum Admission {
     /// All requests.
     Full,
-    /// Only `/healthz`: the connection was opened while all others were busy.
+    /// Only `/healthz`, because the connection was opened while all others were busy.
     HealthOnly,
 }
 
 /// An open connection.
 pub struct Connection {
-    /// The requests that it may make.
+    /// The requests that the connection may make.
     pub admission: Admission,
     is_busy: AtomicBool,
-    /// When it began to wait for its client, in milliseconds since the server started.
+    /// The time at which the connection began to wait for its client, in milliseconds since the server started.
     waiting_since: AtomicU64,
     close: Notify,
 }
@@ -63,11 +63,11 @@ impl Connection {
     }
 }
 
-/// Keeps a connection registered as open until dropped.
+/// A guard that keeps a connection registered as open until the guard is dropped.
 pub struct OpenConnection {
     connections: Arc<Connections>,
     id: u64,
-    /// The connection.
+    /// The open connection.
     pub connection: Arc<Connection>,
 }
 
@@ -77,7 +77,7 @@ impl Drop for OpenConnection {
     }
 }
 
-/// Marks a connection as busy until dropped.
+/// A guard that marks a connection as busy until the guard is dropped.
 pub struct BusyConnection {
     connections: Arc<Connections>,
     connection: Arc<Connection>,
@@ -91,7 +91,7 @@ impl Drop for BusyConnection {
 }
 
 impl Connections {
-    /// Allows up to `max` connections, plus the reserve for health checks.
+    /// Creates a registry that admits up to `max` connections, plus the reserve for health checks.
     pub fn new(max: usize) -> Self {
         Self { open: Mutex::default(), next: AtomicU64::new(0), max, since: Instant::now() }
     }
@@ -116,18 +116,18 @@ impl Connections {
         Some(OpenConnection { connections: Arc::clone(self), id, connection })
     }
 
-    /// Closes the connection that has waited longest for its client, to free a file descriptor; returns
-    /// whether a connection was waiting.
+    /// Closes the connection that has waited longest for its client, to free a file descriptor. Returns whether a
+    /// connection was waiting.
     pub fn close_oldest_waiting(&self) -> bool {
         close_oldest_waiting(&mut self.lock(), |_| true)
     }
 
-    /// Marks that the head of a request has arrived: the connection now waits for the body.
+    /// Records that the head of a request has arrived, so that the connection now waits for the body.
     pub fn mark_waiting_for_body(&self, connection: &Connection) {
         connection.waiting_since.store(self.elapsed(), Ordering::Relaxed);
     }
 
-    /// Marks a connection as busy: a complete request has arrived.
+    /// Marks a connection as busy, because a complete request has arrived.
     pub fn begin(self: &Arc<Self>, connection: &Arc<Connection>) -> BusyConnection {
         connection.is_busy.store(true, Ordering::Relaxed);
         BusyConnection { connections: Arc::clone(self), connection: Arc::clone(connection) }
@@ -154,8 +154,8 @@ impl Connections {
     }
 }
 
-/// Whether one more connection with this admission fits within the limit. Closes a waiting connection if
-/// needed.
+/// Whether one more connection with this admission fits within the limit. If necessary, a waiting connection is
+/// closed.
 fn make_space(open: &mut BTreeMap<u64, Arc<Connection>>, admission: Admission, limit: usize) -> bool {
     let is_same = |connection: &Connection| connection.admission == admission;
     let count = open.values().filter(|connection| is_same(connection)).count();
@@ -186,7 +186,7 @@ impl<S> StallTimeout<S> {
         Self { stream, timeout, timer: None }
     }
 
-    /// Starts the timer when a write stalls, and resets it on progress.
+    /// Starts the timer when a write stalls and resets the timer on progress.
     fn check_progress<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -296,7 +296,7 @@ mod tests {
         let busy = connections.begin(&first.connection);
         let reserve: Vec<_> = (0..HEALTH_RESERVE).map(|_| connections.open().unwrap()).collect();
         assert!(reserve.iter().all(|one| one.connection.admission == Admission::HealthOnly));
-        // In the reserve, the connection that has waited longest is closed, too.
+        // In the reserve, the connection that has waited longest is also closed.
         let _next = connections.open().unwrap();
         reserve[0].connection.must_close().await;
         assert_eq!(connections.count(), 1 + HEALTH_RESERVE);

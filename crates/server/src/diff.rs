@@ -13,7 +13,7 @@ use crate::response_cache::{CachedResponse, ResponseKey};
 use crate::route::{FileRef, RequestedBundle};
 use crate::server::{ServerState, find, not_found};
 
-/// Responds with the diff of two bundles, or of one file in them.
+/// Responds with the diff of two bundles, or with the diff of one file in them.
 pub async fn answer(shared: &ServerState, base: &str, head: &str, file: Option<&FileRef>) -> Reply {
     let mut engines = Vec::new();
     for name in [base, head] {

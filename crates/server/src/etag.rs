@@ -15,7 +15,7 @@ impl ETag {
         Self(format!("W/\"{:x}-{digest}\"", body.len()))
     }
 
-    /// The header value.
+    /// The value of the `ETag` header.
     pub fn as_str(&self) -> &str {
         &self.0
     }

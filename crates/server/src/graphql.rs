@@ -1,6 +1,6 @@
 //! Handles GraphQL requests: parameters, persisted queries, response cache, and inline or queued execution.
 //!
-//! **Invariant:** concurrent requests with the same response share one evaluation.
+//! **Invariant:** concurrent requests that have the same response share one evaluation.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -77,7 +77,7 @@ pub async fn answer(
     refuse(refusal, form)
 }
 
-/// The reply to an invalid request.
+/// Creates the reply to an invalid request.
 pub fn refuse(refusal: Refusal, form: Option<ResponseFormat>) -> Reply {
     match refusal {
         Refusal::Json(status, message) => {
@@ -94,29 +94,29 @@ struct GraphqlCall<'p> {
     params: GraphqlParams,
 }
 
-/// A response that was computed or cached, and the bytes that it has in flight if it is large.
+/// A response that was computed or cached, and the guard of its bytes in flight if it is large.
 #[derive(Clone)]
 pub struct EvaluatedResponse {
-    /// The response.
+    /// The response, which may be shared with other requests.
     pub response: Arc<CachedResponse>,
-    /// `mutation` or `subscription` if the request is one.
+    /// The type of the operation, `mutation` or `subscription`, if it is not a query.
     rootless: Option<&'static str>,
     /// Counts the bytes of a large response as in flight until all of its clients have received it.
     pub flight: Option<Arc<InFlightGuard>>,
 }
 
 impl EvaluatedResponse {
-    /// A response that is not a GraphQL response.
+    /// Creates a response that is not a GraphQL response.
     pub fn new(response: CachedResponse, flight: Option<InFlightGuard>) -> Self {
         Self { response: Arc::new(response), rootless: None, flight: flight.map(Arc::new) }
     }
 
-    /// A response that was evaluated before.
+    /// Creates a response that was evaluated before.
     pub fn shared(response: Arc<CachedResponse>, flight: Option<Arc<InFlightGuard>>) -> Self {
         Self { response, rootless: None, flight }
     }
 
-    /// The reply to a client.
+    /// Creates the reply to a client.
     pub fn reply(self, media_type: &'static str) -> Reply {
         let reply = Reply::cached(media_type, self.response);
         match self.flight {
@@ -126,31 +126,31 @@ impl EvaluatedResponse {
     }
 }
 
-/// Why a request has no response.
+/// The reason why a request has no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvaluationFailure {
-    /// Too many requests are waiting or being answered.
+    /// Too many requests are queued, or too many responses are in flight.
     Busy(&'static str),
-    /// It took longer than the time limit.
+    /// The evaluation took longer than the time limit.
     Timeout,
     /// The evaluation panicked.
     Panic,
 }
 
 impl EvaluationFailure {
-    /// The reply to the client.
+    /// Creates the reply to the client.
     pub fn reply(self) -> Reply {
         match self {
             Self::Busy(why) => Reply::retry_later(why),
-            // A retry would take just as long.
+            // The reply has no `Retry-After`, because a retry would take as long.
             Self::Timeout => Reply::text(StatusCode::SERVICE_UNAVAILABLE, "the query took too long"),
             Self::Panic => Reply::status_page(StatusCode::INTERNAL_SERVER_ERROR),
         }
     }
 }
 
-/// Returns the cached response of a key, or evaluates it. Concurrent requests with the same key share one
-/// evaluation, which belongs to the first of them: if its client disconnects, the next one evaluates again. A
+/// Returns the cached response of a key, or evaluates it. Concurrent requests with the same key share one evaluation,
+/// which belongs to the first request. If the client of this request disconnects, the next request evaluates again. A
 /// response that is too large for the cache is shared until its last client has received it.
 pub async fn evaluate_once<F>(
     shared: &ServerState,
@@ -175,7 +175,7 @@ where
     let evaluated = shared.evaluations.entry(key).get_or_init_if(
         |_| false,
         || async {
-            // An evaluation may have ended between the lookup and now.
+            // An evaluation may have ended since the lookup.
             if let Some((evaluated, known_origin)) = known() {
                 origin = known_origin;
                 return Ok(evaluated);
@@ -196,7 +196,8 @@ where
     evaluated
 }
 
-/// Shares an evaluation that consists of other evaluations, which are cached and counted by themselves.
+/// Shares an evaluation that consists of other evaluations. The other evaluations are cached and counted
+/// individually.
 pub async fn combine_once<F>(
     shared: &ServerState,
     key: ResponseKey,
@@ -258,8 +259,8 @@ async fn execute(shared: &ServerState, engine: &Arc<Engine>, call: GraphqlCall<'
     evaluated.reply(form.as_str()).header(CACHE_CONTROL, "no-store")
 }
 
-/// Evaluates one query of a [batch](crate::batch): the body of a `POST`, parsed as JSON. A query that is not
-/// valid has an error response, as in a request of its own.
+/// Evaluates one query of a [batch](crate::batch): the body of a `POST`, parsed as JSON. An invalid query has an
+/// error response, as in a separate request.
 pub async fn evaluate_part(
     shared: &ServerState,
     engine: &Arc<Engine>,
@@ -302,7 +303,7 @@ async fn evaluate(
     .await
 }
 
-/// A query, the name of its operation, and its variables.
+/// A query with the name of its operation and its variables.
 struct ResolvedQuery {
     text: String,
     operation: Option<String>,
@@ -311,7 +312,7 @@ struct ResolvedQuery {
 }
 
 impl ResolvedQuery {
-    /// The key of the response, with everything that affects it.
+    /// The cache key of the response, which contains every input that affects the response.
     fn key(&self, sha: Sha256, method: &Method) -> ResponseKey {
         let (operation, has_operation) = match &self.operation {
             Some(operation) => (operation.as_str(), "1"),
@@ -319,13 +320,14 @@ impl ResolvedQuery {
         };
         let variables = self.variables_text();
         let extension = self.extension.as_ref().map(QueryExtension::cache_key);
-        // An operation that is not a query gets a different error for each method.
+        // The method is part of the key, because an operation that is not a query gets a different error for each
+        // method.
         let parts = [method.as_str(), &self.text, has_operation, operation, &variables];
         let parts: Vec<&str> = parts.into_iter().chain(extension.as_deref()).collect();
         ResponseKey::of(sha, &parts)
     }
 
-    /// Whether the response needs the data.
+    /// Whether the query is executed, so that the response needs the data.
     fn is_executed(&self) -> bool {
         self.extension.as_ref().is_none_or(|extension| extension.form != ResultForm::ReachableSchemas)
     }
@@ -358,7 +360,7 @@ enum QueryTextError {
     Missing,
 }
 
-/// The query of a request, and its digest if the client requests that it is persisted.
+/// The query of a request, with its digest if the client requests that the query is persisted.
 fn query_text(
     shared: &ServerState,
     sha: Sha256,
@@ -386,7 +388,7 @@ fn query_text(
     }
 }
 
-/// Computes the response inline, if it is cheap enough; otherwise `None`.
+/// Computes the response inline if it is cheap enough; otherwise, returns `None`.
 fn answer_inline(engine: &Engine, query: &ResolvedQuery) -> Option<Answer> {
     if query.text.len() > MAX_INLINE_QUERY_BYTES {
         return None;
@@ -395,14 +397,14 @@ fn answer_inline(engine: &Engine, query: &ResolvedQuery) -> Option<Answer> {
     let is_late = || begun.elapsed() > INLINE_TIMEOUT;
     let request = Request { cancelled: Some(&is_late), ..request(query) };
     let answer = match engine.prepare(request) {
-        // A query that is not executed is cheap, whatever it would return.
+        // A query that is not executed is cheap, even if its result would be large.
         Ok(ready) if ready.cost() > MAX_INLINE_OBJECTS && query.is_executed() => return None,
         Ok(ready) if query.extension.is_none() => ready.answer(),
         Ok(_) => query.answer(engine, request),
         Err(answer) => return Some(answer),
     };
-    // The estimate was too low, for example because a few objects have long strings. Large responses count as
-    // in flight while they are sent, so they are computed on the queued path, which counts them.
+    // In this case, the estimate was too low, for example because a few objects have long strings. The response is
+    // computed again on the queued path, which counts large responses as in flight while they are sent.
     if answer.has_errors && is_late() || answer.body.len() > MAX_INLINE_ANSWER_BYTES {
         None
     } else {
@@ -410,8 +412,8 @@ fn answer_inline(engine: &Engine, query: &ResolvedQuery) -> Option<Answer> {
     }
 }
 
-/// Computes the response on a blocking thread, within the concurrency limit. Cancelled when the client
-/// disconnects.
+/// Computes the response on a blocking thread, within the concurrency limit. The computation is cancelled when the
+/// client disconnects.
 async fn answer_queued(
     shared: &ServerState,
     engine: &Arc<Engine>,
@@ -427,7 +429,7 @@ async fn answer_queued(
         let is_late = || begun.elapsed() > limit;
         let cancelled = || cancellation.is_cancelled() || is_late();
         let answer = query.answer(&engine, Request { cancelled: Some(&cancelled), ..request(&query) });
-        // A cancelled response is incomplete.
+        // A response whose computation was cancelled is incomplete, so it is not used.
         if answer.has_errors && is_late() { None } else { Some(answer) }
     });
     let answer = work.await;

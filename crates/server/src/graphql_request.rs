@@ -1,4 +1,4 @@
-//! GraphQL over HTTP: parses request parameters in the same way as Apollo Server. Pure.
+//! GraphQL over HTTP: parses request parameters as Apollo Server does. Pure.
 
 use hyper::StatusCode;
 use qontract_bundle::json::JsonParser;
@@ -14,11 +14,11 @@ pub struct GraphqlParams {
     pub query: Option<String>,
     /// The name of the operation to execute.
     pub operation: Option<String>,
-    /// The values of its variables.
+    /// The values of the variables.
     pub variables: Option<Map>,
     /// The persisted query that the request refers to.
     pub persisted: Option<PersistedQueryId>,
-    /// What one of our own clients requests beyond GraphQL.
+    /// The extension that a client of qontract uses in addition to GraphQL.
     pub extension: Option<QueryExtension>,
 }
 
@@ -34,9 +34,9 @@ pub enum PersistedQueryId {
 /// The response to an invalid request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// A status and an error message as JSON.
+    /// A status with an error message as JSON.
     Json(StatusCode, String),
-    /// A status and an error page.
+    /// A status with an error page.
     Page(StatusCode),
 }
 
@@ -51,7 +51,7 @@ fn refused(message: impl Into<String>) -> Refusal {
     Refusal::Json(StatusCode::BAD_REQUEST, message.into())
 }
 
-/// The body as JSON, if its content type is JSON. Invalid JSON is refused on every route.
+/// Parses the body as JSON if the content type is JSON. Invalid JSON is refused on every route.
 pub fn json_of(content_type: Option<&str>, body: &[u8]) -> Result<Option<Value>, Refusal> {
     let (media_type, charset) = media(content_type.unwrap_or_default());
     if !media_type.eq_ignore_ascii_case("application/json") || body.is_empty() {
@@ -64,7 +64,7 @@ pub fn json_of(content_type: Option<&str>, body: &[u8]) -> Result<Option<Value>,
         Some(_) => return Err(Refusal::Page(StatusCode::UNSUPPORTED_MEDIA_TYPE)),
     };
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    // Only objects and lists are accepted; this is checked first.
+    // Only objects and lists are accepted, which is checked before parsing.
     if !text.trim_start().starts_with(['{', '[']) {
         return Err(bad());
     }
@@ -74,8 +74,8 @@ pub fn json_of(content_type: Option<&str>, body: &[u8]) -> Result<Option<Value>,
     })
 }
 
-/// The first unpaired surrogate in the `query` of a body that is otherwise valid JSON. JavaScript accepts it
-/// in a string; GraphQL rejects it.
+/// The first unpaired surrogate in the `query` of a body that is otherwise valid JSON. JavaScript accepts an unpaired
+/// surrogate in a string, but GraphQL rejects it.
 fn unpaired_surrogate(text: &str) -> Option<u16> {
     let (mut units, mut replaced, mut rest) = (Vec::new(), String::with_capacity(text.len()), text);
     while let Some(at) = rest.find('\\') {
@@ -213,7 +213,7 @@ fn persisted(extensions: &Map) -> Option<PersistedQueryId> {
     ))
 }
 
-/// A media type without its parameters, and its `charset`.
+/// Splits a header into the media type without its parameters, and the `charset`.
 fn media(header: &str) -> (&str, Option<&str>) {
     let mut parts = header.split(';').map(str::trim);
     let media_type = parts.next().unwrap_or_default();
@@ -227,14 +227,14 @@ fn media(header: &str) -> (&str, Option<&str>) {
 /// The media type of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseFormat {
-    /// `application/json`
+    /// The media type `application/json`.
     Json,
-    /// `application/graphql-response+json`
+    /// The media type `application/graphql-response+json`.
     Response,
 }
 
 impl ResponseFormat {
-    /// The content type.
+    /// The value of `Content-Type`.
     pub fn as_str(self) -> &'static str {
         match self {
             ResponseFormat::Json => "application/json; charset=utf-8",
@@ -242,7 +242,7 @@ impl ResponseFormat {
         }
     }
 
-    /// The media type that `Accept` prefers, if it allows one.
+    /// The media type that `Accept` prefers; `None` if it allows none of them.
     pub fn of(accept: Option<&str>) -> Option<Self> {
         let Some(accept) = accept.filter(|accept| !accept.trim().is_empty()) else {
             return Some(ResponseFormat::Json);
@@ -256,7 +256,8 @@ impl ResponseFormat {
     }
 }
 
-/// Whether the client is a browser, that is, prefers HTML to JSON. Among equal weights, the first one is used.
+/// Whether the client is a browser, that is, whether it prefers HTML to JSON. If both have equal weights, the first
+/// one is preferred.
 pub fn wants_page(accept: Option<&str>) -> bool {
     let Some(accept) = accept else { return false };
     let best = |names: &[&str]| {
@@ -271,7 +272,7 @@ pub fn wants_page(accept: Option<&str>) -> bool {
     page.0 > 0.0 && (page.0 > json.0 || page.0 >= json.0 && page.1 < json.1)
 }
 
-/// The weight of `application/<name>` in `Accept`: the most specific range is used.
+/// The weight of `application/<name>` in `Accept`: the weight of the most specific range.
 fn preference(accept: &str, name: &str) -> f32 {
     let mut best = (0, 0.0);
     for part in accept.split(',') {
@@ -316,7 +317,7 @@ mod tests {
         check(r#"{"query":"\ud83d"}"#, Some(&invalid("D83D")));
         check(r#"{"variables":{"a":"\ud800"},"query":"{a}\udc00"}"#, Some(&invalid("DC00")));
         check(r#"{"query":"\ud83d\ude00 \ude00"}"#, Some(&invalid("DE00")));
-        // Outside of `query`, and in invalid JSON, an unpaired surrogate is not reported.
+        // Outside `query`, and in invalid JSON, an unpaired surrogate is not reported.
         check(r#"{"query":"{a}","variables":{"a":"\ud800"}}"#, None);
         check(r#"{"query":"\ud83d"#, None);
         check(r#"{"query":"\\ud83d""#, None);

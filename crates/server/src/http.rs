@@ -1,5 +1,5 @@
-//! The accept loop for HTTP connections. The data server and the small services next to it share it, each
-//! with its own responder and limits.
+//! The accept loop for HTTP connections. The data server and the small services next to it use this loop, each with
+//! its own responder and limits.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -36,7 +36,7 @@ pub trait Responder: Send + Sync + 'static {
     ) -> impl Future<Output = Response<Self::Body>> + Send;
 }
 
-/// Limits on clients.
+/// The limits for clients.
 pub struct ClientLimits {
     /// The open connections.
     pub connections: Arc<Connections>,
@@ -46,7 +46,7 @@ pub struct ClientLimits {
     pub write_timeout: Duration,
 }
 
-/// Accepts connections until `stop` completes; the result shuts down the connections that are still open.
+/// Accepts connections until `stop` completes; the returned value shuts down the connections that are still open.
 pub async fn accept<R: Responder>(
     listener: TcpListener,
     limits: &ClientLimits,
@@ -63,8 +63,8 @@ pub async fn accept<R: Responder>(
         if let Ok((stream, _)) = accepted {
             connect(stream, limits, responder, &graceful);
         } else {
-            // The process has too many open files, or the client closed the connection immediately. If a
-            // waiting connection was closed, a file descriptor is freed as soon as that connection is
+            // The process has too many open files, or the client closed the connection immediately. To free a file
+            // descriptor, a waiting connection is closed; the descriptor is freed as soon as that connection is
             // dropped.
             limits.connections.close_oldest_waiting();
             tokio::time::sleep(ACCEPT_RETRY).await;
@@ -78,9 +78,9 @@ fn connect<R: Responder>(
     responder: &Arc<R>,
     graceful: &GracefulShutdown,
 ) {
-    // If all connections are busy, including the reserve, the client sees a closed connection and retries.
+    // If all connections, including the reserve, are busy, the new connection is closed, and the client can retry.
     let Some(open) = limits.connections.open() else { return };
-    // A response is written as a whole: Nagle's algorithm would only delay it.
+    // A response is written as a whole, so Nagle's algorithm would only delay it.
     let _ = stream.set_nodelay(true);
     let stream = TokioIo::new(StallTimeout::new(stream, limits.write_timeout));
     let (connection, responder) = (Arc::clone(&open.connection), Arc::clone(responder));
@@ -96,7 +96,7 @@ fn connect<R: Responder>(
     let serving = graceful.watch(serving);
     tokio::spawn(async move {
         tokio::select! {
-            // A broken connection is not an error of the server.
+            // The result is ignored, because a broken connection is not an error of the server.
             _ = serving => {}
             () = open.connection.must_close() => {}
         }

@@ -1,5 +1,5 @@
-//! Leases over HTTP: a run keeps its bundle loaded until it has finished. qontract-server has no leases; they
-//! require a token.
+//! Leases over HTTP: a run keeps its bundle loaded until it has finished. Leases require a token; qontract-server
+//! does not support leases.
 
 use bytes::Bytes;
 use hyper::{Method, StatusCode};
@@ -15,7 +15,7 @@ use crate::server::ServerState;
 /// Default duration of a lease, in seconds.
 const DEFAULT_LEASE_SECONDS: u64 = 600;
 
-/// Takes a lease on a sha; renews or ends a lease by its id.
+/// Takes a lease on the bundle with a sha, or renews or ends the lease with an id.
 pub async fn answer(shared: &ServerState, method: &Method, name: &str, body: &Bytes) -> Reply {
     if shared.settings.token.is_none() {
         return Reply::text(StatusCode::FORBIDDEN, "leases require a token, and this server has none");
@@ -71,7 +71,7 @@ fn lease_not_found(name: &str) -> Reply {
     Reply::text(StatusCode::NOT_FOUND, format!("Lease {} not found", escape(name)))
 }
 
-/// The id of a lease: sixteen hexadecimal digits.
+/// Parses the id of a lease: sixteen hexadecimal digits.
 fn id(name: &str) -> Option<u64> {
     let is_number = name.len() == 16 && name.bytes().all(|digit| digit.is_ascii_hexdigit());
     is_number.then(|| u64::from_str_radix(name, 16).ok()).flatten()

@@ -1,8 +1,8 @@
 //! The HTTP data server: serves every bundle by its sha. The README of this crate describes the limits and
 //! endpoints.
 //!
-//! **Invariant:** a request that names a bundle is answered from that bundle or refused, even if other
-//! bundles are loaded, fail to load or are dropped in the meantime.
+//! **Invariant:** a request that names a bundle is answered from that bundle or refused, even if other bundles are
+//! loaded, fail to load or are dropped while the request is processed.
 
 mod admission;
 mod analysis;

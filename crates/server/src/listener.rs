@@ -1,8 +1,8 @@
 //! Small read-only services next to the data server, such as health and metrics, on the same HTTP stack with
 //! the same limits on clients.
 //!
-//! **Invariant:** a new connection is served regardless of the number of open connections: the connection
-//! that has waited longest for its client is closed in its favour.
+//! **Invariant:** a new connection is served regardless of the number of open connections: if necessary, the
+//! connection that has waited longest for its client is closed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +50,7 @@ impl Page {
 
 /// A service that serves pages by path.
 pub trait Pages: Send + Sync + 'static {
-    /// The page at a path, if it exists.
+    /// The page at this path, if it exists.
     fn page(&self, path: &str) -> Option<Page>;
 }
 
@@ -66,7 +66,8 @@ pub async fn serve_pages(listener: TcpListener, hosts: HostPolicy, pages: impl P
     accept(listener, &limits, &service, std::future::pending()).await;
 }
 
-/// Responds with pages. Connections are never busy, so one can always be closed in favour of a new connection.
+/// Responds with pages. Its connections are never marked as busy, so that one of them can always be closed in favour
+/// of a new connection.
 struct PageService<P> {
     connections: Arc<Connections>,
     hosts: HostPolicy,

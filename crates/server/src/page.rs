@@ -1,4 +1,4 @@
-//! The query page for browsers; it loads nothing from other origins.
+//! The query page for browsers. The page loads no content from other origins.
 
 use hyper::Method;
 

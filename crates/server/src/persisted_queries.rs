@@ -13,7 +13,7 @@ pub type PersistedQueries = Cache<QueryKey, String>;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct QueryKey {
     bundle: Sha256,
-    /// The digest of the query, as the client writes it.
+    /// The digest of the query, as written by the client.
     digest: String,
 }
 

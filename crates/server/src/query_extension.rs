@@ -1,5 +1,5 @@
-//! `extensions.qontract` of a GraphQL request: what our own clients request beyond GraphQL. A request without
-//! it gets the response of qontract-server. Pure.
+//! `extensions.qontract` of a GraphQL request: the requests that clients of qontract make in addition to GraphQL. A
+//! request without this extension gets the response of qontract-server. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,40 +9,40 @@ use qontract_graphql::{Answer, ElementSelection, Engine, Footprint, OriginKind, 
 
 /// The key of the extension.
 const NAME: &str = "qontract";
-/// Maximum number of elements that a request selects.
+/// Maximum number of elements that a request can select.
 const MAX_SELECTED: usize = 20_000;
 /// Maximum number of schemas on an allow-list.
 const MAX_ALLOWED_SCHEMAS: usize = 2_000;
 /// The error code of a query that can read a schema that is not on the allow-list.
 const FORBIDDEN_SCHEMA: &str = "FORBIDDEN_SCHEMA";
 
-/// What a request returns.
+/// The form of the result that a request returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResultForm {
-    /// The data.
+    /// The data of the response.
     #[default]
     Data,
-    /// The data, and the source location of each object in it.
+    /// The data, with the source location of each object in it.
     DataWithLocations,
-    /// Only the schemas of the objects that the query reads: it is executed, and the data is dropped.
+    /// Only the schemas of the objects that the query reads. The query is executed, and the data is dropped.
     ReadSchemas,
-    /// Only the schemas that the query can read, which follow from the types: it is not executed.
+    /// Only the schemas that the query can read. They follow from the types, so the query is not executed.
     ReachableSchemas,
 }
 
 /// The extension of a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueryExtension {
-    /// What the request returns.
+    /// The form of the result.
     pub form: ResultForm,
     /// Restricts root lists to these datafiles.
     pub only: Option<ElementSelection>,
-    /// The schemas that the query may read; all, if there is no such list.
+    /// The schemas that the query may read; `None` if it may read all schemas.
     pub allowed_schemas: Option<BTreeSet<String>>,
 }
 
 impl QueryExtension {
-    /// Parses the extension in `extensions`, if there is one. The error names the part that is wrong.
+    /// Parses the extension in `extensions`, if there is one. The error names the invalid part.
     pub fn parse(extensions: &Map) -> Result<Option<Self>, String> {
         let fields = match extensions.get(NAME) {
             None => return Ok(None),
@@ -80,7 +80,7 @@ impl QueryExtension {
         Ok(Some(parsed))
     }
 
-    /// Everything that affects the response, for the key of the response cache.
+    /// A text with all settings that affect the response, for the key of the response cache.
     pub fn cache_key(&self) -> String {
         let Self { form, only, allowed_schemas } = self;
         // `Debug` of sorted collections of strings is unambiguous.
@@ -96,7 +96,7 @@ impl QueryExtension {
         };
         let needs_footprint = self.allowed_schemas.is_some() || self.form == ResultForm::ReachableSchemas;
         let footprint = needs_footprint.then(|| engine.footprint(request)).transpose();
-        // The response to a query without a footprint has the same errors.
+        // If the footprint cannot be computed, the query has errors, which the response also contains.
         let Ok(footprint) = footprint else { return engine.answer(request) };
         if let (Some(allowed), Some(footprint)) = (&self.allowed_schemas, &footprint) {
             let forbidden: BTreeSet<&str> = footprint
@@ -164,8 +164,8 @@ fn allow_list(value: &Value) -> Result<BTreeSet<String>, String> {
     schemas.iter().map(|schema| schema.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
 }
 
-/// Adds the result of the extension to a response, also if it is empty: clients recognise by it that the server
-/// knows the extension.
+/// Adds the result of the extension to a response. An empty result is also added, because it shows clients that the
+/// server supports the extension.
 fn extend(answer: &mut Answer, write: impl FnOnce(&mut JavaScriptWriter<'_>)) {
     const END: &[u8] = b"}}\n";
     if !answer.body.ends_with(END) {
@@ -230,7 +230,7 @@ fn schemas_answer(schemas: &[Box<str>]) -> Answer {
     answer_of(200, body)
 }
 
-/// The schemas that a query can read, each with the field that leads to it.
+/// The schemas that a query can read, each with the GraphQL field through which the query reaches the schema.
 fn reachable_answer(footprint: &Footprint) -> Answer {
     let mut body = Vec::new();
     let mut json = JavaScriptWriter(&mut body);
@@ -250,8 +250,8 @@ fn field_to(footprint: &Footprint, schema: &str) -> String {
     footprint.first_field_to(schema).map(|(type_, field)| format!("{type_}.{field}")).unwrap_or_default()
 }
 
-/// The refusal of a query that can read schemas that are not on the allow-list. The message is that of a run on
-/// a bundle in its own process.
+/// The refusal of a query that can read schemas that are not on the allow-list. The message equals that of a run on a
+/// bundle in the process of the run.
 fn forbidden_answer(operation: Option<&str>, footprint: &Footprint, forbidden: &BTreeSet<&str>) -> Answer {
     let query = operation.map_or_else(|| "the query".to_owned(), |name| format!("the query `{name}`"));
     let violations: Vec<String> = forbidden

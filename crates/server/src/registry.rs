@@ -19,9 +19,9 @@ pub struct BundleRegistry {
     entries: BTreeMap<Sha256, RegistryEntry>,
     latest: Option<Sha256>,
     leases: BTreeMap<u64, Lease>,
-    /// How long a bundle stays loaded after its last request, in milliseconds.
+    /// The time in milliseconds for which a bundle stays loaded after its last request.
     ttl: u64,
-    /// Maximum number of bundles from the store.
+    /// Maximum number of loaded bundles from the store.
     max_fetched: usize,
 }
 
@@ -36,7 +36,7 @@ struct RegistryEntry {
 pub struct Lease {
     /// The sha of the bundle.
     pub sha: Sha256,
-    /// When the lease expires, in milliseconds since 1970.
+    /// The time at which the lease expires, in milliseconds since 1970.
     pub expires: u64,
 }
 
@@ -45,14 +45,14 @@ pub struct Lease {
 pub struct CachedBundle {
     /// The sha of the bundle.
     pub sha: Sha256,
-    /// When its TTL ends, in milliseconds since 1970.
+    /// The time at which the TTL of the bundle ends, in milliseconds since 1970.
     pub expires: u64,
 }
 
 /// The limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegistryFull {
-    /// The maximum number of bundles is loaded, and none may be dropped.
+    /// The maximum number of bundles is loaded, and none of them may be dropped.
     Bundles,
     /// The maximum number of leases is reached.
     Leases,
@@ -69,7 +69,7 @@ impl BundleRegistry {
         self.get(self.latest?)
     }
 
-    /// A bundle, if it is loaded. Does not restart its TTL.
+    /// The bundle with this sha, if it is loaded. Its TTL does not restart.
     pub fn get(&self, sha: Sha256) -> Option<&Arc<Engine>> {
         self.entries.get(&sha).map(|held| &held.engine)
     }
@@ -82,8 +82,8 @@ impl BundleRegistry {
         }
     }
 
-    /// Restarts the TTL of a bundle that a request uses, and inserts it again if it was dropped in the
-    /// meantime.
+    /// Restarts the TTL of a bundle that a request uses and inserts the bundle again if it was dropped since the
+    /// request found it.
     pub fn touch_or_insert(&mut self, engine: &Arc<Engine>, now: u64) {
         let expires = now.saturating_add(self.ttl);
         let held = self.entries.entry(engine.bundle().sha()).or_insert_with(|| RegistryEntry {
@@ -94,7 +94,7 @@ impl BundleRegistry {
         held.expires = expires;
     }
 
-    /// Makes a loaded bundle the latest; returns whether it is loaded.
+    /// Makes the bundle with this sha the latest if it is loaded. Returns whether it is loaded.
     pub fn make_latest(&mut self, sha: Sha256, now: u64) -> bool {
         let Some(held) = self.entries.get_mut(&sha) else { return false };
         held.is_fetched = false;
@@ -103,15 +103,15 @@ impl BundleRegistry {
         true
     }
 
-    /// Sets the latest bundle. The TTL of the previous one restarts, so that clients that have just read its
-    /// sha can still query it.
+    /// Sets the latest bundle. The TTL of the previous latest bundle restarts, so that clients that have just read
+    /// its sha can still query it.
     fn set_latest(&mut self, sha: Sha256, now: u64) {
         if let Some(before) = self.latest.replace(sha) {
             self.touch(before, now);
         }
     }
 
-    /// Adds a bundle as the latest. Returns the dropped bundles, because freeing them takes time.
+    /// Adds a bundle as the latest. Returns the dropped bundles to the caller, because freeing them takes time.
     pub fn put_latest(&mut self, engine: Arc<Engine>, now: u64) -> Vec<Arc<Engine>> {
         let dropped = self.sweep(now);
         let sha = engine.bundle().sha();
@@ -124,7 +124,7 @@ impl BundleRegistry {
     /// Adds a bundle that is not the latest. Returns the dropped bundles.
     pub fn put_fetched(&mut self, engine: Arc<Engine>, now: u64) -> Result<Vec<Arc<Engine>>, RegistryFull> {
         let sha = engine.bundle().sha();
-        // Another request added the bundle in the meantime.
+        // Another request has already added the bundle.
         if self.entries.contains_key(&sha) {
             self.touch(sha, now);
             return Ok(Vec::new());
@@ -138,7 +138,7 @@ impl BundleRegistry {
         Ok(dropped)
     }
 
-    /// Whether one more bundle from the store fits, after expired ones are dropped.
+    /// Whether one more bundle from the store can be added after expired bundles are dropped.
     pub fn has_room(&self, now: u64) -> bool {
         let stays =
             |(sha, held): &(&Sha256, &RegistryEntry)| held.is_fetched && !self.is_expired(**sha, held, now);
@@ -181,14 +181,14 @@ impl BundleRegistry {
         Ok(lease)
     }
 
-    /// Renews a lease that has not expired: it now ends `seconds` from `now`.
+    /// Renews a lease that has not expired, so that it ends `seconds` after `now`.
     pub fn renew(&mut self, id: u64, seconds: u64, now: u64) -> Option<Lease> {
         let lease = self.leases.get_mut(&id).filter(|lease| lease.expires > now)?;
         lease.expires = until(seconds, now);
         Some(lease.clone())
     }
 
-    /// Ends a lease; returns whether it existed and had not expired.
+    /// Ends a lease. Returns whether the lease existed and had not expired.
     pub fn release(&mut self, id: u64, now: u64) -> bool {
         self.leases.remove(&id).is_some_and(|lease| lease.expires > now)
     }
@@ -220,7 +220,7 @@ mod tests {
 
     use super::*;
 
-    /// A bundle that differs from others by its commit.
+    /// Creates a bundle that differs from others only by its commit.
     fn engine(commit: &str) -> Arc<Engine> {
         let text = format!(
             r#"{{"git_commit": "{commit}", "git_commit_timestamp": "1", "schemas": {{}}, "resources": {{}}, "data": {{}},
@@ -242,10 +242,10 @@ mod tests {
         let (mut registry, [a, b, c]) = (BundleRegistry::new(100, 8), ["a", "b", "c"].map(engine));
         assert!(registry.latest().is_none());
         assert!(registry.put_latest(Arc::clone(&a), 0).is_empty());
-        // The previous latest bundle stays, regardless of its age.
+        // The previous latest bundle stays loaded, even if it is old.
         assert!(registry.put_latest(Arc::clone(&b), 1000).is_empty());
         assert!(registry.get(sha(&a)).is_some());
-        // Afterwards its TTL applies, for clients that have just read its sha.
+        // After that, the TTL of the previous bundle restarts, for clients that have just read its sha.
         assert_eq!(commits(&registry.put_latest(Arc::clone(&c), 1100)), ["a"]);
         assert_eq!(registry.latest().map(sha), Some(sha(&c)));
         assert!(registry.get(sha(&b)).is_some());

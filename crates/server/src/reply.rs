@@ -24,7 +24,8 @@ use crate::settings::ReleaseHook;
 
 /// Media type of text replies, as sent by qontract-server.
 pub const TEXT: &str = "text/html; charset=utf-8";
-/// The header in which a client requests the names of our extensions of a server, and gets them.
+/// The header in which a client requests the names of the extensions that the server supports. The response lists
+/// them in the header of the same name.
 pub const EXTENSIONS_HEADER: &str = "qontract-extensions";
 /// Media type of JSON.
 pub const JSON: &str = "application/json; charset=utf-8";
@@ -41,44 +42,44 @@ pub struct Reply {
     body: Option<Arc<CachedResponse>>,
     /// Whether the reply has an entity tag.
     is_tagged: bool,
-    /// Counts the bytes of the body as in flight, unless they are shared with the cache.
+    /// The guard that counts the bytes of the body as in flight, if they are counted.
     flight: Option<Arc<InFlightGuard>>,
 }
 
 impl Reply {
-    /// A reply without a body.
+    /// Creates a reply without a body.
     pub fn empty(status: StatusCode) -> Self {
         Self { status, headers: Vec::new(), body: None, is_tagged: false, flight: None }
     }
 
-    /// A reply with a body of the given media type.
+    /// Creates a reply with a body of this media type.
     pub fn new(status: StatusCode, media_type: &'static str, body: impl Into<Bytes>) -> Self {
         Self::cached(media_type, Arc::new(CachedResponse::new(status.as_u16(), body)))
     }
 
-    /// A text reply.
+    /// Creates a text reply.
     pub fn text(status: StatusCode, text: impl Into<String>) -> Self {
         Self::new(status, TEXT, text.into())
     }
 
-    /// A reply whose body may be shared with the response cache.
+    /// Creates a reply whose body may be shared with the response cache.
     pub fn cached(media_type: &'static str, response: Arc<CachedResponse>) -> Self {
         let status = StatusCode::from_u16(response.status).expect("an HTTP status");
         Self { status, headers: Vec::new(), body: Some(response), is_tagged: true, flight: None }
             .header(CONTENT_TYPE, media_type)
     }
 
-    /// A GraphQL error for a request that is refused before the query is parsed.
+    /// Creates a GraphQL error for a request that is refused before the query is parsed.
     pub fn graphql_error(status: StatusCode, form: ResponseFormat, message: &str) -> Self {
         Self::cached(form.as_str(), Arc::new(error_response(status, message)))
     }
 
-    /// A GraphQL error with a code, for a query that cannot be executed.
+    /// Creates a GraphQL error with a code, for a query that cannot be executed.
     pub fn data_error(status: StatusCode, form: ResponseFormat, code: &str, message: &str) -> Self {
         Self::new(status, form.as_str(), error_body(code, message, ",\"extensions\":{\"schemas\":[]}}\n"))
     }
 
-    /// A page with an error message.
+    /// Creates a page with an error message.
     pub fn error_page(status: StatusCode, message: &str) -> Self {
         let message = escape(message);
         let body = format!(
@@ -90,19 +91,19 @@ impl Reply {
             .untagged()
     }
 
-    /// An error page with the name of the status.
+    /// Creates an error page with the name of the status.
     pub fn status_page(status: StatusCode) -> Self {
         Self::error_page(status, status.canonical_reason().unwrap_or_default())
     }
 
-    /// 404 for a path that does not exist.
+    /// Creates the reply 404 for a path that does not exist.
     pub fn no_such_path(method: &Method, path: &str) -> Self {
         let path = encode(path);
         Self::error_page(StatusCode::NOT_FOUND, &format!("Cannot {method} {path}"))
     }
 
-    /// A page for browsers, or a part of a page. Its content security policy allows scripts and styles from
-    /// this server only.
+    /// Creates a page for browsers, or a part of a page. The content security policy of the page allows scripts and
+    /// styles only from this server.
     pub fn page(media_type: &'static str, body: &'static str) -> Self {
         const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                               img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -112,12 +113,12 @@ impl Reply {
             .header(CACHE_CONTROL, "no-cache")
     }
 
-    /// 503 with `Retry-After`, for a request that may succeed later.
+    /// Creates the reply 503 with `Retry-After`, for a request that may succeed later.
     pub fn retry_later(message: impl Into<String>) -> Self {
         Self::text(StatusCode::SERVICE_UNAVAILABLE, message).header(RETRY_AFTER, "1")
     }
 
-    /// A redirect, with a body in a format that the client accepts.
+    /// Creates a redirect, with a body in a format that the client accepts.
     pub fn found(location: &'static str, accept: Option<&str>) -> Self {
         let likes = |word: &str| accept.is_none_or(|accept| accept.contains(word) || accept.contains("*/*"));
         let reply = if accept.is_some_and(|accept| accept.contains("text/html")) {
@@ -134,7 +135,7 @@ impl Reply {
         reply.untagged().header(LOCATION, location).header(VARY, "Accept")
     }
 
-    /// The reply to `OPTIONS`, with the allowed methods.
+    /// Creates the reply to `OPTIONS`, with the allowed methods.
     pub fn options(methods: &'static str) -> Self {
         let reply = Self::new(StatusCode::OK, "text/plain", methods).untagged();
         reply.allowing(methods).header(X_CONTENT_TYPE_OPTIONS, "nosniff")
@@ -146,12 +147,12 @@ impl Reply {
         self.header(ALLOW, methods)
     }
 
-    /// 401: a token is required.
+    /// Creates the reply 401 to a request without a valid token.
     pub fn unauthorized() -> Self {
         Self::text(StatusCode::UNAUTHORIZED, "Unauthorized").header(WWW_AUTHENTICATE, "Bearer")
     }
 
-    /// Counts the bytes of the body as in flight until they are sent.
+    /// Counts the bytes of the body as in flight until the body is sent.
     #[must_use]
     pub fn in_flight(mut self, flight: Arc<InFlightGuard>) -> Self {
         self.flight = Some(flight);
@@ -163,14 +164,14 @@ impl Reply {
         self
     }
 
-    /// Adds a header.
+    /// Adds a header to the reply.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: &'static str) -> Self {
         self.headers.push((name, HeaderValue::from_static(value)));
         self
     }
 
-    /// Adds the names of our extensions, which a client requested.
+    /// Adds the names of the supported extensions, which a client requested.
     #[must_use]
     pub fn extensions(self, names: &'static str) -> Self {
         self.header(HeaderName::from_static(EXTENSIONS_HEADER), names)
@@ -246,7 +247,7 @@ fn encode(path: &str) -> String {
     let bytes = path.as_bytes();
     let mut out = String::with_capacity(path.len());
     for (at, byte) in bytes.iter().enumerate() {
-        // A truncated sequence is left unchanged.
+        // A truncated sequence, such as `%4`, is also left unchanged.
         let is_sequence = || {
             let digits = &bytes[at + 1..bytes.len().min(at + 3)];
             !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit)
@@ -262,12 +263,12 @@ fn encode(path: &str) -> String {
     out
 }
 
-/// The response to a request that is refused, as a GraphQL error.
+/// Creates the response to a refused request, as a GraphQL error.
 pub fn error_response(status: StatusCode, message: &str) -> CachedResponse {
     CachedResponse::new(status.as_u16(), error_body("BAD_REQUEST", message, "}\n"))
 }
 
-/// An error as JSON, followed by `end`.
+/// The JSON text of an error, followed by `end`.
 fn error_body(code: &str, message: &str, end: &str) -> Vec<u8> {
     let mut body = b"{\"errors\":[{\"message\":".to_vec();
     JavaScriptWriter(&mut body).str(message);
@@ -305,7 +306,7 @@ pub struct InFlight {
 }
 
 impl InFlight {
-    /// Starts with 0 bytes; `released` is called when a large response is freed.
+    /// Creates a counter that starts at 0 bytes. `released` is called when a large response is freed.
     pub fn new(released: Option<ReleaseHook>) -> Self {
         Self { bytes: Arc::default(), released }
     }
@@ -322,7 +323,7 @@ impl InFlight {
     }
 }
 
-/// Counts bytes as in flight until it is dropped.
+/// A guard that counts bytes as in flight until the guard is dropped.
 pub struct InFlightGuard {
     all: InFlight,
     bytes: usize,
@@ -337,12 +338,12 @@ impl Drop for InFlightGuard {
     }
 }
 
-/// A response body, sent in chunks, so that the server notices when all of it has been sent.
+/// A response body, which is sent in chunks, so that the server can detect that the whole body has been sent.
 #[derive(Default)]
 pub struct ResponseBody {
     bytes: Bytes,
-    /// Shared with requests that arrive while it is sent. Dropped before `flight`, which reports that memory was
-    /// freed.
+    /// The response, which is shared with requests that arrive while it is sent. It is dropped before `flight`,
+    /// because `flight` reports that the memory was freed.
     response: Option<Arc<CachedResponse>>,
     flight: Option<Arc<InFlightGuard>>,
     busy: Option<BusyConnection>,

@@ -1,5 +1,5 @@
-//! Response cache (answer cache, `--answer-cache`): caches HTTP responses by bundle and request. A bundle
-//! never changes, so an entry never becomes invalid; it is only evicted.
+//! Response cache (answer cache, `--answer-cache`): caches HTTP responses by bundle and request. A bundle never
+//! changes, so an entry never becomes invalid and is only evicted.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
@@ -15,12 +15,12 @@ use crate::etag::ETag;
 use crate::graphql::{EvaluatedResponse, EvaluationFailure};
 use crate::reply::InFlightGuard;
 
-/// A cached response, with its entity tag and compressed bodies, which are computed once.
+/// A cached response. Its entity tag and its compressed bodies are computed only once.
 #[derive(Debug)]
 pub struct CachedResponse {
     /// The HTTP status.
     pub status: u16,
-    /// The body.
+    /// The uncompressed body.
     pub body: Bytes,
     tag: OnceLock<ETag>,
     gzip: OnceLock<Bytes>,
@@ -34,12 +34,12 @@ impl CachedResponse {
         Self { status, body: body.into(), tag, gzip, zstd }
     }
 
-    /// The entity tag; computed on first use.
+    /// The entity tag, which is computed on first use.
     pub fn tag(&self) -> &ETag {
         self.tag.get_or_init(|| ETag::of(&self.body))
     }
 
-    /// The body in this coding; computed on first use.
+    /// The body in this coding, which is computed on first use.
     pub fn encoded(&self, coding: Coding) -> Bytes {
         let made = match coding {
             Coding::Identity => return self.body.clone(),
@@ -58,14 +58,14 @@ pub fn shrink(mut body: Vec<u8>) -> Vec<u8> {
     body
 }
 
-/// The cache key of a response: a digest of the bundle's sha and of everything in the request that affects
-/// the response.
+/// The cache key of a response: a digest of the bundle's sha and of all parts of the request that affect the
+/// response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResponseKey(Sha256);
 
 impl ResponseKey {
-    /// The key of a request to a bundle. Each part is hashed with its length, so that the boundaries between
-    /// parts matter.
+    /// Creates the key of a request to a bundle. Each part is hashed with its length, so that requests with different
+    /// boundaries between parts have different keys.
     pub fn of(sha: Sha256, parts: &[&str]) -> Self {
         let lengths: Vec<[u8; 8]> = parts.iter().map(|part| (part.len() as u64).to_le_bytes()).collect();
         let parts =
@@ -77,11 +77,11 @@ impl ResponseKey {
 /// Caches responses up to a maximum total size.
 pub type ResponseCache = Cache<ResponseKey, Arc<CachedResponse>>;
 
-/// Evaluations in progress, each shared by all requests for its response.
+/// Evaluations in progress. Each evaluation is shared by all requests for its response.
 pub type Evaluations = OnceMap<ResponseKey, Result<EvaluatedResponse, EvaluationFailure>>;
 
-/// Responses that are being sent, so that requests that arrive meanwhile share them, also if they are too large for
-/// the cache.
+/// Responses that are being sent. Requests that arrive during this time share them, even if the responses are too
+/// large for the cache.
 #[derive(Default)]
 pub struct LiveResponses(Mutex<HashMap<ResponseKey, LiveResponse>>);
 
@@ -91,14 +91,14 @@ struct LiveResponse {
 }
 
 impl LiveResponses {
-    /// The response of a key, as long as a client is receiving it.
+    /// The response with this key, if a client is still receiving it.
     pub fn get(&self, key: &ResponseKey) -> Option<EvaluatedResponse> {
         let live = self.0.lock();
         let LiveResponse { response, flight } = live.get(key)?;
         Some(EvaluatedResponse::shared(response.upgrade()?, flight.upgrade()))
     }
 
-    /// Adds a response, and drops the entries of responses that have been sent.
+    /// Adds a response and drops the entries of responses that have been sent.
     pub fn insert(&self, key: ResponseKey, evaluated: &EvaluatedResponse) {
         let mut live = self.0.lock();
         live.retain(|_, live| live.response.strong_count() > 0);

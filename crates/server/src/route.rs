@@ -3,21 +3,21 @@
 /// The route of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// `/`
+    /// The path `/`.
     Root,
-    /// Liveness.
+    /// The health check.
     Health,
-    /// Metrics.
+    /// The metrics of the server.
     Metrics,
     /// The sha of the latest bundle.
     Sha,
     /// The commit of a bundle.
     Commit(RequestedBundle),
-    /// The commit of a bundle and its time.
+    /// The commit of a bundle, with the time of the commit.
     CommitInfo(RequestedBundle),
     /// The loaded bundles.
     Cache,
-    /// Reload from the source.
+    /// A request to reload the bundle from its source.
     Reload,
     /// The diff of two bundles.
     Diff {
@@ -25,38 +25,38 @@ pub enum Route {
         base: String,
         /// The head bundle.
         head: String,
-        /// Restricts the diff to one file.
+        /// The file to which the diff is restricted, if any.
         file: Option<FileRef>,
     },
-    /// GraphQL.
+    /// A GraphQL request to a bundle.
     Graphql(RequestedBundle),
-    /// Take, renew or end a lease; the string is a sha or a lease id.
+    /// A request to take, renew or end a lease; the string is a sha or a lease id.
     Lease(String),
-    /// Several queries and resources of a bundle.
+    /// A batch of queries and resources of a bundle.
     Batch(String),
-    /// Whether the differences of two bundles affect an integration, and why.
+    /// A comparison: whether the differences of two bundles affect an integration, and why.
     Compare {
         /// The base bundle.
         base: String,
         /// The head bundle.
         head: String,
     },
-    /// The lines of places in a bundle.
+    /// The lines of source locations in a bundle.
     Locate(String),
     /// A part of the query page.
     Page(String),
     /// A path that cannot be decoded.
     Malformed,
-    /// No such path.
+    /// A path that does not exist.
     Unknown,
 }
 
 /// A file of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileRef {
-    /// The type: `datafile` or `resourcefile`.
+    /// The type of the file: `datafile` or `resourcefile`.
     pub kind: String,
-    /// The path.
+    /// The path of the file.
     pub path: String,
 }
 
@@ -104,7 +104,7 @@ impl Route {
                 head: head.clone(),
                 file: Some(FileRef { kind: kind.clone(), path: format!("/{}", path.join("/")) }),
             },
-            // qontract-server ignores any path segments after the sha.
+            // As in qontract-server, path segments after the sha are ignored.
             ("graphqlsha", [sha, ..]) if first == "graphqlsha" => {
                 Route::Graphql(RequestedBundle::Named(sha.clone()))
             }
@@ -117,7 +117,7 @@ impl Route {
         }
     }
 
-    /// The allowed methods, if the route is read-only or post-only.
+    /// The allowed methods of a route that allows only reads or only `POST`; `None` for any other route.
     pub fn methods(&self) -> Option<&'static str> {
         match self {
             Route::Unknown

@@ -1,4 +1,4 @@
-//! The server: accepts connections within their limits, and dispatches requests by route.
+//! The server: accepts connections within the limits and dispatches requests by route.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -28,7 +28,7 @@ use crate::route::{RequestedBundle, Route};
 use crate::settings::{AccessLogEntry, Settings};
 use crate::{analysis, batch, body, diff, graphql, lease, page};
 
-/// State shared by all requests.
+/// The state that all requests share.
 pub(crate) struct ServerState {
     pub settings: Settings,
     pub bundles: Arc<Bundles>,
@@ -56,7 +56,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Creates a server for these bundles. `new_id` generates lease ids.
+    /// Creates a server for these bundles. `new_id` generates unguessable lease ids.
     pub fn new(
         settings: Settings,
         bundles: Arc<Bundles>,
@@ -80,7 +80,7 @@ impl Server {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Serves until `stop` completes; requests in progress then have time to finish.
+    /// Serves until `stop` completes; requests in progress then get the shutdown timeout to finish.
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) {
         let Self { shared } = self;
         let limits = ClientLimits {
@@ -190,7 +190,7 @@ fn early_answer(shared: &ServerState, admission: Admission, route: &Route, parts
     (!is_known).then(Reply::unauthorized)
 }
 
-/// The reply to a health check: empty, or the reason why the server is degraded. It is always 200, because a
+/// The reply to a health check: empty, or the reason why the server is degraded. The status is always 200, because a
 /// restart would not help.
 fn health(shared: &ServerState) -> Reply {
     match shared.settings.degradation.as_ref().and_then(|degradation| degradation()) {
@@ -199,11 +199,11 @@ fn health(shared: &ServerState) -> Reply {
     }
 }
 
-/// Dispatches a complete request.
+/// Dispatches a complete request to the handler of its route.
 async fn answer(shared: &ServerState, route: &Route, parts: &Parts, body: Bytes) -> Reply {
     let (method, path) = (&parts.method, parts.uri.path());
     let is_read = method == Method::GET || method == Method::HEAD;
-    // A body declared as JSON must be valid on every route.
+    // On every route, a body that is declared as JSON must be valid.
     let body = match body::json(header(&parts.headers, CONTENT_TYPE), body).await {
         Ok((bytes, value)) => (bytes, value.filter(|_| matches!(route, Route::Graphql(_)))),
         Err(refusal) => return graphql::refuse(refusal, None),
@@ -287,7 +287,7 @@ pub(crate) fn not_found(which: &RequestedBundle, missing: Unavailable) -> Reply 
     }
 }
 
-/// The names of our extensions that this server has.
+/// The names of the extensions that this server supports.
 fn extensions(shared: &ServerState) -> &'static str {
     if shared.settings.analysis.is_some() { "query batch compare locate" } else { "query batch" }
 }
@@ -302,7 +302,7 @@ fn commit_info(bundle: &Bundle) -> Reply {
     Reply::new(StatusCode::OK, JSON, body)
 }
 
-/// The loaded bundles, in the format of qontract-server.
+/// The reply with the loaded bundles, in the format of qontract-server.
 fn cache_listing(shared: &ServerState) -> Reply {
     let entries = shared.bundles.registry().entries();
     let each = |one: &dyn Fn(&crate::registry::CachedBundle) -> String| {

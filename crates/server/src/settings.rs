@@ -10,7 +10,7 @@ use crate::token::Token;
 /// The settings of a server.
 #[derive(Clone)]
 pub struct Settings {
-    /// The required `Authorization` value; if `None`, requests are not authenticated.
+    /// The required `Authorization` value; `None` if requests are not authenticated.
     pub token: Option<Token>,
     /// Maximum size of the response cache, in bytes.
     pub cache_bytes: usize,
@@ -30,7 +30,7 @@ pub struct Settings {
     pub head_timeout: Duration,
     /// Maximum time to receive a body, regardless of its size.
     pub body_timeout: Duration,
-    /// Time to receive a body before `body_rate` applies.
+    /// Time after the start of a body before `body_rate` applies.
     pub body_grace: Duration,
     /// Minimum receive rate of a body after `body_grace`, in bytes per second.
     pub body_rate: u32,
@@ -42,18 +42,18 @@ pub struct Settings {
     pub hosts: HostPolicy,
     /// Receives an entry for every request after its response is computed.
     pub access_log: Option<AccessLog>,
-    /// Returns the reason why the server is degraded, which `/healthz` shows; called for each health check.
+    /// Returns the reason why the server is degraded, which `/healthz` shows. It is called for each health check.
     pub degradation: Option<DegradationProbe>,
-    /// Compares bundles and finds lines; without it, `/compare` and `/locate` do not exist.
+    /// Compares bundles and finds lines; if it is `None`, `/compare` and `/locate` do not exist.
     pub analysis: Option<Arc<dyn BundleAnalysis>>,
-    /// Called when a large response is freed, because it was sent or its client disconnected.
+    /// The hook that is called when a large response is freed because it was sent or its client disconnected.
     pub on_release: Option<ReleaseHook>,
 }
 
 /// A hook that runs after memory was freed.
 pub type ReleaseHook = Arc<dyn Fn() + Send + Sync>;
 
-/// Returns the reason why a server is degraded; `None` if it is not. Any client can read it.
+/// Returns the reason why a server is degraded; `None` if it is not degraded. Any client can read the reason.
 pub type DegradationProbe = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// Receives access-log entries.
@@ -64,11 +64,11 @@ pub type AccessLog = Arc<dyn Fn(&AccessLogEntry<'_>) + Send + Sync>;
 pub struct AccessLogEntry<'r> {
     /// The HTTP method.
     pub method: &'r str,
-    /// The path as sent by the client, without the query string, which is not logged.
+    /// The path as sent by the client, without the query string. The query string is not logged.
     pub path: &'r str,
     /// The status of the response.
     pub status: u16,
-    /// Time from the head of the request to its response.
+    /// The time from the arrival of the request's head until its response is computed.
     pub took: Duration,
 }
 

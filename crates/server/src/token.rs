@@ -14,7 +14,7 @@ impl Token {
         Self { digests: [digest(text.as_bytes()), digest(format!("Bearer {text}").as_bytes())] }
     }
 
-    /// Whether this header value is the token.
+    /// Whether this header value equals the token.
     pub fn matches(&self, header: &[u8]) -> bool {
         let actual = digest(header);
         let differs = |digest: &[u8; 32]| digest.iter().zip(&actual).fold(0, |all, (a, b)| all | (a ^ b));

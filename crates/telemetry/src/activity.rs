@@ -1,8 +1,8 @@
-//! Activities: the operations of a run that are in progress, with their start times. They serve as the
-//! heartbeat of the run.
+//! Activities: the operations of a run that are in progress, with their start times. They show whether the run makes
+//! progress.
 //!
-//! A run has one [`Activities`] and is executed within [`Activities::scope`]. Code that may take time
-//! registers an activity ([`begin`]); a watchdog detects a run in which no activity begins or ends.
+//! A run has one [`Activities`] and is executed within [`Activities::scope`]. Code that may take time registers an
+//! activity ([`begin`]); a watchdog detects runs in which no activity begins or ends.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,10 +21,10 @@ tokio::task_local! {
     static SHARD: String;
 }
 
-/// Maximum number of finished activities that are stored per run. Further ones are only counted.
+/// Maximum number of finished activities that are stored per run. Further activities are only counted.
 const MAX_FINISHED: usize = 2_000;
 
-/// The activities of a run. Clones share their state.
+/// The activities of a run. All clones share one state.
 #[derive(Clone, Default)]
 pub struct Activities(Arc<Inner>);
 
@@ -49,18 +49,18 @@ struct Inner {
 pub struct FinishedActivity {
     /// The description of the activity.
     pub what: String,
-    /// The duration.
+    /// The duration of the activity.
     pub took: Duration,
-    /// The result, if the code reported one, such as the status of a request.
+    /// The result that the code reported, such as the status of a request, if any.
     pub result: Option<String>,
 }
 
 /// The finished activities of a run, in the order in which they ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FinishedLog {
-    /// The first 2,000 activities.
+    /// The first 2,000 finished activities.
     pub activities: Vec<FinishedActivity>,
-    /// Number of activities that were not stored.
+    /// Number of finished activities that were not stored.
     pub dropped: usize,
 }
 
@@ -77,9 +77,9 @@ impl FinishedLog {
 /// An activity in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Activity {
-    /// The description, such as `GET https://api.example.com/`.
+    /// The description of the activity, such as `GET https://api.example.com/`.
     pub description: String,
-    /// The duration so far.
+    /// The duration of the activity so far.
     pub elapsed: Duration,
 }
 
@@ -90,12 +90,12 @@ impl fmt::Display for Activity {
 }
 
 impl Activities {
-    /// Executes a future within this run: its activities are registered here.
+    /// Executes a future within this run, so that the activities of the future are registered in this value.
     pub async fn scope<F: Future>(&self, future: F) -> F::Output {
         CURRENT.scope(self.clone(), future).await
     }
 
-    /// Number of started plus number of ended activities. While it grows, the run makes progress.
+    /// The number of started activities plus the number of ended ones. While this sum grows, the run makes progress.
     pub fn ticks(&self) -> u64 {
         self.0.ticks.load(Ordering::Relaxed)
     }
@@ -137,7 +137,7 @@ impl fmt::Debug for Activities {
     }
 }
 
-/// The guard of an activity: dropping it ends the activity.
+/// The guard of an activity. Dropping the guard ends the activity.
 #[must_use = "the activity ends when the guard is dropped"]
 pub struct ActivityGuard(Option<StartedActivity>);
 
@@ -158,33 +158,33 @@ impl ActivityGuard {
     }
 }
 
-/// Executes a future as work on a shard.
+/// Executes a future as work on the shard with this key.
 pub async fn in_shard<F: Future>(key: String, future: F) -> F::Output {
     SHARD.scope(key, future).await
 }
 
-/// Ties a future to the current run and shard, on whichever thread it is executed.
+/// Ties a future to the current run and shard, even if another thread executes the future.
 pub fn in_current_run<F: Future>(future: F) -> impl Future<Output = F::Output> {
     let activities = CURRENT.try_with(Clone::clone).unwrap_or_default();
     CURRENT.scope(activities, SHARD.scope(shard(), future))
 }
 
-/// The key of the current shard; empty outside of a shard.
+/// The key of the current shard; empty outside a shard.
 pub fn shard() -> String {
     SHARD.try_with(Clone::clone).unwrap_or_default()
 }
 
-/// Begins an activity. Outside of a run, this has no effect.
+/// Begins an activity. Outside a run, this has no effect.
 pub fn begin(what: impl Into<String>) -> ActivityGuard {
     start(what.into(), None)
 }
 
-/// Begins a phase of a run, whose duration is recorded.
+/// Begins a pass of a phase of a run. The duration of the pass is recorded.
 pub fn phase(name: &'static str, what: impl Into<String>) -> ActivityGuard {
     start(what.into(), Some(name))
 }
 
-/// Records a measurement. Outside of a run, this has no effect.
+/// Records a measurement. Outside a run, this has no effect.
 pub fn record_measurement(measure: Measurement) {
     let _ = CURRENT.try_with(|activities| {
         activities.0.measures.lock().push(measure);

@@ -1,9 +1,9 @@
-//! The gauges of data that became invalid while an older bundle is in use, for loops and for the data server.
+//! The gauges of invalid data, in place of which an older bundle is used, for loops and for the data server.
 
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// The gauges of invalid data. Clones share their values.
+/// The gauges of invalid data. All clones share the values.
 #[derive(Clone, Debug, Default)]
 pub struct DataValidityGauges {
     invalid: Gauge,
@@ -25,7 +25,7 @@ impl DataValidityGauges {
         );
     }
 
-    /// Sets the time at which the data became invalid, in seconds since 1970; `None` if it is valid.
+    /// Sets the time at which the data became invalid, in seconds since 1970; `None` if the data is valid.
     pub fn set(&self, since: Option<i64>) {
         self.invalid.set(i64::from(since.is_some()));
         self.since.set(since.unwrap_or_default());

@@ -8,7 +8,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// Counts the requests to the journal that failed, and the leases of this process. Clones share their state.
+/// Counts the failed requests to the journal and the leases of this process. All clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub struct JournalMetrics {
     errors: Family<OperationLabel, Counter>,
@@ -35,16 +35,16 @@ pub enum JournalOperation {
     Write,
 }
 
-/// The result of acquiring a lease, or its end.
+/// The result of acquiring a lease, or the loss of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseEvent {
     /// This process holds the lease.
     Acquired,
-    /// Another run holds it.
+    /// Another run holds the lease.
     HeldByAnother,
-    /// The leases cannot be used: steps are applied without one.
+    /// Leases are not available, so steps are applied without a lease.
     Unavailable,
-    /// It was lost while steps were applied.
+    /// The lease was lost while steps were applied.
     Lost,
 }
 
@@ -58,7 +58,7 @@ impl JournalMetrics {
         self.errors.get_or_create(&OperationLabel { operation: operation.to_owned() }).inc();
     }
 
-    /// Counts the event of a lease.
+    /// Counts an event of a lease.
     pub fn count_lease(&self, event: LeaseEvent) {
         let result = match event {
             LeaseEvent::Acquired => "acquired",
@@ -79,7 +79,8 @@ impl JournalMetrics {
         self.held.dec();
     }
 
-    /// Registers the metrics, with counters of 0 for the results that need attention.
+    /// Registers the metrics. The counters for results that need attention start at 0, so that they exist before the
+    /// first such result.
     pub(crate) fn register(&self, registry: &mut Registry) {
         for operation in ["read", "write"] {
             drop(self.errors.get_or_create(&OperationLabel { operation: operation.to_owned() }));

@@ -1,7 +1,7 @@
 //! Observability of a process: activities in progress ([`activity`]), log lines ([`log`]), and measurements
 //! and metrics ([`measure`], [`metrics`], [`server_metrics`], [`data_validity`], [`journal_metrics`]).
 //!
-//! **Invariant:** no output contains a secret, because callers pass only redacted strings.
+//! **Invariant:** no output contains a secret. Callers must pass only redacted strings.
 
 pub mod activity;
 pub mod data_validity;

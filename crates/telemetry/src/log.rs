@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use qontract_diagnostics::{sanitize, sanitize_json, sanitize_lines};
 use serde_json::{Map, Value};
 
-/// Log levels.
+/// The level of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Details for debugging.
@@ -37,7 +37,7 @@ impl std::str::FromStr for Level {
 }
 
 impl Level {
-    /// The terminal colour code.
+    /// The terminal colour code of the level.
     fn colour(self) -> &'static str {
         match self {
             Level::Debug => "2",
@@ -47,7 +47,7 @@ impl Level {
         }
     }
 
-    /// The name in log lines.
+    /// The name of the level in log lines.
     pub fn as_str(self) -> &'static str {
         match self {
             Level::Debug => "DEBUG",
@@ -61,7 +61,7 @@ impl Level {
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LineFormat {
-    /// Time, level, message and fields on one line.
+    /// One line with time, level, message and fields.
     #[default]
     Text,
     /// Like `Text`, with colours.
@@ -108,19 +108,19 @@ impl LogLine {
         self
     }
 
-    /// The level.
+    /// The level of the line.
     pub fn level(&self) -> Level {
         self.level
     }
 
-    /// Sets the level.
+    /// Sets the level of the line.
     #[must_use]
     pub fn at_level(mut self, level: Level) -> Self {
         self.level = level;
         self
     }
 
-    /// Adds a field.
+    /// Adds a field to the line.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.fields.insert(name.to_owned(), value.into());
@@ -134,7 +134,7 @@ impl LogLine {
         self
     }
 
-    /// Formats the line, without a trailing newline. In text formats it is one line, followed by the lines
+    /// Formats the line, without a trailing newline. In text formats, the result is one line, followed by the lines
     /// [below](Self::with_lines_below) it.
     pub fn format(&self, form: LineFormat, at: jiff::Timestamp) -> String {
         let at = at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
@@ -202,13 +202,13 @@ impl Log {
         self
     }
 
-    /// Adds a file, to which lines are appended.
+    /// Adds a file as an output; lines are appended to the file.
     pub fn with_file(self, form: LineFormat, path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         Ok(self.with_output(form, file))
     }
 
-    /// Writes a line to all outputs if its level is enabled. An output that fails does not affect the others.
+    /// Writes a line to all outputs if its level is enabled. An output that fails does not affect the other outputs.
     pub fn write(&self, line: &LogLine) {
         if !self.is_enabled(line.level) {
             return;
@@ -216,7 +216,7 @@ impl Log {
         let now = jiff::Timestamp::now();
         for (form, sink) in self.sinks.lock().iter_mut() {
             let text = line.format(*form, now) + "\n";
-            // A failure to write the log cannot be reported anywhere else.
+            // Errors are ignored, because a failure to write the log cannot be reported anywhere else.
             let _ = sink.write_all(text.as_bytes()).and_then(|()| sink.flush());
         }
     }

@@ -1,4 +1,4 @@
-//! Measurements of a run, for metrics.
+//! The measurements of a run, from which metrics are updated.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 pub enum Measurement {
     /// The duration of a list request to a cluster.
     Listed {
-        /// The cluster.
+        /// The name of the cluster.
         cluster: String,
         /// The kind of the objects.
         kind: String,
@@ -16,16 +16,15 @@ pub enum Measurement {
     },
     /// The number of current or desired objects.
     Objects {
-        /// The cluster.
+        /// The name of the cluster.
         cluster: String,
         /// The namespace; empty for objects of the cluster itself.
         namespace: String,
         /// The kind of the objects.
         kind: String,
-        /// The shard that counted them. Counts of different shards for the same kind and namespace are
-        /// summed.
+        /// The shard that counted the objects. Counts of different shards for one kind and namespace are added up.
         shard: String,
-        /// Current or desired.
+        /// Whether current or desired objects were counted.
         state: ObjectState,
         /// The number of objects.
         count: usize,
@@ -34,7 +33,7 @@ pub enum Measurement {
     Redacted,
 }
 
-/// Current or desired state.
+/// The state whose objects are counted: current or desired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ObjectState {
     /// The current state.
@@ -44,7 +43,7 @@ pub enum ObjectState {
 }
 
 impl ObjectState {
-    /// The label value in metrics.
+    /// The value of the label in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Current => "current",

@@ -1,5 +1,5 @@
-//! Loop metrics: all metrics of runs and loops. They are those of qontract-reconcile, with the same names and
-//! labels, and additional metrics.
+//! Loop metrics: all metrics of runs and loops. They include the metrics of qontract-reconcile, with unchanged names
+//! and labels.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::measure::Measurement;
 /// Metric labels of a process that runs an integration.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ProcessLabels {
-    /// The integration.
+    /// The integration that the process runs.
     pub integration: String,
     /// Number of processes that share the work of the integration.
     pub shards: String,
@@ -108,7 +108,7 @@ fn delay_histogram() -> Histogram {
     Histogram::new([60.0, 150.0, 300.0, 600.0, 1200.0, 1800.0, 2400.0, 3000.0])
 }
 
-/// Gauge of durations in seconds.
+/// A gauge of seconds.
 type Seconds = Gauge<f64, std::sync::atomic::AtomicU64>;
 
 /// Histogram of the durations of phases, from 10 ms to 10 minutes.
@@ -119,13 +119,13 @@ fn phase_histogram() -> Histogram {
 /// A successful run.
 #[derive(Clone, Copy, Debug)]
 pub struct SuccessfulRun<'r> {
-    /// When it ended, in seconds since 1970.
+    /// The time at which the run ended, in seconds since 1970.
     pub ended: i64,
-    /// The commit of its data, if known.
+    /// The commit of the run's data, if known.
     pub commit: Option<&'r str>,
     /// The time of that commit, in seconds since 1970.
     pub commit_time: Option<i64>,
-    /// Its bundle.
+    /// The bundle of the run.
     pub bundle: &'r str,
 }
 
@@ -153,7 +153,7 @@ pub struct Metrics {
     last_success: Family<ProcessLabels, Gauge>,
     success_commit_time: Family<ProcessLabels, Gauge>,
     success: Family<SuccessLabels, Gauge>,
-    /// The labels of `success`, by process. A later success replaces them.
+    /// The labels of `success`, by process. A later successful run replaces the labels of its process.
     success_labels: Mutex<BTreeMap<(String, String), SuccessLabels>>,
     paused: Family<ProcessLabels, Gauge>,
     faults: Family<FaultLabels, Gauge>,
@@ -288,7 +288,7 @@ impl Metrics {
         self.degraded.get_or_create(process).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// Notes a successful run: its end, and the commit and the bundle of its data.
+    /// Sets the metrics about the last successful run: its end, and the commit and the bundle of its data.
     pub fn set_success(&self, process: &ProcessLabels, run: &SuccessfulRun<'_>) {
         self.last_success.get_or_create(process).set(run.ended);
         if let Some(time) = run.commit_time {
@@ -315,7 +315,7 @@ impl Metrics {
         self.paused.get_or_create(process).set(is_paused.into());
     }
 
-    /// Sets the number of faults of the last run for which this party is responsible.
+    /// Sets the number of faults of the last run for which the party `responsible` is responsible.
     pub fn set_faults(&self, process: &ProcessLabels, responsible: &str, count: usize) {
         let labels = FaultLabels {
             integration: process.integration.clone(),
@@ -326,7 +326,7 @@ impl Metrics {
         self.faults.get_or_create(&labels).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// The metrics of the journal.
+    /// The metrics about the use of the journal.
     pub fn journal(&self) -> JournalMetrics {
         self.journal.clone()
     }
@@ -372,7 +372,8 @@ impl Metrics {
 
     /// Updates the metrics from the measurements of a run.
     pub fn record(&self, integration: &str, measures: &[Measurement]) {
-        // The count of a later round replaces that of an earlier round of the same shard; shards are summed.
+        // For one shard, the count of a later round replaces the count of an earlier round. The counts of different
+        // shards are added up.
         let mut counts: BTreeMap<(ObjectLabels, &str), usize> = BTreeMap::new();
         for measure in measures {
             match measure {

@@ -1,4 +1,4 @@
-//! All metrics of the data server: those of qontract-server, with the same names and labels, and additional
+//! All metrics of the data server: the metrics of qontract-server, with unchanged names and labels, and additional
 //! metrics.
 
 use parking_lot::Mutex;
@@ -13,7 +13,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::data_validity::DataValidityGauges;
 
-/// Labels of a request. Each label has a fixed set of values, regardless of what clients send.
+/// Labels of a request. Each label has a fixed set of values, so that clients cannot create label values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RequestLabels {
     /// The status class, such as `2xx`.
@@ -34,14 +34,14 @@ struct OutcomeLabel {
     outcome: &'static str,
 }
 
-/// Where a response comes from.
+/// The origin of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerOrigin {
-    /// It was evaluated for this request.
+    /// The response was evaluated for this request.
     Evaluated,
-    /// It was evaluated for a concurrent request.
+    /// The response was evaluated for a concurrent request.
     Shared,
-    /// It was cached.
+    /// The response was cached.
     Cached,
 }
 
@@ -65,7 +65,8 @@ pub struct ServerMetrics {
     answer_bytes: Gauge,
     answers: Family<OutcomeLabel, Counter>,
     data_validity: DataValidityGauges,
-    /// Held while metrics are encoded, because the gauges are set immediately before.
+    /// A lock that is held while gauges are set and metrics are encoded, so that concurrent requests do not mix their
+    /// gauges.
     printing: Mutex<()>,
 }
 
@@ -125,7 +126,7 @@ impl Default for ServerMetrics {
 pub struct ResourceCounts {
     /// Number of loaded bundles.
     pub bundles: usize,
-    /// Number of leases.
+    /// Number of leases on bundles.
     pub leases: usize,
     /// Number of open connections.
     pub connections: usize,
@@ -179,7 +180,7 @@ impl ServerMetrics {
         set(&self.leases, leases);
         set(&self.connections, connections);
         set(&self.answer_bytes, answer_bytes);
-        // Removes schemas that no longer have datafiles.
+        // All values are cleared, so that schemas without datafiles are removed.
         self.datafiles.clear();
         for (schema, count) in datafiles {
             set(&self.datafiles.get_or_create(&SchemaLabel { schema: schema.to_owned() }), count);
@@ -232,7 +233,7 @@ impl Collector for ProcessUsage {
     }
 }
 
-/// User and system CPU time; the kernel counts both in hundredths of a second.
+/// User and system CPU time. The kernel counts both in hundredths of a second.
 fn cpu_seconds() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();

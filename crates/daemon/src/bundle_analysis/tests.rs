@@ -73,10 +73,10 @@ fn a_place_has_the_line_of_the_content_that_was_bundled() {
         "resources/x".to_owned(),
     ];
     assert_eq!(lines(&analysis, &engine, &place), expect);
-    // The file changed: the line comes from the commit.
+    // The file changed, so the line comes from the commit.
     scratch.write(NAMESPACE, format!("# above\n{text}"));
     assert_eq!(lines(&analysis, &engine, &place), expect);
-    // The edited file was bundled, but neither the directory nor the commit has it any more.
+    // The edited file was bundled, but neither the directory nor the commit still contains its content.
     let edited = build(&scratch);
     scratch.write(NAMESPACE, &text);
     assert_eq!(lines(&analysis, &edited, &place)[0], NAMESPACE);
@@ -139,7 +139,7 @@ fn hostile_requests_are_refused() {
     let queries = vec![query().queries[0].clone(); 101];
     let survey = CompareRequest::Survey(ComparisonQuery { queries, ..query() });
     check(&serde_json::to_string(&survey).expect("a request"), "at most 100 are allowed");
-    // A query that is not valid, or too deep, has no footprint, and every element may be affected.
+    // A query that is invalid or too deep has no footprint, so every element may be affected.
     let mut invalid = query();
     invalid.queries[0].text = "{".repeat(10_000);
     let survey: ComparisonSurvey = compare(&analysis, [&engine, &engine], &CompareRequest::Survey(invalid));

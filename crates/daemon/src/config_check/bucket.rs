@@ -18,11 +18,11 @@ const DEADLINE: Duration = Duration::from_secs(15);
 
 /// Checks buckets.
 pub struct BucketCheck<'a> {
-    /// The secret store with the keys of accounts.
+    /// The secret store with the access keys of the accounts.
     pub secrets: &'a dyn SecretReader,
     /// The accounts of the data.
     pub accounts: &'a [DataAccount],
-    /// An S3 server other than AWS.
+    /// The S3 server to use in place of AWS, if any.
     pub endpoint: Option<S3Endpoint>,
 }
 

@@ -1,4 +1,5 @@
-//! Checks a cluster: reachable, credentials accepted, clocks in sync, and permissions for the integrations.
+//! Checks a cluster: whether it is reachable, accepts the credentials, has its clock in sync, and grants the
+//! permissions that integrations need.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
@@ -16,18 +17,18 @@ use crate::targets::RealClusters;
 use super::report::CheckReport;
 use super::request_limits;
 
-/// Maximum clock skew: the validity of tokens and leases depends on the clocks.
+/// Maximum clock skew. It is checked because the validity of tokens and leases depends on the clocks.
 const MAX_SKEW: Duration = Duration::from_secs(30);
 
-/// Maximum number of namespaces that are checked individually if a cluster does not grant access to all
+/// Maximum number of namespaces that are checked individually if a cluster does not grant a permission for all
 /// namespaces.
 const MAX_NAMESPACES: usize = 5;
 
 /// The permissions that an integration needs.
 pub struct NeededPermissions {
-    /// The integration.
+    /// The name of the integration.
     pub integration: String,
-    /// The permissions.
+    /// The permissions that the integration needs.
     pub permissions: ClusterPermissions,
 }
 
@@ -40,7 +41,7 @@ pub struct ClusterCheck<'a> {
 }
 
 impl<'a> ClusterCheck<'a> {
-    /// Checks these permissions, for the namespaces of the data.
+    /// Creates the check of clusters, with the namespaces of the data in which permissions are checked.
     pub fn new(real: RealClusters, namespaces: &'a [DataNamespace], needed: &'a [NeededPermissions]) -> Self {
         let permit = ReadPermit::for_targets(Mode::DryRun);
         let clusters = real.client(&permit, request_limits());
@@ -147,8 +148,8 @@ impl<'a> ClusterCheck<'a> {
         }
     }
 
-    /// The verbs that the cluster does not allow for a kind, neither for all namespaces nor for each of the
-    /// first namespaces of the data.
+    /// The verbs that the cluster does not allow for a kind: neither for all namespaces nor for each of the first
+    /// namespaces of the data.
     async fn denied(
         &self,
         cluster: &Cluster,
@@ -184,7 +185,7 @@ impl<'a> ClusterCheck<'a> {
     }
 }
 
-/// The hint for a cluster error.
+/// The hint that is shown with an error of a cluster.
 fn hint(error: &KubernetesError) -> &'static str {
     match error {
         KubernetesError::Unreachable { error: HttpError::SetUp(_), .. } => {
@@ -200,7 +201,7 @@ fn hint(error: &KubernetesError) -> &'static str {
     }
 }
 
-/// The hint for a cluster that cannot be reached for this reason.
+/// The hint that is shown with a cluster that cannot be reached for this reason.
 fn unreachable_hint(reason: &str) -> &'static str {
     let hints = [
         (
@@ -226,7 +227,7 @@ fn unreachable_hint(reason: &str) -> &'static str {
     hint.unwrap_or("check the address of the cluster, the network and proxies")
 }
 
-/// The clock skew and its direction, if it is above [`MAX_SKEW`].
+/// The clock skew with its direction, if the skew exceeds [`MAX_SKEW`].
 fn skew(theirs: SystemTime, ours: SystemTime) -> Option<(Duration, &'static str)> {
     let (skew, direction) = match theirs.duration_since(ours) {
         Ok(ahead) => (ahead, "ahead of"),

@@ -1,7 +1,7 @@
-//! Checks the programs of `[integrations.*]`: each can be started, responds to `describe`, and is defined in
-//! the data. Checks the commands of `[foreign.*]`: each exists, with its configuration.
+//! Checks the programs of `[integrations.*]`: each must start, respond to `describe`, and be defined in the data.
+//! Also checks the commands of `[foreign.*]`: each must exist, and so must its configuration.
 //!
-//! Only `describe` runs, which reads and changes nothing.
+//! The programs are only started for `describe`, which neither reads nor changes a target.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -19,12 +19,12 @@ use super::report::CheckReport;
 #[derive(Default)]
 struct ProgramCheck {
     report: CheckReport,
-    /// The permissions that it needs, if it declares Kubernetes objects.
+    /// The permissions that the program needs, if it declares Kubernetes objects.
     needed: Option<NeededPermissions>,
 }
 
-/// Checks all programs concurrently; returns the permissions that object programs need. `defined` are the
-/// integrations that the data defines, if there is data.
+/// Checks all programs concurrently and returns the permissions that object programs need. `defined` contains the
+/// integrations that the data defines, if data is available.
 pub fn check(
     config: &Config,
     defined: Option<&[String]>,
@@ -70,7 +70,7 @@ fn title(name: &str) -> String {
     format!("integration {name}")
 }
 
-/// Checks the command of a foreign integration, without starting it.
+/// Checks the command of a foreign integration without starting it.
 fn check_command(name: &str, registered: &ForeignTable) -> CheckReport {
     let (mut report, title) = (CheckReport::default(), title(name));
     let key = format!("foreign.{name}");
@@ -150,8 +150,8 @@ fn check_program(name: &str, registered: &ProgramTable, is_sandbox: bool) -> Pro
     check
 }
 
-/// The executable of a command: the first word if it is a path, else the first program of this name on the
-/// `PATH`.
+/// Finds the executable of a command: the first word of the command if it is a path, and otherwise the first program
+/// with this name on the `PATH`.
 fn find(executable: &str, path: Option<&OsStr>) -> Result<PathBuf, &'static str> {
     if executable.contains('/') {
         let file = Path::new(executable);

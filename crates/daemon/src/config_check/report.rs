@@ -1,4 +1,4 @@
-//! The checks and their results, as text and as JSON.
+//! The results of the checks, as text and as JSON.
 
 use qontract_diagnostics::{pluralize, sanitize};
 use serde::Serialize;
@@ -25,22 +25,22 @@ impl CheckStatus {
     }
 }
 
-/// One check.
+/// One check with its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CheckResult {
     /// The subject of the check.
     #[serde(rename = "check")]
     pub name: String,
-    /// The result.
+    /// The result of the check.
     pub status: CheckStatus,
     /// The details of the result.
     pub detail: String,
-    /// The hint for fixing it.
+    /// A hint on how to fix the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
-/// All checks.
+/// The results of all checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CheckReport {
     checks: Vec<CheckResult>,
@@ -76,7 +76,7 @@ impl CheckReport {
         self.checks.iter().any(|check| check.status == CheckStatus::Failed)
     }
 
-    /// A table for people, with a summary.
+    /// The results as a table for people, with a summary.
     pub fn text(&self) -> String {
         let width =
             self.checks.iter().map(|check| sanitize(&check.name).chars().count()).max().unwrap_or_default();
@@ -95,7 +95,7 @@ impl CheckReport {
         text
     }
 
-    /// The checks as a JSON object.
+    /// The results as a JSON object.
     pub fn json(&self) -> serde_json::Result<Vec<u8>> {
         let mut json = serde_json::to_vec_pretty(self)?;
         json.push(b'\n');

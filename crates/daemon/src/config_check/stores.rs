@@ -19,14 +19,14 @@ use crate::targets::{BlobStores, QueueStores, secret_store, state_settings};
 /// Time limit for listing a bucket, and for counting the messages of a queue.
 const DEADLINE: Duration = Duration::from_secs(15);
 
-/// Lists every bucket of `[targets]`, and counts the messages of every queue.
+/// Lists every bucket of `[targets]` and counts the messages of every queue.
 pub fn check(config: &Config, runtime: &Runtime, report: &mut CheckReport) {
     let has_state = config.targets.state.is_some() || state_settings().is_some();
     let is_empty = !has_state && config.targets.blobs.is_empty() && config.targets.queue.is_empty();
     if config.sandbox.is_some() || is_empty {
         return;
     }
-    // A Vault that cannot be used is reported separately.
+    // If Vault cannot be used, another check reports it.
     let Ok(secrets) = secret_store(config, Mode::DryRun) else { return };
     let permit = ReadPermit::for_targets(Mode::DryRun);
     let stores = BlobStores::in_buckets(&permit, config.targets.clone(), Arc::clone(&secrets) as _);

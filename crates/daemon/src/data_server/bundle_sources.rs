@@ -19,21 +19,21 @@ use crate::source::{DataSource as _, PollResult, WatchedRepo};
 /// Maximum size in bytes of a bundle in a bucket.
 const MAX_BUNDLE_BYTES: u64 = 2 << 30;
 
-/// A bundle: a file, `fs://PATH`, or `s3://BUCKET/KEY`.
+/// Opens the source of a bundle: a file, `fs://PATH`, or `s3://BUCKET/KEY`.
 pub async fn bundle(place: &str) -> anyhow::Result<Arc<dyn BundleSource>> {
     if let Some(path) = place.strip_prefix("s3://") {
         let (bucket, key) = bucket_of(place, path)?;
         return s3_blob(bucket, key).await;
     }
     let file = PathBuf::from(place.strip_prefix("fs://").unwrap_or(place));
-    // A pipe is accepted as well.
+    // A pipe is also accepted.
     if !file.exists() || file.is_dir() {
         return Err(UsageError(format!("`{place}` is not a file")).into());
     }
     Ok(Arc::new(FileSource(file)))
 }
 
-/// A store of bundles by sha: a directory, `fs://PATH`, or `s3://BUCKET/PREFIX`.
+/// Opens a store of bundles by sha: a directory, `fs://PATH`, or `s3://BUCKET/PREFIX`.
 pub async fn store(place: &str) -> anyhow::Result<BundleStore> {
     let Some(path) = place.strip_prefix("s3://") else {
         let folder = place.strip_prefix("fs://").unwrap_or(place);
@@ -50,13 +50,13 @@ fn bucket_of<'p>(place: &str, path: &'p str) -> Result<(&'p str, &'p str), Usage
     parts.ok_or_else(|| UsageError(format!("`{place}` is not `s3://BUCKET/KEY`")))
 }
 
-/// A blob of a bucket.
+/// Opens a blob of a bucket as the source of a bundle.
 pub async fn s3_blob(bucket: &str, key: &str) -> anyhow::Result<Arc<dyn BundleSource>> {
     let key = BlobKey::new(key).map_err(|error| UsageError(error.to_string()))?;
     Ok(Arc::new(BlobSource { blobs: s3(bucket).await?, key }))
 }
 
-/// A bucket, with credentials from the environment: keys, a profile, or the identity of the pod.
+/// Opens a bucket with credentials from the environment: keys, a profile, or the identity of the pod.
 async fn s3(bucket: &str) -> anyhow::Result<Arc<dyn BlobReader>> {
     let region = variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION"));
     let region = region.unwrap_or_else(|| "us-east-1".to_owned());
@@ -72,7 +72,7 @@ async fn s3(bucket: &str) -> anyhow::Result<Arc<dyn BlobReader>> {
     Ok(Arc::new(S3::new(&ReadPermit::for_data(), settings).await))
 }
 
-/// A data repo that is bundled and validated when it is read.
+/// The source of the bundles of a data repo, which is bundled and validated when the source is read.
 pub fn repo(folder: Arc<WatchedRepo>, log: &Arc<Log>) -> Arc<dyn BundleSource> {
     Arc::new(RepoSource { folder, log: Arc::clone(log) })
 }
@@ -109,7 +109,7 @@ impl BundleSource for RepoSource {
     }
 }
 
-/// The valid bundle of a data repo that is in use, without polling the repo again.
+/// The source of the valid bundle of a data repo that is in use. Reading it does not poll the data repo again.
 pub fn current_bundle(folder: Arc<WatchedRepo>) -> Arc<dyn BundleSource> {
     Arc::new(CurrentBundleSource(folder))
 }

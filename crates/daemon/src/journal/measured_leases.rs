@@ -1,4 +1,4 @@
-//! Counts the leases of this process.
+//! Counts the events of the leases of this process.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The blobs of a journal, in a directory or in a bucket that it may share with others.
+//! The blobs of a journal, in a directory or in a bucket that the journal may share with other users.
 
 mod outage;
 
@@ -15,18 +15,18 @@ use qontract_telemetry::journal_metrics::{JournalMetrics, JournalOperation};
 
 use outage::Outage;
 
-/// The blobs of a store whose keys begin with a prefix, which is not part of their keys here.
+/// The blobs of a store whose keys begin with a prefix. Callers use the keys without this prefix.
 ///
-/// They are written with the permit of the journal, because that of a run may be limited to the requests of its
-/// targets; a caller without a write permit cannot write here either. If the store does not respond, requests fail
-/// at once for a while. Failed requests are counted.
+/// Blobs are written with the permit of the journal, because the permit of a run may be limited to the requests of
+/// its targets. A caller without a write permit still cannot write. If the store does not respond, requests fail
+/// immediately for a while. Failed requests are counted.
 pub struct JournalBlobs {
     blobs: Arc<dyn Blobs>,
     prefix: &'static str,
     permits: Permits,
 }
 
-/// Lets requests fail at once while the store does not respond, and counts those that failed.
+/// Lets requests fail immediately while the store does not respond and counts failed requests.
 struct JournalLayer {
     outage: Outage,
     metrics: JournalMetrics,
@@ -40,7 +40,7 @@ impl BlobLayer for JournalLayer {
     ) -> BoxFuture<'a, Result<T, BlobsError>> {
         async move {
             let result = self.outage.call(request).await;
-            // That a precondition does not hold is a normal result.
+            // A failed precondition is a normal result, so it is not counted as a failure.
             if result.as_ref().is_err_and(|error| !matches!(error, BlobsError::Stale { .. })) {
                 self.metrics.count_error(match operation {
                     BlobOperation::Read => JournalOperation::Read,
@@ -54,7 +54,7 @@ impl BlobLayer for JournalLayer {
 }
 
 impl JournalBlobs {
-    /// The blobs below `prefix`, written with these permits.
+    /// Creates the blobs below `prefix`, which are written with these permits.
     pub fn new(
         blobs: Arc<dyn Blobs>,
         prefix: &'static str,

@@ -22,14 +22,14 @@ const MAX_TEXT: usize = 500;
 /// Interval at which a drain looks for runs in progress.
 const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The orders in a journal.
+/// Gives orders to loops through a journal.
 pub struct OrderDesk<'a> {
     journal: &'a Journal,
     kind: JournalKind,
     by: String,
 }
 
-/// The pauses and the last orders, as JSON.
+/// The pauses and the last orders, as JSON output.
 #[derive(Serialize)]
 struct OrderList<'a> {
     pauses: Vec<PauseEntry<'a>>,
@@ -38,14 +38,14 @@ struct OrderList<'a> {
 
 #[derive(Serialize)]
 struct PauseEntry<'a> {
-    /// `None` means all integrations.
+    /// The integration; `None` means all integrations.
     integration: Option<&'a str>,
     #[serde(flatten)]
     pause: &'a Pause,
 }
 
 impl<'a> OrderDesk<'a> {
-    /// Orders of this person, by default the user of this process.
+    /// Creates a desk for orders of this person, who is by default the user of this process.
     pub fn new(journal: &'a Journal, kind: JournalKind, by: Option<String>) -> Result<Self, UsageError> {
         let by = by.unwrap_or_else(|| {
             let user = ["USER", "LOGNAME"].into_iter().find_map(variable);
@@ -55,7 +55,7 @@ impl<'a> OrderDesk<'a> {
         Ok(Self { journal, kind, by })
     }
 
-    /// Gives an order, and returns the message about it.
+    /// Gives an order and returns a message about it.
     pub async fn give(&self, integration: Option<String>, action: OrderAction) -> anyhow::Result<String> {
         if let OrderAction::Pause { reason, .. } = &action {
             check_text("`--reason`", reason)?;
@@ -119,7 +119,7 @@ impl<'a> OrderDesk<'a> {
         })
     }
 
-    /// A pause that ends after a time, if one is given.
+    /// Creates a pause, which ends after `duration` if it is set.
     pub fn pause(reason: String, duration: Option<Duration>) -> Result<OrderAction, UsageError> {
         let end = |duration: Duration| {
             let duration = SignedDuration::try_from(duration).ok()?;
@@ -130,7 +130,7 @@ impl<'a> OrderDesk<'a> {
         Ok(OrderAction::Pause { reason, until })
     }
 
-    /// Waits until every loop has read the pause, and no run holds a lease any more.
+    /// Waits until every loop has read the pause and no run holds a lease.
     pub async fn drained(&self, integration: Option<&str>, timeout: Duration) -> anyhow::Result<String> {
         let permits = journal::permits();
         let leases = journal::lease_table(self.journal)?;
@@ -151,7 +151,7 @@ impl<'a> OrderDesk<'a> {
         }
     }
 
-    /// The pauses, and the orders of the last days, as text or as JSON.
+    /// The pauses and the orders of the last days, as text or as JSON.
     pub async fn list(&self, days: u16, is_json: bool) -> anyhow::Result<String> {
         let now = Timestamp::now();
         let orders = self.journal.orders();
@@ -199,8 +199,9 @@ fn check_text(option: &str, text: &str) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// Why a single run of an integration must not start: its pause. A dry run may start. If the orders cannot be read,
-/// it may start as well: a loop would keep the last orders, which are unknown here.
+/// The reason why a single run of an integration must not start: the pause of the integration. A dry run may start
+/// during a pause. If the orders cannot be read, the run may also start, because the last orders are unknown to this
+/// process.
 pub async fn pause_of(journal: &Journal, integration: &str, mode: Mode) -> Option<String> {
     if mode == Mode::DryRun {
         return None;

@@ -1,8 +1,8 @@
 //! A bundle on a server, pinned by its sha.
 //!
-//! If the server has our extensions, a bundle there is read like one in this process: with source locations,
-//! restricted to elements, and checked against the allow-list before it is read. Otherwise it is read with what
-//! qontract-server supports.
+//! If the server has the extensions of qontract, a bundle on it is read like a bundle in this process: with source
+//! locations, restricted to elements, and checked against the allow-list before it is read. Otherwise, the bundle is
+//! read only with the features of qontract-server.
 
 mod cache;
 mod resources;
@@ -43,15 +43,16 @@ pub struct ServerConnection {
     server: ServerClient,
     url: Url,
     runtime: Handle,
-    /// Whether requests have a token; the server grants leases only with a token.
+    /// Whether requests have a token. Without a token, no leases are requested, because the server would not grant
+    /// them.
     has_token: bool,
 }
 
-/// Duration of a lease, which is the maximum that a server grants, and the maximum duration of a loop run.
-/// The lease is released when the run ends.
+/// Duration of a lease, which is the maximum that a server grants, and the maximum duration of a loop run. The lease
+/// is released when the run ends, even if it has not expired.
 const LEASE_DURATION: Duration = Duration::from_hours(1);
 
-/// A lease on a bundle of the server, released when this is dropped.
+/// A lease on a bundle of the server. It is released when this value is dropped.
 struct BundleLease {
     server: ServerClient,
     runtime: Handle,
@@ -64,7 +65,7 @@ impl Drop for BundleLease {
         let (server, sha, lease) = (self.server.clone(), self.sha.clone(), self.lease.clone());
         let release = async move {
             let permit = ReadPermit::for_data();
-            // A lease that cannot be released expires.
+            // An error is ignored, because a lease that cannot be released expires.
             let _ = tokio::time::timeout(Duration::from_secs(2), server.release(&permit, &sha, &lease)).await;
         };
         if Handle::try_current().is_ok() {
@@ -76,12 +77,12 @@ impl Drop for BundleLease {
 }
 
 impl ServerConnection {
-    /// The server of a configuration; sends no request.
+    /// Creates the connection to the server of a configuration, without sending a request.
     pub fn new(graphql: &GraphqlTable, runtime: Handle) -> anyhow::Result<Self> {
         Self::with_limits(graphql, runtime, Settings::default())
     }
 
-    /// The server of a configuration, with these request limits; sends no request.
+    /// Creates the connection to the server of a configuration with these request limits, without sending a request.
     pub fn with_limits(graphql: &GraphqlTable, runtime: Handle, limits: Settings) -> anyhow::Result<Self> {
         let url = Url::parse(&graphql.server)
             .map_err(|error| UsageError(format!("`graphql.server` is not a URL: {error}")))?;
@@ -102,7 +103,7 @@ impl ServerConnection {
             .with_context(|| format!("cannot read the data of `{}`", self.url))
     }
 
-    /// The latest bundle. Unless it is pinned, each query uses the latest bundle at that time.
+    /// The latest bundle. If `pinned` is false, each query uses the bundle that is the latest one at that time.
     pub fn head(&self, pinned: bool) -> anyhow::Result<RemoteBundle> {
         let sha = self.latest_sha()?;
         let address = if pinned { BundleSelector::Sha(sha.clone()) } else { BundleSelector::Latest };
@@ -126,7 +127,7 @@ impl ServerConnection {
         })
     }
 
-    /// The bundle with a sha.
+    /// The bundle with this sha, for the base of a comparison.
     pub fn base(&self, sha: &str) -> anyhow::Result<RemoteBundle> {
         let sha = Sha::parse(sha).ok_or_else(|| {
             UsageError(format!("`{sha}` is not the SHA-256 of a bundle, which has 64 digits"))
@@ -137,13 +138,13 @@ impl ServerConnection {
     /// Identifies the server: its URL without credentials.
     pub fn identity(&self) -> String {
         let mut url = self.url.clone();
-        // They fail for URLs that cannot have credentials.
+        // The calls fail for URLs that cannot have credentials.
         let _ = url.set_username("");
         let _ = url.set_password(None);
         url.to_string()
     }
 
-    /// A bundle that the server had earlier.
+    /// Opens a bundle that the server had earlier.
     pub fn reopen(&self, sha: &str) -> Result<PinnedData, OpenError> {
         let name = Sha::parse(sha).context("it is not the sha of a bundle").map_err(OpenError::Lost)?;
         let permit = ReadPermit::for_data();
@@ -184,14 +185,14 @@ pub struct RemoteBundle {
     endpoint: String,
     sha: String,
     info: Option<CommitInfo>,
-    /// Response cache of a pinned bundle, whose responses do not change.
+    /// Response cache of a pinned bundle, whose responses never change.
     cache: Option<AnswerCache>,
     #[expect(dead_code, reason = "releases the lease when it is dropped")]
     lease: Option<BundleLease>,
 }
 
 impl RemoteBundle {
-    /// The URL of its endpoint.
+    /// The URL of the endpoint of the bundle.
     pub fn endpoint(&self) -> &str {
         &self.endpoint
     }
@@ -201,7 +202,8 @@ impl RemoteBundle {
         self.info.as_ref().map(|info| info.extensions).unwrap_or_default()
     }
 
-    /// The extension of a request; `None` if it needs none, or if the server has no extensions.
+    /// The extension with which a request is sent; `None` if the request needs no extension or the server supports
+    /// none.
     fn extension<'q>(&self, request: &QueryRequest<'q>, form: ResultForm) -> Option<QueryExtension<'q>> {
         let extension = QueryExtension {
             locations: request.places && form == ResultForm::Data,
@@ -213,7 +215,7 @@ impl RemoteBundle {
         Some(extension).filter(|one| self.extensions().query && *one != QueryExtension::default())
     }
 
-    /// Sends a request, or returns the cached response of a pinned bundle.
+    /// Sends a request. For a pinned bundle, a cached response is returned instead if there is one.
     fn request(&self, request: QueryRequest<'_>, form: ResultForm) -> Result<Arc<QueryAnswer>, DataError> {
         if request.only.is_some() && !self.extensions().query {
             return Err(refused_query(&request, "a server does not support partial queries".to_owned()));
@@ -248,7 +250,7 @@ impl RemoteBundle {
         wait_for(&self.runtime, call)
     }
 
-    /// The sha of a pinned bundle.
+    /// The sha of the bundle; `None` if it is not pinned.
     fn pinned_sha(&self) -> Option<&Sha> {
         match &self.address {
             BundleSelector::Sha(sha) => Some(sha),
@@ -256,8 +258,8 @@ impl RemoteBundle {
         }
     }
 
-    /// Sends requests without variables as one batch, with the schemas that have a GraphQL type if they are
-    /// requested. `None` if the server has no batches.
+    /// Sends requests without variables as one batch, and, if requested, the schemas that have a GraphQL type. `None`
+    /// if the server does not support batches.
     fn batch(
         &self,
         requests: &[BatchedRequest<'_>],
@@ -278,8 +280,8 @@ impl RemoteBundle {
         Ok(Some(BatchResult { answers, typed_schemas: answer.typed_schemas }))
     }
 
-    /// Compares this bundle with `base` on the server. `None` if the server does not compare bundles, or if it refuses
-    /// the request, for example because it is too large.
+    /// Compares this bundle with `base` on the server. `None` if the server does not compare bundles or refuses the
+    /// request, for example because it is too large.
     fn compare<R: DeserializeOwned + Send>(
         &self,
         base: &dyn BundleReader,
@@ -296,21 +298,21 @@ impl RemoteBundle {
         }
     }
 
-    /// `file:line` of these places, in their order; empty if the server has no lines.
+    /// The `file:line` of these source locations, in their order; empty if the server has no lines.
     pub fn locate(&self, places: &[SourceLocation]) -> Vec<String> {
         let Some(sha) = self.pinned_sha().filter(|_| self.extensions().locate) else { return Vec::new() };
         let mut all = Vec::new();
         for part in places.chunks(MAX_PLACES) {
             let request = Places { places: part.to_vec() };
             let lines = self.wait_for(self.server.locate(&ReadPermit::for_data(), sha, &request));
-            // A report without lines is better than none.
+            // Without lines, the report names only files.
             let Ok(Lines { lines }) = lines else { return Vec::new() };
             all.extend(lines);
         }
         all
     }
 
-    /// `file:line` of differences between this bundle and `base`; empty if the server has no lines.
+    /// The `file:line` of differences between this bundle and `base`; empty if the server has no lines.
     pub fn locate_differences(&self, base: &Self, request: &DifferencePlaces) -> DifferenceLines {
         if request.changes.is_empty() && request.others.is_empty() {
             return DifferenceLines::default();
@@ -319,7 +321,7 @@ impl RemoteBundle {
         lines.ok().flatten().unwrap_or_default()
     }
 
-    /// The query of a request without variables.
+    /// The query of a request; the variables of the request are omitted.
     fn plain_query<'q>(&self, request: &QueryRequest<'q>, form: ResultForm) -> GraphqlQuery<'q> {
         let QueryRequest { text, operation, .. } = *request;
         let extension = self.extension(request, form);
@@ -327,10 +329,10 @@ impl RemoteBundle {
     }
 }
 
-/// What a request returns.
+/// The form of the result that a request returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ResultForm {
-    /// The data, with source locations if the request has them.
+    /// The data, with source locations if the request asks for them.
     Data,
     /// The schemas that the query reads.
     ReadSchemas,
@@ -338,14 +340,14 @@ enum ResultForm {
     ReachableSchemas,
 }
 
-/// A request of a batch.
+/// A request in a batch.
 #[derive(Clone, Copy)]
 struct BatchedRequest<'q> {
     request: QueryRequest<'q>,
     form: ResultForm,
 }
 
-/// The response to a request of a batch.
+/// The response to a request in a batch.
 struct BatchedAnswer {
     key: RequestKey,
     answer: PrefetchedAnswer,
@@ -444,7 +446,7 @@ impl BundleReader for RemoteBundle {
             .filter(is_missing)
             .map(|request| BatchedRequest { request: *request, form: ResultForm::Data })
             .collect();
-        // A single query is one request anyway.
+        // A single query takes one request without a batch, too.
         if missing.len() < 2 {
             return Ok(());
         }
@@ -454,9 +456,11 @@ impl BundleReader for RemoteBundle {
                 answers.for_each(|one| cache.store_prefetched(one.key, one.answer));
                 Ok(())
             }
-            // A server that does not respond would not respond to the next request, either.
+            // If the server does not respond, no further requests are sent, because it would not respond to them
+            // either.
             Err(error) if error.is_transient() => Err(unreachable(error)),
-            // Together, the queries may exceed a limit that none of them exceeds: they are sent one by one.
+            // The queries may exceed a limit together that none of them exceeds alone. Therefore, each query is sent
+            // individually later.
             Err(_) => Ok(()),
         }
     }
@@ -525,7 +529,7 @@ fn messages(errors: &[GraphqlError]) -> Vec<&str> {
     errors.iter().map(|error| error.message.as_str()).collect()
 }
 
-/// The error of a query that failed at the server.
+/// Converts the server's error about a query.
 fn failed_query(request: &QueryRequest<'_>, error: ServerError) -> DataError {
     let ServerError::GraphqlErrors(errors) = &error else { return unreachable(error) };
     let (query, why) = (query_name(request), error.to_string());
@@ -544,9 +548,9 @@ fn unreachable(error: ServerError) -> DataError {
     DataError::Unreachable { why: format!("{:#}", anyhow::Error::new(error)) }
 }
 
-/// Waits for a call: integrations are synchronous, and query data from within the asynchronous runner. On a thread
-/// of its own, because `block_on` within `block_on` on one thread takes wake-ups of the outer future, which then
-/// waits forever.
+/// Waits for a call: integrations are synchronous, and they query data from within the asynchronous runner. The call
+/// runs on a separate thread. With `block_on` inside `block_on` on one thread, the inner call takes wake-ups of the
+/// outer future, which then waits forever.
 fn wait_for<T: Send>(runtime: &Handle, call: impl Future<Output = T> + Send) -> T {
     let call = activity::in_current_run(call);
     tokio::task::block_in_place(|| {

@@ -14,7 +14,7 @@ use serde::Deserialize;
 /// The version of these pointers.
 const VERSION: u32 = 1;
 
-/// The pointers in a directory.
+/// The pointers in the directory of a journal.
 pub(super) struct LegacyPointers {
     folder: PathBuf,
 }
@@ -27,7 +27,7 @@ struct LegacyPointer {
 }
 
 impl LegacyPointers {
-    /// The pointers in the directory of a journal.
+    /// Creates access to the pointers in the directory of a journal.
     pub(super) fn new(journal: &Path) -> Self {
         Self { folder: journal.join("reconciled") }
     }
@@ -54,7 +54,7 @@ impl LegacyPointers {
         Ok(Some(ReconciledPointer::new(data, sha, at)))
     }
 
-    /// The names of all loops.
+    /// The names of all loops that have a pointer.
     pub(super) fn loops(&self) -> Vec<String> {
         let Ok(entries) = fs::read_dir(&self.folder) else { return Vec::new() };
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
@@ -66,7 +66,7 @@ impl LegacyPointers {
         self.folder.join("bundles").join(format!("{sha}.json"))
     }
 
-    /// A bundle.
+    /// Reads the bundle with this sha.
     pub(super) fn bundle(&self, sha: &str) -> anyhow::Result<Bundle> {
         let path = self.bundle_file(sha);
         let unreadable = || format!("cannot read `{}`", path.display());

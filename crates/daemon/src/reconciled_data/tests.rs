@@ -51,7 +51,7 @@ fn bundle(name: &str) -> Bundle {
     load(&bytes)
 }
 
-/// The reconciled data of a loop with this flag, after a start of its process.
+/// The reconciled data of a loop with this flag, after a restart of its process.
 fn restarted(scratch: &Scratch, source: &str, flag: Option<&str>) -> ReconciledData {
     stored_in(&journal::of_sandbox(scratch.path()), scratch, source, flag)
 }
@@ -92,7 +92,7 @@ async fn the_last_reconciled_data_survives_a_restart() {
     let first = restarted(&scratch, "repo", None);
     assert_eq!(run(&first, &one, RunEnd::Ok).await, None);
     assert_eq!(base(&first, &two).await, Some(sha(&one)));
-    // A run that failed or held something leaves work for the next one.
+    // A run that failed or held a change leaves work for the next run.
     first.ran(&two, RunEnd::Failed).await.unwrap();
     first.ran(&two, RunEnd::Held).await.unwrap();
     let second = restarted(&scratch, "repo", None);
@@ -109,7 +109,7 @@ async fn a_run_compares_with_the_data_of_the_last_run_that_left_nothing_to_do() 
     let [first, second, third] = ["one", "two", "three"].map(data);
     let reconciled = ReconciledData::default();
     assert_eq!(base(&reconciled, &first).await, None);
-    // The first data is the base even if its run failed: there is no earlier one.
+    // The first data is the base even if its run failed, because no earlier data exists.
     reconciled.ran(&first, RunEnd::Failed).await.unwrap();
     assert_eq!(base(&reconciled, &first).await, None);
     assert_eq!(base(&reconciled, &second).await, Some(sha(&first)));
@@ -130,7 +130,7 @@ async fn data_of_another_directory_is_not_used() {
     let [one, two] = ["one", "two"].map(data);
     run(&restarted(&scratch, "repo", None), &one, RunEnd::Ok).await;
     assert_eq!(base(&restarted(&scratch, "other", None), &two).await, None);
-    // Loops with other flags reconcile other shards.
+    // Loops with other flags reconcile other shards, so their data is separate.
     assert_eq!(base(&restarted(&scratch, "repo", Some("a")), &two).await, None);
     assert_eq!(base(&restarted(&scratch, "repo", None), &two).await, Some(sha(&one)));
 }
@@ -142,9 +142,9 @@ async fn processes_of_one_loop_share_its_data() {
     let [first, second] = [(); 2].map(|()| restarted(&scratch, "repo", None));
     run(&first, &one, RunEnd::Ok).await;
     assert_eq!(run(&second, &two, RunEnd::Ok).await, Some(sha(&one)));
-    // The first process has not reconciled `two`, and compares with it nevertheless.
+    // The first process has not reconciled `two`, but it compares with `two`.
     assert_eq!(run(&first, &three, RunEnd::Ok).await, Some(sha(&two)));
-    // What another process has reconciled has nothing to clean up.
+    // Data that another process has reconciled leaves nothing to clean up.
     assert_eq!(base(&second, &three).await, None);
     assert_eq!(base(&second, &four).await, Some(sha(&three)));
 }
@@ -201,7 +201,7 @@ async fn pointers_of_earlier_versions_are_used_if_they_are_newer() {
     write_legacy(&one);
     assert_eq!(run(&restarted(&scratch, "repo", None), &two, RunEnd::Ok).await, Some(sha(&one)));
     assert_eq!(base(&restarted(&scratch, "repo", None), &three).await, Some(sha(&two)));
-    // A process of the earlier version ran in the meantime.
+    // A process of the earlier version ran since then.
     write_legacy(&one);
     assert_eq!(base(&restarted(&scratch, "repo", None), &three).await, Some(sha(&one)));
 }
@@ -213,7 +213,7 @@ fn pointer_name() -> String {
     name.of_slot(name.slot)
 }
 
-/// Fails while the store is away.
+/// Lets every request fail while the store is not available.
 struct FlakyLayer {
     is_away: AtomicBool,
 }

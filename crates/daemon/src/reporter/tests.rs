@@ -41,7 +41,7 @@ fn reporter() -> (LoopReporter, Lines) {
     (LoopReporter::new(process, log, Arc::new(Metrics::default())), lines)
 }
 
-/// The record of a run with changes that are made, and changes that are held.
+/// The record of a run with this number of changes that are made and of changes that are held.
 fn record(ended: RunEnd, changes: usize, held: usize) -> RunRecord {
     let planned = |count: usize| {
         vec![json!({"change": "remove", "text": "- remove x", "why": "too many", "approvable": true}); count]
@@ -139,7 +139,7 @@ async fn a_held_change_is_a_warning_and_so_is_the_same_one_an_hour_later() {
     assert!(!is_warned(&held, RunEnd::Held));
     tokio::time::advance(Duration::from_hours(1)).await;
     assert!(is_warned(&held, RunEnd::Held));
-    // A failed run may not have planned the change, so the change does not count as released.
+    // A failed run might not have planned the change, so the change does not count as released.
     assert!(!is_warned(&record(RunEnd::Failed, 0, 0), RunEnd::Failed));
     assert!(!is_warned(&held, RunEnd::Held));
     assert_eq!(reporter.status().held.len(), 1);

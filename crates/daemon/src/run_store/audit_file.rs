@@ -12,7 +12,7 @@ pub const MAX_BYTES: u64 = 16 << 20;
 
 /// The audit log in a directory.
 pub struct AuditFile<'a> {
-    /// The directory.
+    /// The directory that contains the audit log.
     pub folder: &'a Path,
     /// Size at which the log is rotated.
     pub max_bytes: u64,
@@ -28,8 +28,8 @@ impl AuditFile<'_> {
             .with_context(|| format!("cannot lock `{}`", file.display()))
     }
 
-    /// Appends a line. The lock serialises the processes, so that the log is rotated once and lines do not
-    /// interleave.
+    /// Appends a line. A lock ensures that only one process at a time appends a line, so that the log is rotated only
+    /// once and lines do not interleave.
     pub fn append(&self, line: &str) -> anyhow::Result<()> {
         let _held = self.lock()?;
         let file = self.folder.join("trail.jsonl");

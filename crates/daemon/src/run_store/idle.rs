@@ -1,4 +1,4 @@
-//! Counts the loop runs that have no record, because they had nothing to do or nothing new to report.
+//! Counts the loop runs whose records are not stored, because they had nothing to do or nothing new to report.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,7 +20,7 @@ use super::RecordStorage;
 /// report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdleCounter {
-    /// The integration.
+    /// The integration of the loop.
     pub integration: String,
     /// Start of the first run.
     #[serde(deserialize_with = "seconds_or_timestamp")]
@@ -30,10 +30,10 @@ pub struct IdleCounter {
     pub last: Timestamp,
     /// Number of runs with nothing to do.
     pub count: u64,
-    /// Number of runs with nothing to do that were degraded in the same way as the run before.
+    /// Number of runs with nothing to do that were degraded in the same way as the previous run.
     #[serde(default)]
     pub degraded_runs: u64,
-    /// The degradations that the last record contains, by slot.
+    /// The degradations in the last stored record, by slot.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub degraded: BTreeMap<String, BTreeSet<String>>,
 }
@@ -65,8 +65,8 @@ impl IdleCounter {
     }
 }
 
-/// The counters of all integrations: in files of a directory, or, if records are in a bucket, in memory, because a
-/// run with nothing to do sends nothing.
+/// The counters of all integrations. They are in files of a directory or, if records are in a bucket, in memory,
+/// because a run with nothing to do sends no requests to a bucket.
 #[derive(Debug)]
 pub struct IdleCounters {
     folder: Option<PathBuf>,
@@ -74,12 +74,12 @@ pub struct IdleCounters {
 }
 
 impl IdleCounters {
-    /// The counters in the directory `idle` of `runs`, or in memory.
+    /// Opens the counters in the directory `idle` of `runs`; without `runs`, they are in memory.
     pub fn new(runs: Option<&Path>) -> Self {
         Self { folder: runs.map(|runs| runs.join("idle")), memory: Mutex::default() }
     }
 
-    /// Whether a run is degraded in the same way as the last one of its slot.
+    /// Whether a run is degraded in the same way as the last run of its slot.
     pub fn is_as_degraded(&self, record: &RunRecord, degraded: &BTreeSet<String>) -> bool {
         let counter = match &self.folder {
             Some(folder) => load(folder, &record.integration),
@@ -88,7 +88,7 @@ impl IdleCounters {
         counter.map_or(degraded.is_empty(), |counter| counter.is_as_degraded(record, degraded))
     }
 
-    /// Counts a run, and stores its degradations.
+    /// Counts a run and stores its degradations.
     pub fn count(
         &self,
         record: &RunRecord,
@@ -104,7 +104,7 @@ impl IdleCounters {
         };
         let counting = || format!("cannot count the run in `{}`", folder.display());
         private_files::create_folder(folder.parent().unwrap_or(folder), folder).with_context(counting)?;
-        // Processes of several slots count the runs of one integration.
+        // The lock is needed because the processes of several slots count the runs of one integration.
         let _held = lock::acquire(&folder.join(".lock"), lock::DEFAULT_TIMEOUT).with_context(counting)?;
         let mut counter = load(folder, &record.integration).unwrap_or_else(|| IdleCounter::new(record));
         counter.add(record, degraded, storage);
@@ -139,12 +139,12 @@ fn file(folder: &Path, integration: &str) -> PathBuf {
     folder.join(format!("{integration}.json"))
 }
 
-/// The counter of an integration. An unreadable file is replaced: the counter is not needed for auditing.
+/// The counter of an integration. An unreadable file is replaced, because the counter is not needed for auditing.
 fn load(folder: &Path, integration: &str) -> Option<IdleCounter> {
     serde_json::from_slice(&fs::read(file(folder, integration)).ok()?).ok()
 }
 
-/// Whether a file is a complete counter, and not a temporary file.
+/// Whether a file is a complete counter and not a temporary file.
 fn is_counter(file: &Path) -> bool {
     let is_hidden = file.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
     !is_hidden && file.extension().is_some_and(|ending| ending == "json")

@@ -1,5 +1,5 @@
-//! Records of older versions: files in the directory of run records. They are listed, read and removed when they
-//! are old, but no new ones are written. A process of an older version may still write some.
+//! Records of older versions: files in the directory of run records. They are listed and read, and old ones are
+//! removed. This version writes no such files, but a process of an older version may still write some.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,15 +21,15 @@ pub struct LegacyRecords<'a> {
 /// A record file.
 #[derive(Debug)]
 pub struct RecordFile {
-    /// The run.
+    /// The id of the run.
     pub run: RunId,
-    /// When it was written, in milliseconds since 1970.
+    /// The time at which the file was written, in milliseconds since 1970.
     pub written: i64,
     path: PathBuf,
 }
 
 impl RecordFile {
-    /// Reads the record.
+    /// Reads the record in the file.
     pub fn read(&self) -> anyhow::Result<RunRecord> {
         let path = &self.path;
         let bytes = fs::read(path).with_context(|| format!("cannot read `{}`", path.display()))?;
@@ -38,12 +38,12 @@ impl RecordFile {
 }
 
 impl<'a> LegacyRecords<'a> {
-    /// The record files in `folder`.
+    /// Creates access to the record files in `folder`.
     pub fn new(folder: &'a Path) -> Self {
         Self { folder }
     }
 
-    /// The files of runs since a time.
+    /// The files of the runs that started at this time or later.
     pub fn list(&self, since: Option<Timestamp>) -> anyhow::Result<Vec<RecordFile>> {
         let doing = || format!("cannot list `{}`", self.folder.display());
         let entries = match fs::read_dir(self.folder) {
@@ -60,14 +60,15 @@ impl<'a> LegacyRecords<'a> {
         Ok(files)
     }
 
-    /// The file of a run, if there is one.
+    /// The file of a run, if it exists.
     pub fn find(&self, run: &RunId) -> Option<RecordFile> {
         let path = self.folder.join(format!("{run}.json"));
         if path.is_file() { record_file(path) } else { None }
     }
 
-    /// Removes files that are not kept; without a permit, only finds them. Returns their runs. `newer` is the number
-    /// of records that each integration has besides these files, which are older.
+    /// Removes the files that exceed the retention and returns their runs. Without a permit, only returns the runs.
+    /// `newer` is the number of records that each integration has in addition to these files; those records are
+    /// newer.
     pub fn prune(
         &self,
         write: Option<&WritePermit>,
@@ -87,7 +88,7 @@ impl<'a> LegacyRecords<'a> {
         for file in files.iter().filter(|_| write.is_some()) {
             let path = &file.path;
             match fs::remove_file(path) {
-                // Another process may have removed it.
+                // Another process may have removed the file.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 removed => removed.with_context(|| format!("cannot remove `{}`", path.display()))?,
             }
@@ -96,7 +97,7 @@ impl<'a> LegacyRecords<'a> {
     }
 }
 
-/// The record file at a path; `None` if it is another file.
+/// The record file at a path; `None` if the file is not a record file.
 fn record_file(path: PathBuf) -> Option<RecordFile> {
     let is_json = path.extension().is_some_and(|ending| ending == "json");
     let run = RunId::parse(path.file_stem()?.to_str()?).filter(|_| is_json)?;

@@ -20,7 +20,7 @@ fn record(run: &str, integration: &str) -> RunRecord {
     .unwrap()
 }
 
-/// A record that an older version stored.
+/// Writes a record in the form of an older version.
 fn write_legacy(scratch: &Scratch, run: &str, integration: &str) {
     let text = serde_json::to_string(&record(run, integration)).unwrap();
     scratch.write(&format!("{run}.json"), text);
@@ -64,7 +64,7 @@ async fn the_oldest_records_of_an_integration_are_pruned() {
     }
     let expect = ["20270115T080000Z-b-00000", "20270115T080003Z-a-00000", "20270115T080004Z-a-00000"];
     assert_eq!(ids(&runs).await, expect);
-    // A run with nothing to do is counted, and prunes nothing.
+    // A run with nothing to do is counted and does not remove old records.
     let idle = RunRecord { ended: RunEnd::Ok, exit: 0, ..record("20270115T080005Z-a-00000", "a") };
     assert_eq!(runs.record_loop_run(&idle).await.unwrap(), RecordStorage::Counted);
     assert_eq!(ids(&runs).await.len(), 3);
@@ -111,7 +111,8 @@ fn degraded(run: &str, slot: &str, texts: &[&str]) -> RunRecord {
     record
 }
 
-/// Runs of two slots, some of them degraded, in a store whose counters are in memory or in files.
+/// Checks which runs of two slots are stored, some of which are degraded. The counters of the store are in memory or
+/// in files.
 async fn check_degraded_runs(runs: &RunStore) {
     for (run, slot, texts, expect) in [
         ("1", "0 of 2", &[][..], RecordStorage::Counted),
@@ -120,7 +121,8 @@ async fn check_degraded_runs(runs: &RunStore) {
         ("4", "1 of 2", &["db"], RecordStorage::Stored),
         ("5", "0 of 2", &["web"], RecordStorage::Counted),
         ("6", "0 of 2", &["web", "db"], RecordStorage::Stored),
-        // The end of a degradation is recorded as well, so that the last record does not report it forever.
+        // The run after a degradation is also recorded, so that the last record does not report the degradation
+        // forever.
         ("7", "0 of 2", &[], RecordStorage::Stored),
         ("8", "0 of 2", &[], RecordStorage::Counted),
         ("9", "1 of 2", &["db"], RecordStorage::Counted),
@@ -140,7 +142,7 @@ async fn a_degraded_run_of_a_loop_is_recorded_when_its_degradations_change() {
     assert!(!local.path().join("idle").exists());
 }
 
-/// A store whose bucket is a directory.
+/// A store of run records in a bucket, which is simulated by a directory.
 fn in_bucket(bucket: &Scratch, local: &Scratch) -> RunStore {
     let blobs = std::sync::Arc::new(Directory::new(bucket.path()));
     RunStore::in_bucket(RunRecords::new(blobs, "s3://b".to_owned()), Some(local.path().to_owned()))
@@ -210,7 +212,7 @@ async fn only_the_owner_may_read_stored_files() {
     let scratch = Scratch::new();
     let runs = store(&scratch);
     runs.append_audit("x").unwrap();
-    // A file of an older version becomes private as well.
+    // A file of an older version also becomes private.
     let old = scratch.path().join("idle/a.json");
     fs::create_dir_all(old.parent().unwrap()).unwrap();
     fs::write(&old, "{}").unwrap();

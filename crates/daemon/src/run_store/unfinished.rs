@@ -8,30 +8,30 @@ use qontract_journal::{RoundRecord, RunId};
 use super::{RunStore, StoredRun};
 use crate::unfinished_runs::{self, UnfinishedRun};
 
-/// What this process remembers about runs that did not finish.
+/// The runs that did not finish, as far as this process has looked them up.
 #[derive(Debug, Default)]
 pub(super) struct Lookups {
-    /// The integrations whose runs were looked up.
+    /// The integrations whose unfinished runs were looked up.
     done: BTreeSet<String>,
     /// The runs of this process that were abandoned with steps in progress.
     abandoned: BTreeSet<RunId>,
 }
 
 impl RunStore {
-    /// Stores the steps of a round, or their results.
+    /// Stores the steps of a round or their results.
     pub async fn store_round(&self, round: &RoundRecord) -> anyhow::Result<()> {
         let (Some(rounds), Some(write)) = (&self.rounds, &self.permits.write) else { return Ok(()) };
         Ok(rounds.store(write, round).await?)
     }
 
-    /// Notes that this process abandoned a run with steps in progress.
+    /// Records that this process abandoned a run with steps in progress.
     pub fn abandon(&self, run: &RunId) {
         let mut lookups = self.lookups.lock();
         lookups.done.remove(run.integration());
         lookups.abandoned.insert(run.clone());
     }
 
-    /// The runs since a time that have rounds, and are not among those with a record.
+    /// The runs since a time that have rounds and are not in `recorded`.
     pub(super) async fn unfinished(
         &self,
         since: Option<Timestamp>,
@@ -48,7 +48,7 @@ impl RunStore {
         Ok(unfinished)
     }
 
-    /// The run, if it has rounds.
+    /// The unfinished run with this id; `None` if the run has no rounds.
     pub(super) async fn unfinished_run(&self, run: &RunId) -> anyhow::Result<Option<UnfinishedRun>> {
         let Some(rounds) = &self.rounds else { return Ok(None) };
         let read = rounds.read(&rounds.of_run(run).await?).await?;
@@ -61,8 +61,8 @@ impl RunStore {
         Some(if is_abandoned { found.abandoned() } else { found })
     }
 
-    /// The runs of an integration that were killed and have no record. This process looks for them once, and again
-    /// after it abandoned one or found one in progress.
+    /// The runs of an integration that were killed and have no record. This process looks for such runs once, and
+    /// again after it abandoned a run or found a run in progress.
     pub(crate) async fn killed_runs(
         &self,
         integration: &str,
@@ -85,7 +85,8 @@ impl RunStore {
         Ok(killed)
     }
 
-    /// Claims the report about a run that was killed.
+    /// Claims the report about a run that was killed. Returns `false` if another process has claimed it or the claim
+    /// cannot be stored.
     pub(crate) async fn claim_report(&self, run: &RunId) -> bool {
         let (Some(rounds), Some(write)) = (&self.rounds, &self.permits.write) else { return false };
         rounds.claim_report(write, run).await.unwrap_or_default()

@@ -26,7 +26,7 @@ impl Fixture {
         self.repo.poll(&|text| self.shown.lock().push(text.to_owned())).expect("readable files")
     }
 
-    /// Rebuilds the bundle; files may change during the build.
+    /// Rebuilds the bundle; `is_settled` is false if files change during the build.
     fn rebuild(&self, is_settled: bool) -> PollResult {
         let show = |text: &str| self.shown.lock().push(text.to_owned());
         self.repo.rebuild(&WakeReason::Elapsed, &show, &mut || is_settled).expect("readable files")
@@ -63,7 +63,7 @@ fn files_that_change_while_the_bundle_is_built_are_not_used() {
     let fixture = Fixture::new();
     assert_eq!(fixture.poll(), PollResult::New);
     let before = fixture.sha();
-    // The data is also invalid: findings in half-written files are not reported.
+    // The data is also invalid, but findings in half-written files are not reported.
     fixture.append("nonsense: 1");
     assert_eq!((fixture.rebuild(false), fixture.sha()), (PollResult::Unsettled, before.clone()));
     assert_eq!(*fixture.shown.lock(), [""; 0]);

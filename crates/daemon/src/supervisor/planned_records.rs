@@ -1,4 +1,4 @@
-//! Collects the records of dry runs of `--once`.
+//! Collects the records of the dry runs of `--once`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Restarts a loop that gave up or panicked, and reports when the process has to be restarted instead.
+//! Restarts a loop that gave up or panicked and reports when the process has to be restarted instead.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use qontract_runtime::reconcile_loop::{LoopExit, ShutdownSignal};
 use tokio::sync::{Notify, watch};
 
-/// Number of starts of a loop after which the process has to be restarted.
+/// Maximum number of starts of a loop. After the last one, the process has to be restarted.
 const MAX_STARTS: u32 = 3;
 
 /// The end of a supervised loop.
@@ -15,11 +15,11 @@ const MAX_STARTS: u32 = 3;
 pub enum SuperviseResult {
     /// The loop was stopped, or ran once as requested.
     Ended,
-    /// The loop stalled or panicked at every start.
+    /// The loop gave up or panicked after every start.
     GaveUp,
 }
 
-/// Runs a loop. A loop that gives up or panics is restarted after `pause`; `report` gets the reason.
+/// Runs a loop. A loop that gives up or panics is restarted after `pause`, and `report` is called with the reason.
 pub async fn supervise<F: Future<Output = LoopExit>>(
     pause: Duration,
     mut start: impl FnMut() -> F,
@@ -37,12 +37,12 @@ pub async fn supervise<F: Future<Output = LoopExit>>(
     SuperviseResult::GaveUp
 }
 
-/// An event after which the supervisor checks the list of integrations again, or ends.
+/// An event after which the supervisor checks the list of integrations again or ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SupervisorEvent {
-    /// There is new data.
+    /// New data is available.
     NewData,
-    /// An integration that could not be started is retried: a missing program or file may exist by now.
+    /// Integrations that could not be started are retried, because a missing program or file may exist by now.
     Retry,
     /// The process shuts down.
     Stop,
@@ -78,8 +78,8 @@ mod tests {
 
     use super::*;
 
-    /// The times in seconds at which a loop is started, its result, and the reports, if each start ends
-    /// after a second as given in `finishes`.
+    /// The times in seconds at which a loop is started, the result, and the reports. Each start ends after one second
+    /// in the way that `finishes` lists.
     async fn starts(finishes: &[Option<LoopExit>]) -> (Vec<u64>, SuperviseResult, Vec<String>) {
         let (begun, starts, reports) = (Instant::now(), Mutex::new(Vec::new()), Mutex::new(Vec::new()));
         let start = || {

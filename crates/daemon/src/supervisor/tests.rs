@@ -13,7 +13,7 @@ use crate::exit::ExitConvention;
 use crate::registry::IntegrationEntry;
 use crate::test_data::{ReplaceableSource, data_with};
 
-/// What a run of a scripted integration does.
+/// The behaviour of a run of a scripted integration.
 #[derive(Clone, Copy)]
 enum Act {
     Succeeds,
@@ -28,7 +28,7 @@ struct ScriptedIntegration {
 }
 
 thread_local! {
-    /// The integrations that ran, in order. All runs of a test are on its thread.
+    /// The integrations that ran, in order. All runs of a test are on the thread of the test.
     static RUNS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 

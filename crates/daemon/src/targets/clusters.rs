@@ -1,4 +1,4 @@
-//! The real clusters of the configuration: their settings and tokens, which are read when a cluster is used.
+//! The real clusters of the configuration: their settings and tokens are read when a cluster is used.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,27 +19,27 @@ use super::kubeconfig;
 /// The first line of a PEM certificate.
 const PEM_HEADER: &[u8] = b"-----BEGIN CERTIFICATE-----";
 
-/// The real clusters of the configuration, with their tokens. The files that the configuration names for a
-/// cluster are read when the cluster is used, so that a broken file is an error of this cluster only.
+/// The real clusters of the configuration, with their tokens. The files that the configuration names for a cluster
+/// are read when the cluster is used, so that a broken file affects only this cluster.
 pub struct RealClusters {
     table: KubernetesTable,
     secrets: Arc<dyn SecretReader>,
 }
 
 impl RealClusters {
-    /// The clusters of this table; their tokens are in the secret store or in kubeconfigs.
+    /// Creates access to the clusters of this table, whose tokens are in the secret store or in kubeconfigs.
     pub fn new(table: KubernetesTable, secrets: Arc<dyn SecretReader>) -> Self {
         Self { table, secrets }
     }
 
-    /// A client for the run of the permit. Nothing is read yet.
+    /// Creates a client for the run of the permit. No file is read yet.
     pub fn client(self, permit: &ReadPermit, limits: Settings) -> Clusters {
         let own = Arc::new(self);
         Clusters::new(permit, limits, Arc::clone(&own) as _, own)
     }
 
-    /// Reads the files of all clusters, and returns the errors: one for the default, and one for each cluster.
-    /// An error of the default is not repeated for the clusters that have it.
+    /// Reads the files of all clusters and returns the errors: at most one for the default table and one for each
+    /// cluster. An error of the default table is not repeated for the clusters that inherit it.
     pub fn errors(&self) -> Vec<ConfigError> {
         let key = self.table.key();
         let default = cluster_settings(&ClusterTable::default(), &self.table.defaults(), key, key).err();
@@ -63,7 +63,7 @@ impl RealClusters {
         Ok(settings)
     }
 
-    /// The table of a cluster, with its key. A cluster without a table has an empty one.
+    /// The table of a cluster, with the key of the table. For a cluster without a table, the table is empty.
     fn table_of(&self, name: &str) -> (ClusterTable, String) {
         let own = self.table.clusters.get(name).cloned().unwrap_or_default();
         (own, format!("{}.clusters.{name}", self.table.key()))
@@ -76,8 +76,8 @@ impl SettingsSource for RealClusters {
     }
 }
 
-/// The settings of a cluster; `own_key` is its key in the configuration, and `default_key` the key of the
-/// table.
+/// The settings of a cluster; `own_key` is the key of the cluster in the configuration, and `default_key` is the key
+/// of the table that contains the defaults.
 fn cluster_settings(
     own: &ClusterTable,
     defaults: &ClusterTable,

@@ -9,13 +9,13 @@ use qontract_config::{ClusterTable, ConfigError};
 
 /// The login of a cluster, with the content of the files that its kubeconfig names.
 pub struct ClusterLogin {
-    /// The server.
+    /// The URL of the server.
     pub server: String,
-    /// The CA of its server.
+    /// The CA certificates of the server.
     pub ca: Option<Vec<u8>>,
-    /// The client certificate, if there is no token.
+    /// The client certificate, if the kubeconfig has no token.
     pub certificate: Option<ClientCertificate>,
-    /// The token, if there is one.
+    /// The token, if the kubeconfig has one.
     pub token: Option<KubeconfigToken>,
 }
 
@@ -23,12 +23,12 @@ pub struct ClusterLogin {
 pub enum KubeconfigToken {
     /// The token itself.
     Text(Secret),
-    /// A file that is read at each login, since it may be replaced while the process runs.
+    /// The file with the token. It is read at each login, because it may be replaced while the process runs.
     File(PathBuf),
 }
 
 impl KubeconfigToken {
-    /// The token.
+    /// Reads the token, from its file if it has one.
     pub fn read(&self) -> Result<Secret, String> {
         match self {
             Self::Text(token) => Ok(token.clone()),
@@ -41,8 +41,8 @@ impl KubeconfigToken {
     }
 }
 
-/// The login from a cluster's kubeconfig; `None` if it names none. `key` is the cluster's key in the
-/// configuration.
+/// The login from a cluster's kubeconfig; `None` if the cluster names no kubeconfig. `key` is the cluster's key in
+/// the configuration.
 pub fn login(cluster: &ClusterTable, key: &str) -> Result<Option<ClusterLogin>, ConfigError> {
     let Some(file) = &cluster.kubeconfig else {
         let is_alone = cluster.context.is_some();

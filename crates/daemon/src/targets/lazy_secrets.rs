@@ -10,15 +10,15 @@ use qontract_client_secrets::{
     Secret, SecretFields, SecretReader, SecretRef, SecretWriter, Secrets, SecretsError, WriteOutcome,
 };
 
-/// A secret store that is opened by the first call, or by a later one if that fails.
+/// A secret store that is opened by the first call or, if opening it fails, by a later call.
 pub(super) struct LazySecrets {
     open: Box<dyn Fn() -> anyhow::Result<Arc<dyn Secrets>> + Send + Sync>,
-    /// The open store. It is never invalidated.
+    /// The open store, which stays open as long as this value.
     opened: OnceLock<Arc<dyn Secrets>>,
 }
 
 impl LazySecrets {
-    /// The store that `open` returns.
+    /// Creates a store that `open` opens.
     pub fn new(open: impl Fn() -> anyhow::Result<Arc<dyn Secrets>> + Send + Sync + 'static) -> Self {
         Self { open: Box::new(open), opened: OnceLock::new() }
     }

@@ -1,4 +1,4 @@
-//! The mode of each client.
+//! The access modes of clients.
 
 use qontract_access::Mode;
 
@@ -13,20 +13,20 @@ use qontract_access::Mode;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientModes {
-    /// Clusters.
+    /// The mode of the clients of clusters.
     pub kubernetes: Mode,
-    /// The secret store.
+    /// The mode of the client of the secret store.
     pub secrets: Mode,
-    /// Buckets and the state store.
+    /// The mode of the clients of buckets and of the state store.
     pub blobs: Mode,
-    /// Queues.
+    /// The mode of the clients of queues.
     pub queue: Mode,
-    /// The sources of templates, which are only read.
+    /// The mode of the clients for the sources of templates, which are only read.
     pub lookups: Mode,
 }
 
 impl From<Mode> for ClientModes {
-    /// One mode for all clients.
+    /// Uses one mode for all clients.
     fn from(mode: Mode) -> Self {
         Self { kubernetes: mode, secrets: mode, blobs: mode, queue: mode, lookups: mode }
     }
@@ -47,7 +47,7 @@ mod tests {
     use super::ClientModes;
     use crate::targets::{SandboxLocation, Targets};
 
-    /// The clients that write with the permit of a real run.
+    /// The names of the clients that can write with the permit of a real run.
     async fn writing_clients(targets: &Targets, permit: &WritePermit) -> Vec<&'static str> {
         let cluster =
             Cluster { name: "c1".to_owned(), server: "https://c1.example.com".to_owned(), token: None };

@@ -32,35 +32,35 @@ pub struct QueueStores {
 
 /// The location of the queues.
 enum QueueSource {
-    /// The directories of a sandbox. The configuration decides which of them are FIFO queues.
+    /// The directories of a sandbox. The configuration determines which of the queues are FIFO queues.
     Sandbox { folders: SandboxFolders, tables: BTreeMap<String, QueueTable> },
     /// The queues of a configuration.
     Configured { tables: BTreeMap<String, QueueTable>, secrets: Arc<dyn SecretReader> },
-    /// One queue for every name.
+    /// One queue that is used for every name.
     Given(Arc<dyn Queue>),
     /// No queues, because the command only reads data.
     Unused,
 }
 
 impl QueueStores {
-    /// The directories of a sandbox. A queue is a FIFO queue if its name ends in `.fifo`, or if the configured queue
-    /// is one.
+    /// Creates the queues in the directories of a sandbox. A queue is a FIFO queue if its name ends in `.fifo`, or if
+    /// the configured queue is a FIFO queue.
     pub fn in_sandbox(permit: &ReadPermit, sandbox: &Path, tables: &TargetsTable) -> Self {
         let (folders, tables) = (SandboxFolders::new(sandbox), tables.queue.clone());
         Self::new(permit, QueueSource::Sandbox { folders, tables })
     }
 
-    /// The queues of a configuration.
+    /// Creates access to the queues of a configuration.
     pub fn configured(permit: &ReadPermit, tables: &TargetsTable, secrets: Arc<dyn SecretReader>) -> Self {
         Self::new(permit, QueueSource::Configured { tables: tables.queue.clone(), secrets })
     }
 
-    /// One queue for every name.
+    /// Uses one queue for every name.
     pub(super) fn of(queue: Arc<dyn Queue>) -> Self {
         Self::new(&ReadPermit::for_data(), QueueSource::Given(queue))
     }
 
-    /// No queues: every use is an error.
+    /// Creates a value without queues: every use is an error.
     pub(super) fn unused() -> Self {
         Self::new(&ReadPermit::for_data(), QueueSource::Unused)
     }
@@ -133,14 +133,14 @@ fn location(key: &str, table: &QueueTable) -> Result<SqsLocation, ConfigError> {
     })
 }
 
-/// The location of the key of a queue.
+/// The location of the secret with the access key of a queue.
 struct QueueSecret {
     path: String,
     /// The setting that names the secret, for messages.
     named_by: String,
 }
 
-/// A queue that is opened by the first call. Its key is read before each call, through the cache of the secret
+/// A queue that is opened by the first call. The access key is read before each call, through the cache of the secret
 /// store, so that a rotated key takes effect.
 struct LazyQueue {
     location: SqsLocation,
@@ -151,7 +151,7 @@ struct LazyQueue {
     opened: tokio::sync::Mutex<Option<OpenQueue>>,
 }
 
-/// An open queue and its key.
+/// An open queue with its credentials.
 struct OpenQueue {
     credentials: SqsCredentials,
     client: Sqs,

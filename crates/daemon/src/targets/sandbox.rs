@@ -17,15 +17,15 @@ use qontract_bundle::repo::{FileReadError, RepoError};
 use qontract_bundle::{Layout, Repo};
 use qontract_client_secrets::FileSecrets;
 
-/// File of made-up secrets in a data repo.
+/// The file of made-up secrets in a data repo.
 const REPO_SECRETS_FILE: &str = "sandbox/secrets.toml";
 
-/// The directories of a sandbox, other than those of clusters.
+/// The paths in a sandbox directory, except for those of clusters.
 #[derive(Clone, Debug)]
 pub(super) struct SandboxFolders(PathBuf);
 
 impl SandboxFolders {
-    /// The directories of the sandbox in this directory.
+    /// Creates the paths of the sandbox in this directory.
     pub fn new(sandbox: &Path) -> Self {
         Self(sandbox.to_owned())
     }
@@ -50,8 +50,8 @@ impl SandboxFolders {
         self.0.join("state")
     }
 
-    /// The secret store: the file of the sandbox, or the made-up secrets of the data repo until the first
-    /// write.
+    /// Opens the secret store: the file of the sandbox or, until the first write, the made-up secrets of the data
+    /// repo.
     pub fn secret_store(&self, permit: &ReadPermit, repo: Option<&Path>) -> anyhow::Result<FileSecrets> {
         let file = self.secrets();
         let seed = if file.is_file() { toml::Table::new() } else { made_up_secrets(repo)? };
@@ -61,17 +61,17 @@ impl SandboxFolders {
     }
 }
 
-/// The made-up secrets of a data repo; empty if it has none.
+/// The made-up secrets of a data repo; empty if the data repo has none.
 pub fn made_up_secrets(repo: Option<&Path>) -> anyhow::Result<toml::Table> {
     let Some(repo) = repo else { return Ok(toml::Table::new()) };
     let Some(text) = repo_secrets(repo)? else { return Ok(toml::Table::new()) };
     let file = repo.join(REPO_SECRETS_FILE);
-    // The content is not quoted: the file might hold real secrets by mistake.
+    // The error does not quote the content, because the file might contain real secrets by mistake.
     text.parse().map_err(|_| anyhow::anyhow!("`{}` is not valid TOML", file.display()))
 }
 
-/// The made-up secrets of a data repo, if there are any. The file is read like every file of a data repo:
-/// links that leave the data repo and files that are too large are refused.
+/// The text of the made-up secrets of a data repo, if the file exists. The file is read like every file of a data
+/// repo: links that leave the data repo and files that are too large are refused.
 fn repo_secrets(repo: &Path) -> anyhow::Result<Option<String>> {
     let cannot = || format!("cannot read `{}`", repo.join(REPO_SECRETS_FILE).display());
     let file = match Repo::directory(repo, Layout::default()).file(REPO_SECRETS_FILE) {

@@ -20,14 +20,15 @@ use qontract_config::{BucketTable, ConfigError, TargetsTable};
 use super::SandboxFolders;
 use crate::exit::UsageError;
 
-/// Timeouts of a request to the bucket of the journal, and of its attempts together.
+/// Timeout of one attempt of a request to the bucket of the journal.
 const JOURNAL_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout of all attempts of such a request together.
 const JOURNAL_DEADLINE: Duration = Duration::from_secs(15);
 
-/// Maximum size of a blob of the journal, in bytes: it contains compressed bundles.
+/// Maximum size of a blob of the journal, in bytes. The journal contains compressed bundles.
 const MAX_JOURNAL_BLOB_BYTES: u64 = 256 << 20;
 
-/// The region of a bucket that names none.
+/// The region of a bucket for which no region is configured.
 const DEFAULT_REGION: &str = "us-east-1";
 
 /// The prefix of the environment variables of qontract-reconcile that describe its state store.
@@ -48,29 +49,29 @@ enum StoreSource {
     Sandbox(SandboxFolders),
     /// The buckets of a configuration.
     Buckets { tables: Box<TargetsTable>, secrets: Arc<dyn SecretReader> },
-    /// One store for every name.
+    /// One store that is used for every name.
     Given(Arc<dyn Blobs>),
     /// No stores, because the command only reads data.
     Unused,
 }
 
 impl BlobStores {
-    /// The directories of a sandbox.
+    /// Creates the stores in the directories of a sandbox.
     pub fn in_sandbox(permit: &ReadPermit, sandbox: &Path) -> Self {
         Self::new(permit, StoreSource::Sandbox(SandboxFolders::new(sandbox)))
     }
 
-    /// The buckets of a configuration.
+    /// Creates access to the buckets of a configuration.
     pub fn in_buckets(permit: &ReadPermit, tables: TargetsTable, secrets: Arc<dyn SecretReader>) -> Self {
         Self::new(permit, StoreSource::Buckets { tables: Box::new(tables), secrets })
     }
 
-    /// One store for every name.
+    /// Uses one store for every name.
     pub(super) fn of(blobs: Arc<dyn Blobs>) -> Self {
         Self::new(&ReadPermit::for_data(), StoreSource::Given(blobs))
     }
 
-    /// No stores: every use is an error.
+    /// Creates a value without stores: every use is an error.
     pub(super) fn unused() -> Self {
         Self::new(&ReadPermit::for_data(), StoreSource::Unused)
     }
@@ -79,7 +80,7 @@ impl BlobStores {
         Self { permit: permit.clone(), source, opened: Mutex::default() }
     }
 
-    /// The bucket with this name.
+    /// The bucket with this name in the configuration.
     pub fn blobs(&self, name: &str) -> anyhow::Result<Arc<dyn Blobs>> {
         let key = format!("targets.blobs.{name}");
         self.cached(&key, |source| match source {
@@ -105,7 +106,8 @@ impl BlobStores {
         })
     }
 
-    /// The bucket of the state store: that of the configuration, else that of the environment.
+    /// The bucket of the state store: the bucket of the configuration or, without one, the bucket that the
+    /// environment describes.
     pub fn state(&self) -> anyhow::Result<Arc<dyn Blobs>> {
         let key = "targets.state";
         self.cached(key, |source| match source {
@@ -127,7 +129,7 @@ impl BlobStores {
         })
     }
 
-    /// The bucket of the journal of the configuration.
+    /// The bucket that the configuration names for the journal.
     pub fn journal(&self) -> anyhow::Result<Arc<dyn Blobs>> {
         let key = "targets.journal";
         self.cached(key, |source| match source {
@@ -180,14 +182,14 @@ pub fn state_settings() -> Option<StateSettings> {
     StateSettings::from_variables(&variables.collect(), Path::is_file)
 }
 
-/// A bucket, and the location of its key.
+/// A bucket, with the location of its access key.
 struct Bucket {
-    /// The settings; their credentials apply if there is no secret.
+    /// The settings of the bucket. Their credentials are used if no secret is configured.
     settings: S3Settings,
     secret: Option<BucketSecret>,
 }
 
-/// The location of the key of a bucket.
+/// The location of the secret with the access key of a bucket.
 struct BucketSecret {
     path: String,
     version: Option<u64>,
@@ -196,7 +198,7 @@ struct BucketSecret {
 }
 
 impl Bucket {
-    /// The bucket of a table of the configuration.
+    /// Creates the bucket of a table in the configuration.
     fn of_table(key: &str, table: &BucketTable) -> Result<Self, ConfigError> {
         let BucketTable { bucket, region, endpoint, secret } = table;
         let region = region.as_deref().unwrap_or(DEFAULT_REGION);
@@ -213,7 +215,7 @@ impl Bucket {
         Ok(Self { settings, secret })
     }
 
-    /// The bucket that the environment describes.
+    /// Creates the bucket that the environment describes.
     fn of_variables(state: StateSettings) -> Result<Self, UsageError> {
         let StateSettings { bucket, region, credentials } = state;
         let wrong = |name: &str, why: &str| UsageError(format!("`{STATE_VARIABLES}{name}` {why}"));
@@ -239,8 +241,8 @@ impl Bucket {
     }
 }
 
-/// A bucket that is opened by the first call. Its key is read before each call, through the cache of the secret
-/// store, so that a rotated key takes effect.
+/// A bucket that is opened by the first call. The access key is read before each call, through the cache of the
+/// secret store, so that a rotated key takes effect.
 struct LazyBucket {
     bucket: Bucket,
     permit: ReadPermit,
@@ -248,7 +250,7 @@ struct LazyBucket {
     opened: tokio::sync::Mutex<Option<OpenBucket>>,
 }
 
-/// An open bucket and its key.
+/// An open bucket with its credentials.
 struct OpenBucket {
     credentials: S3Credentials,
     client: S3,
@@ -289,8 +291,8 @@ impl LazyBucket {
     }
 }
 
-/// Whether a client with one set of credentials can be used for the other set. Credentials other than keys do
-/// not change.
+/// Whether a client with one set of credentials can be used for the other set. Credentials other than keys count as
+/// unchanged.
 fn is_same(one: &S3Credentials, other: &S3Credentials) -> bool {
     match (one, other) {
         (S3Credentials::Keys { id, secret }, S3Credentials::Keys { id: other_id, secret: other }) => {

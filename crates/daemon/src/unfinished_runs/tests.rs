@@ -76,7 +76,7 @@ async fn a_run_in_progress_is_listed_and_not_reported() {
     let page = other.list(&RunFilter::default(), 9).await.unwrap();
     let summary = &page.runs[0].summary;
     assert_eq!((summary.changes.add, summary.errors, summary.not_made), (1, 0, 0));
-    // The run is looked up again, because it may be killed later.
+    // A run in progress is looked up again, because it may be killed later.
     rounds.end(number, &[done("one")]).await.unwrap();
     assert_eq!(reported(&other).await.len(), 0);
 }
@@ -131,13 +131,13 @@ fn a_run_of_another_machine_is_in_progress_until_it_is_silent() {
     assert!(found(&other, 1).is_in_progress());
     assert!(!found(&other, 3).is_in_progress());
     assert!(!found(&other, 1).abandoned().is_in_progress());
-    // The existence of a process on this machine can be checked, even if a step takes long.
+    // A process on this machine can be checked directly, so a long step does not make the run count as killed.
     assert!(found(&owner(this_process()), 30).is_in_progress());
     let record = found(&other, 1).record().unwrap();
     assert_eq!((record.state(), record.milliseconds), (RunState::Running, 3_600_000));
 }
 
-/// A run of a process that started at a fixed time.
+/// Describes a run of a process that started at a fixed time.
 fn owner(process: LeaseProcess) -> RoundOwner {
     let began = "2027-01-15T08:00:00Z".parse().unwrap();
     let head = BundleRecord { sha: "s".to_owned(), commit: None, modified: false };

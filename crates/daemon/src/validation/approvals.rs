@@ -1,5 +1,5 @@
-//! Warns about removal approvals without effect: expired, or for an unknown integration. Only a run can
-//! determine whether other approvals match any removal.
+//! Warns about removal approvals without effect: approvals that have expired, and approvals for an unknown
+//! integration. Only a run can determine whether any other approval matches a removal.
 
 use std::collections::BTreeSet;
 
@@ -45,8 +45,8 @@ fn expired(last: &str, today: Date) -> Option<Diagnostic> {
     Some(Diagnostic::new(code::APPROVAL_EXPIRED, message).hint(hint))
 }
 
-/// A warning if the data does not define the integration. Data without integrations is incomplete, so it is
-/// not checked.
+/// A warning if the data does not define the integration. If the data defines no integrations, it is incomplete, so
+/// there is no warning.
 fn unknown(integration: &str, defined: &BTreeSet<&str>) -> Option<Diagnostic> {
     if defined.is_empty() || defined.contains(integration) {
         return None;

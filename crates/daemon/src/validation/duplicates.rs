@@ -1,8 +1,7 @@
 //! Reports namespaces that are declared more than once, and clusters with the same server.
 //!
-//! `plan` and runs report them for every integration, and process neither of the duplicates; this check
-//! reports them without a target system. The check is one pass over the clusters and one over the namespaces
-//! of a bundle.
+//! `plan` and runs report duplicates for every integration and process neither of them. This check reports them
+//! without a target system. The check is one pass over the clusters and one over the namespaces of a bundle.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -33,7 +32,7 @@ fn place(layout: &Layout, path: &str, pointer: &str) -> DiagnosticLocation {
     DiagnosticLocation { file: layout.datafile(path), span: None, pointer: Some(pointer.to_owned()) }
 }
 
-/// Clusters of different files with the same `serverUrl`. Clusters without a server are not compared.
+/// Errors about clusters of different files with the same `serverUrl`. Clusters without a server are not compared.
 fn same_server(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
     let mut first: HashMap<String, &Datafile> = HashMap::new();
     let mut findings = Vec::new();
@@ -77,7 +76,7 @@ impl<'b> NamespaceKey<'b> {
     }
 }
 
-/// Namespaces with the same name and cluster.
+/// Errors about namespaces with the same name and cluster.
 fn same_namespace(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
     let mut first: HashMap<NamespaceKey<'_>, &Datafile> = HashMap::new();
     let mut findings = Vec::new();

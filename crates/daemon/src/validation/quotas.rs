@@ -1,4 +1,4 @@
-//! Checks quotas and limit ranges: names within a quota, and quantities.
+//! Checks quotas and limit ranges: names in a quota must be unique, and amounts must be quantities.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use qontract_bundle::Value;
 use qontract_diagnostics::{Code, code};
 use qontract_objects::is_quantity;
 
-/// Reports a code, a message, a JSON pointer and a hint.
+/// A function that reports a finding with its code, message, JSON pointer and hint.
 pub type Report<'r> = dyn FnMut(Code, String, &str, &str) + 'r;
 
 /// Checks a quota: two parts with the same name must be equal, and all amounts must be quantities.
@@ -45,7 +45,7 @@ fn items<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = (usize, &'v 
     value.get(field).and_then(Value::as_list).into_iter().flatten().enumerate()
 }
 
-/// Checks the strings among some amounts: the schema reports values of other types.
+/// Checks those amounts that are strings, because the check against the schema reports values of other types.
 fn check_amounts(amounts: Option<&Value>, pointer: &str, report: &mut Report<'_>) {
     for (name, amount) in amounts.and_then(Value::as_map).into_iter().flat_map(qontract_bundle::Map::iter) {
         if let Some(text) = amount.as_str().filter(|text| !is_quantity(text)) {

@@ -18,9 +18,9 @@ pub enum ValidationSubject {
     BundleFile(PathBuf),
     /// A Git revision of the data repo in a directory.
     Revision {
-        /// The name.
+        /// The name of the revision.
         word: String,
-        /// The directory.
+        /// The directory of the data repo.
         repo: PathBuf,
     },
 }
@@ -37,7 +37,7 @@ pub struct FileSelection {
 }
 
 impl FileSelection {
-    /// Whether a file of the data repo is selected, directly or with its directory.
+    /// Whether a file of the data repo is selected, directly or through its directory.
     pub fn contains(&self, file: &str) -> bool {
         self.paths.iter().any(|path| {
             file.strip_prefix(path.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -46,7 +46,7 @@ impl FileSelection {
 }
 
 impl ValidationSubject {
-    /// The subject that `words` name; Git revisions are looked up in `repo`.
+    /// Determines the subject that `words` name; Git revisions are looked up in `repo`.
     pub fn of(words: &[String], repo: PathBuf, layout: &Layout) -> Result<Self, UsageError> {
         if let [word] = words {
             let path = PathBuf::from(word);
@@ -73,7 +73,7 @@ impl ValidationSubject {
         }
     }
 
-    /// The files that `words` name, all in one data repo; `None` if a single word is not in a data repo.
+    /// The files that `words` name, which must be in one data repo; `None` if the only word is not in a data repo.
     fn files(words: &[String], layout: &Layout) -> Result<Option<FileSelection>, UsageError> {
         let mut all = FileSelection::default();
         for word in words {

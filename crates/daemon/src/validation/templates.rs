@@ -1,8 +1,8 @@
-//! Reports templates and files of namespaces that do not produce a Kubernetes object, as far as the data
-//! alone shows.
+//! Reports templates and files of namespaces that do not produce a Kubernetes object, as far as this follows from the
+//! data alone.
 //!
-//! `plan` reports them, too, one object at a time; this check reports them without a target system. Runs do
-//! not depend on this check: an object that cannot be rendered is reported, and the others are processed.
+//! `plan` also reports such templates and files, for each object; this check reports them without a target system.
+//! Runs do not depend on this check: a run reports an object that cannot be rendered and processes the other objects.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use qontract_runtime::{Data, LoadedBundle, QueryPolicy, SourceLocation as DataPl
 /// The schema of namespaces.
 const NAMESPACE_SCHEMA: &str = "/openshift/namespace-1.yml";
 
-/// Errors of templates and files. `found` are earlier findings: consequences of errors in the same files are
-/// not reported.
+/// Errors of templates and files. `found` contains earlier findings: errors in the files of these findings are not
+/// reported, because they may be consequences.
 pub fn check<'d>(
     bundle: &Bundle,
     layout: &Layout,
@@ -30,7 +30,7 @@ pub fn check<'d>(
 ) -> Vec<Diagnostic> {
     let wrong: BTreeSet<&str> =
         found.filter(|finding| finding.is_error()).map(|finding| finding.location.file.as_str()).collect();
-    // Invalid GraphQL types are reported by their own check.
+    // Invalid GraphQL types are reported by another check.
     let Ok(engine) = Engine::new(Arc::new(bundle.clone())) else { return Vec::new() };
     let terms = QueryPolicy::of(&ProviderGroup::Files.meta(""));
     let data = Data::new(Arc::new(LoadedBundle::new(Arc::new(engine))), terms);
@@ -80,7 +80,7 @@ pub fn check<'d>(
 /// A misspelt kind in `managedResourceTypes`, which is the cause of an [`UnmanagedKind`].
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct MisspeltKind {
-    /// The list of the namespace.
+    /// The location of the list in the namespace.
     list: DataPlace,
     managed: String,
     /// The intended kind.
@@ -88,7 +88,8 @@ struct MisspeltKind {
 }
 
 impl MisspeltKind {
-    /// The misspelt kind, if the kind of the object is well known and the similar managed kind is not.
+    /// Finds the misspelt kind. Returns `None` unless the kind of the object is well known and the similar managed
+    /// kind is not.
     fn of(unmanaged: &UnmanagedKind) -> Option<Self> {
         let UnmanagedKind { kind, managed, namespace, .. } = unmanaged;
         let managed = nearest(kind, managed.iter().map(String::as_str))?;
@@ -130,7 +131,7 @@ fn object_finding(error: ObjectErrorKind, layout: &Layout) -> Diagnostic {
     }
 }
 
-/// The diagnostic location of a place in the data.
+/// Converts a location in the data to the location of a diagnostic.
 fn located(place: &DataPlace, layout: &Layout) -> DiagnosticLocation {
     let file = if place.resource { layout.resource(&place.path) } else { layout.datafile(&place.path) };
     DiagnosticLocation { file, span: None, pointer: Some(place.pointer.to_string()) }
@@ -176,7 +177,7 @@ fn finding(
     diagnostic.note_in(used, first)
 }
 
-/// The span of a line, counted from 1, without the surrounding blanks.
+/// The span of a line, counted from 1, without leading and trailing white space.
 fn line_span(text: &str, line: usize) -> Span {
     let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
     let whole = text[start..].lines().next().unwrap_or_default();

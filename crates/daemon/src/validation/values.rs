@@ -1,8 +1,8 @@
-//! Reports names and labels of namespaces, expiration dates of roles, and values of quotas and limit ranges that
-//! no cluster and no run accepts.
+//! Reports values that no cluster or run accepts: names and labels of namespaces, expiration dates of roles, and
+//! values of quotas and limit ranges.
 //!
-//! `plan` and runs report them for each shard; this check reports them without a target system, with the same
-//! functions.
+//! `plan` and runs report such values for each shard; this check uses the same functions and reports the values
+//! without a target system.
 
 use qontract_bundle::{Bundle, Layout, Map, Value};
 use qontract_diagnostics::{Code, Diagnostic, code};
@@ -25,7 +25,7 @@ pub fn check(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
                 report(code::NAMESPACE_NAME, message, "/name", "use lowercase letters, digits and `-`");
             }
             for (name, label) in value.get("labels").and_then(Value::as_map).into_iter().flat_map(Map::iter) {
-                // A value of another type is reported by the schema.
+                // A value of another type is reported by the check against the schema.
                 let checked = label.as_str().map_or(Ok(()), |label| check_label(name.as_str(), label));
                 if let Err(message) = checked {
                     let pointer = format!("/labels/{}", name.as_str().replace('~', "~0").replace('/', "~1"));

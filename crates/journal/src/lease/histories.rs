@@ -1,5 +1,5 @@
-//! Random histories of processes that compete for one lease: pauses, kills, clocks that run at different speeds,
-//! lost requests, lost answers, late requests and stale reads.
+//! Random histories of processes that compete for one lease: pauses, kills, clocks that run at different speeds, lost
+//! requests, lost responses, late requests and stale reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -28,7 +28,7 @@ enum Request {
     Write { record: Box<LeaseRecord>, precondition: Precondition },
 }
 
-/// The answer of the store.
+/// The response of the store.
 #[derive(Clone, Debug)]
 enum Answer {
     Stored(Option<StoredLease>),
@@ -37,17 +37,17 @@ enum Answer {
     Timeout,
 }
 
-/// The step that a process is in.
+/// The current activity of a process.
 #[derive(Clone, Debug)]
 enum Activity {
     Idle,
-    /// It reads the lease that it wants.
+    /// The process reads the lease that it wants to acquire.
     Acquiring,
-    /// It writes the lease.
+    /// The process writes the lease.
     Claiming(WriteAttempt, u64),
-    /// It reads the lease after a write whose result is unknown.
+    /// The process reads the lease after a write whose result is unknown.
     Confirming(WriteAttempt, u64),
-    /// It applies steps, until a point in true time.
+    /// The process applies steps until a point in true time.
     Applying(HeldLease, TrueTime, Renewal),
 }
 
@@ -68,20 +68,20 @@ enum Event {
 
 struct SimulatedProcess {
     id: String,
-    /// Speed of its clock, in thousandths.
+    /// The speed of the process's clock, in thousandths.
     rate: u64,
     offset: u64,
     paused_until: TrueTime,
-    /// Whether it sees which of the other processes exist.
+    /// Whether the process can determine which of the other processes exist.
     is_local: bool,
     sequence: u64,
-    /// The current call: answers to earlier ones are ignored.
+    /// The number of the current call. Responses to earlier calls are ignored.
     call: u64,
     observation: Option<LeaseObservation>,
     activity: Activity,
 }
 
-/// How often each situation occurred.
+/// Counts how often each situation occurred.
 #[derive(Debug, Default)]
 struct Coverage {
     acquired: usize,
@@ -109,7 +109,8 @@ impl SimulatedProcess {
         Duration::from_millis(self.offset + now * self.rate / 1000)
     }
 
-    /// Whether its fence holds. Nothing else matters: a process that is paused does not know how late it is.
+    /// Whether the fence of the process holds. Only the fence counts, because a process that is paused does not know
+    /// how late it is.
     fn believes(&self, now: TrueTime) -> bool {
         let Activity::Applying(lease, ..) = &self.activity else { return false };
         lease.clone().check(self.clock(now)).is_ok()
@@ -165,7 +166,8 @@ impl Simulation {
         self.schedule(at, Event::Wake { process, call });
     }
 
-    /// Sends a request. It or its answer may be lost or late; the process waits for an interval of renewals.
+    /// Sends a request. The request or its response may be lost or late. The process waits at most one interval of
+    /// renewals for the response.
     fn send(&mut self, process: usize, request: Request) {
         self.processes[process].call += 1;
         let call = self.processes[process].call;
@@ -203,7 +205,7 @@ impl Simulation {
         WriteAttempt { sequence: process.sequence, sent: process.clock(now) }
     }
 
-    /// The store handles a request.
+    /// Handles a request in the store.
     fn arrive(&mut self, request: Request) -> Answer {
         let current = self.versions.last().unwrap().clone();
         match request {
@@ -221,7 +223,7 @@ impl Simulation {
                 if !holds {
                     return Answer::Stale;
                 }
-                // A tag depends on the content alone, as in real stores.
+                // A tag depends only on the content, as in real stores.
                 let etag = Etag(format!("{} {} {:?}", record.process.id, record.sequence, record.state));
                 self.versions.push(Some(StoredLease { etag: etag.clone(), record: Some(*record) }));
                 Answer::Written(etag)
@@ -242,7 +244,7 @@ impl Simulation {
                 }
                 Event::Wake { process, call } | Event::Deliver { process, call, .. }
                     if self.processes[process].call != call => {}
-                // A process that is paused handles its events afterwards, in any order.
+                // A process that is paused handles its events after the pause, in any order.
                 Event::Wake { process, .. } | Event::Deliver { process, .. }
                     if self.processes[process].paused_until > self.now =>
                 {
@@ -258,7 +260,7 @@ impl Simulation {
         }
     }
 
-    /// A process that waits for no answer continues.
+    /// Continues a process that waits for no response.
     fn act(&mut self, process: usize) {
         if self.now > HORIZON {
             return;
@@ -278,7 +280,7 @@ impl Simulation {
             return self.send(process, Request::Read);
         };
         if self.now >= ends {
-            // Some runs are abandoned without a release.
+            // Only some runs release the lease; the other runs are abandoned.
             if self.rng.percent(80) {
                 let attempt = self.attempt(process);
                 let record = self.record(process, LeaseState::Released, attempt, lease.next_counter());
@@ -308,7 +310,7 @@ impl Simulation {
         self.wake(process, 4_000);
     }
 
-    /// The process is killed, and another one with its own clock replaces it.
+    /// Kills the process and replaces it by another process with another clock.
     fn kill(&mut self, process: usize) {
         self.coverage.kills += 1;
         self.order += 1;
@@ -363,7 +365,7 @@ impl Simulation {
         }
     }
 
-    /// Judges a lease that was read, and tries to acquire it if it is free.
+    /// Judges a lease that was read and tries to acquire it if it is free.
     fn judge(&mut self, process: usize, stored: Option<StoredLease>) {
         let mut observation = self.processes[process].observation.take();
         let available = {
@@ -394,14 +396,16 @@ impl Simulation {
         self.wake(process, 1_000);
     }
 
-    /// The fence of at most one process holds. A fence starts to hold, or holds longer, only after an answer.
+    /// Asserts that the fence of at most one process holds. The check after each response suffices, because a fence
+    /// starts to hold, or holds longer, only after a response.
     fn assert_alone(&self) {
         let believing = self.processes.iter().filter(|process| process.believes(self.now));
         let believing: Vec<&str> = believing.map(|process| process.id.as_str()).collect();
         assert!(believing.len() <= 1, "at {} ms, the fences of {believing:?} hold", self.now);
     }
 
-    /// Without faults, a process that is alone acquires the lease, and needs no longer than a takeover.
+    /// Asserts that a process that is alone acquires the lease when no more faults occur, and that this takes no
+    /// longer than a takeover.
     fn assert_recovers(&mut self) {
         let (timing, mut observation) = (LeaseTiming::new(DURATION), None);
         let stored = self.versions.last().unwrap().clone();

@@ -1,4 +1,4 @@
-//! The holder's side of a lease: decides when to renew it, and whether its fence holds. Pure: the time is an
+//! The holder's side of a lease: decides when to renew the lease and whether the fence holds. Pure: the time is an
 //! argument, from a clock that only this process uses.
 
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub struct HeldLease {
     timing: LeaseTiming,
     /// The id of this process.
     process: String,
-    /// The number of the write that acquired the lease. All later writes of it have larger numbers.
+    /// The number of the write that acquired the lease. All later writes of this lease have larger numbers.
     acquired: u64,
     etag: Etag,
     counter: u64,
@@ -34,7 +34,7 @@ pub struct HeldLease {
 }
 
 impl HeldLease {
-    /// The lease that an attempt acquired, with the tag and the counter that it wrote.
+    /// Creates the lease that an attempt acquired, with the tag and the counter that the attempt wrote.
     pub fn new(timing: LeaseTiming, process: &str, attempt: WriteAttempt, etag: Etag, counter: u64) -> Self {
         let WriteAttempt { sequence, sent } = attempt;
         let (process, next_attempt) = (process.to_owned(), sent + timing.renewal());
@@ -56,7 +56,7 @@ impl HeldLease {
         self.renewed + self.timing.fence()
     }
 
-    /// Checks the fence. Once it is lost, it stays lost.
+    /// Checks the fence. Once the lease is lost, every further check fails.
     pub fn check(&mut self, now: Duration) -> Result<(), &str> {
         if self.loss.is_none() && now >= self.deadline() {
             let late = now.saturating_sub(self.renewed).as_secs();
@@ -70,7 +70,7 @@ impl HeldLease {
         self.loss.is_none().then_some(self.next_attempt)
     }
 
-    /// The attempt succeeded.
+    /// Records that the attempt succeeded.
     pub fn confirm(&mut self, attempt: WriteAttempt, etag: Etag) {
         self.etag = etag;
         self.counter += 1;
@@ -78,12 +78,14 @@ impl HeldLease {
         self.next_attempt = self.renewed + self.timing.renewal();
     }
 
-    /// The attempt failed, and the lease could not be read either: it may have been renewed or not.
+    /// Records that the attempt failed and that the lease could not be read either. It is unknown whether the lease
+    /// was renewed.
     pub fn retry_later(&mut self, now: Duration) {
         self.next_attempt = now + self.timing.retry();
     }
 
-    /// The result of the attempt is unknown, or it found another content; `stored` was read afterwards.
+    /// Records the content `stored`, which was read after an attempt whose result is unknown or which found other
+    /// content.
     pub fn read_back(&mut self, attempt: WriteAttempt, stored: Option<StoredLease>, now: Duration) {
         let Some(stored) = stored else {
             self.lose("its blob was removed".to_owned());
@@ -98,8 +100,8 @@ impl HeldLease {
             return;
         }
         match stored.record {
-            // An earlier attempt, which arrived late. Its age is unknown, so it does not move the deadline, and the
-            // next attempt follows at once.
+            // The content was written by an earlier attempt, which arrived late. The age of this attempt is unknown,
+            // so the deadline does not move, and the next attempt follows immediately.
             Some(record)
                 if record.process.id == self.process
                     && record.sequence > self.acquired
@@ -117,7 +119,7 @@ impl HeldLease {
         }
     }
 
-    /// Ends the use of the lease before it is released: no further step starts.
+    /// Ends the use of the lease before its release, so that no further step starts.
     pub fn end(&mut self) {
         self.lose("it was released".to_owned());
     }

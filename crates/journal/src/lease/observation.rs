@@ -1,8 +1,8 @@
 //! The side of a process that wants a lease: decides whether the lease is free. Pure: the time is an argument, from
 //! a clock that only this process uses.
 //!
-//! Whether a lease has expired is judged by how long this process has observed it unchanged, never by the times
-//! that the holder wrote.
+//! A lease counts as expired if this process has observed it unchanged for long enough. The times that the holder
+//! wrote are never used.
 
 use std::time::Duration;
 
@@ -16,46 +16,46 @@ use super::timing::LeaseTiming;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseObservation {
     etag: Etag,
-    /// The id of the holder, if the lease is readable.
+    /// The id of the holder; `None` if the content of the lease is not readable.
     holder: Option<String>,
-    /// When this content was first read.
+    /// The time at which this content was first read.
     since: Duration,
 }
 
 /// Whether a lease can be acquired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Availability {
-    /// It can be acquired by a write with this precondition, which is the `counter`th of the lease.
+    /// The lease can be acquired by a write.
     Free {
         /// The precondition of the write.
         precondition: Precondition,
-        /// The counter of the write.
+        /// The counter of the write among all writes of the lease.
         counter: u64,
     },
-    /// Another process holds it.
+    /// Another process holds the lease.
     Held {
-        /// The holder.
+        /// The run that holds the lease, as far as it is known.
         holder: LeaseHolder,
-        /// When the lease expires, unless it is renewed.
+        /// The time at which the lease expires, unless it is renewed.
         expires: Duration,
     },
 }
 
-/// What a process knows when it judges a lease.
+/// The information with which a process judges a lease.
 pub struct Observer<'a> {
     /// The id of this process.
     pub process: &'a str,
-    /// The times of the leases of this process, for a lease that is not readable.
+    /// The timing of the leases of this process, which is used for a lease that is not readable.
     pub timing: LeaseTiming,
-    /// The time after the lease was read.
+    /// The time, taken after the lease was read.
     pub now: Duration,
-    /// Whether a process certainly does not exist any more.
+    /// Returns whether a process certainly no longer exists.
     pub is_gone: &'a dyn Fn(&LeaseProcess) -> bool,
 }
 
 impl Observer<'_> {
-    /// Judges a lease that was just read, and updates the observation of it. The caller makes sure that no other
-    /// run of this process holds the lease.
+    /// Judges a lease that was just read and updates the observation of the lease. The caller must ensure that no
+    /// other run of this process holds the lease.
     pub fn judge(
         &self,
         observation: &mut Option<LeaseObservation>,
@@ -92,7 +92,7 @@ impl Observer<'_> {
         Availability::Held { holder: LeaseHolder { text: describe(record, unchanged), liveness }, expires }
     }
 
-    /// Whether nothing is applied under the lease: it was released, or its process has ended, or it is left from
+    /// Whether no steps are applied under the lease: it was released, its process has ended, or it is left over from
     /// an earlier run of this process.
     fn is_unused(&self, record: &LeaseRecord) -> bool {
         record.state == LeaseState::Released

@@ -16,15 +16,15 @@ const PREFIX: &str = "lease/";
 /// The process that holds a lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaseProcess {
-    /// A random number that no other process has.
+    /// A random id that no other process has.
     pub id: String,
-    /// The name of its host, for messages.
+    /// The name of the process's host, for messages.
     pub host: String,
-    /// Its process id.
+    /// The process id on its host.
     pub pid: u32,
-    /// Its start time. Together with `pid`, it identifies the process on its machine.
+    /// The start time of the process. Together with `pid`, it identifies the process on its machine.
     pub started: u64,
-    /// Identifies the boot of the machine, and the namespace in which `pid` is valid; `None` if it is unknown.
+    /// Identifies the boot of the machine and the namespace in which `pid` is valid; `None` if it is unknown.
     pub machine: Option<String>,
 }
 
@@ -32,38 +32,38 @@ pub struct LeaseProcess {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LeaseState {
-    /// It is held, until it expires.
+    /// The lease is held until it expires.
     Held,
-    /// Its last holder released it.
+    /// The last holder released the lease.
     Released,
 }
 
 /// The content of a lease.
 ///
-/// **Invariant:** no two writes have the same content, so a tag identifies a write: no process uses a sequence
-/// number twice, not even for a write that failed.
+/// **Invariant:** no two writes have the same content, so a tag identifies a write: no process uses a sequence number
+/// twice, even if a write fails.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaseRecord {
     /// Whether the lease is held.
     pub state: LeaseState,
-    /// The process that wrote it.
+    /// The process that wrote this content.
     pub process: LeaseProcess,
     /// The number of this write among all writes of leases of the process.
     pub sequence: u64,
     /// The number of this write among all writes of this lease.
     pub counter: u64,
-    /// The run that holds or held it, for messages.
+    /// The run that holds or held the lease, for messages.
     pub run: String,
     /// The shard, for messages.
     pub shard: String,
     /// The duration of the lease.
     pub milliseconds: u64,
-    /// The wall-clock time of the write. For people only: nothing depends on it.
+    /// The wall-clock time of the write. The time is only shown to people.
     pub renewed: Timestamp,
 }
 
 impl LeaseRecord {
-    /// The times of the lease, as its holder uses them.
+    /// The timing of the lease, as its holder uses it.
     pub fn timing(&self) -> LeaseTiming {
         LeaseTiming::new(Duration::from_millis(self.milliseconds))
     }
@@ -77,19 +77,19 @@ impl LeaseRecord {
 /// A lease that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredLease {
-    /// Its tag, which identifies the write.
+    /// The tag of the blob, which identifies the write.
     pub etag: Etag,
-    /// Its content; `None` if the blob is damaged, or of another version.
+    /// The content; `None` if the blob is damaged or was written by another version.
     pub record: Option<LeaseRecord>,
 }
 
 impl StoredLease {
-    /// Decodes a blob.
+    /// Decodes the blob of a lease.
     pub fn decode(etag: Etag, bytes: &[u8]) -> Self {
         Self { etag, record: serde_json::from_slice(bytes).ok() }
     }
 
-    /// Whether this is the write with this number of this process.
+    /// Whether the lease was written by this process with the write of this number.
     pub fn is_write_of(&self, process: &str, sequence: u64) -> bool {
         self.record.as_ref().is_some_and(|record| record.process.id == process && record.sequence == sequence)
     }
@@ -102,7 +102,7 @@ pub fn lease_key(integration: &str, shard: &ShardKey) -> Result<BlobKey, BlobsEr
     BlobKey::new(format!("{PREFIX}{integration}/{}", Sha256::of(&text)))
 }
 
-/// The key prefix of the leases of an integration, or of all.
+/// The key prefix of the leases of an integration, or of all integrations.
 pub fn lease_prefix(integration: Option<&str>) -> String {
     integration.map_or_else(|| PREFIX.to_owned(), |name| format!("{PREFIX}{name}/"))
 }

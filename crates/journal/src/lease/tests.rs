@@ -48,7 +48,7 @@ impl LeaseHost for TestHost {
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// A process with its leases, which runs on its own host.
+/// A process with its leases, which runs on a host of its own.
 struct TestProcess {
     leases: LeaseTable,
     host: Arc<TestHost>,
@@ -104,7 +104,7 @@ fn directory(scratch: &Scratch) -> Arc<dyn Blobs> {
     Arc::new(Directory::new(scratch.path()))
 }
 
-/// What every store must make possible.
+/// Checks that leases work in this store.
 async fn contract(blobs: Arc<dyn Blobs>) {
     let [one, two] = ["1", "2"].map(|id| TestProcess::new(&blobs, id));
     let lease = one.acquired().await;
@@ -116,7 +116,7 @@ async fn contract(blobs: Arc<dyn Blobs>) {
     two.host.step(MINUTE);
     let holder = two.holder().await;
     assert!(holder.text.ends_with("for 60 s"), "{holder:?}");
-    // A renewal is observed, and the lease expires later.
+    // A renewal is observed, so the lease expires later.
     let renewed = one.leases.0.next_attempt();
     let held =
         one.leases.0.read(&one.permits.read, &lease_key("x", &one.shard).unwrap()).await.unwrap().unwrap();
@@ -134,7 +134,7 @@ async fn contract(blobs: Arc<dyn Blobs>) {
     assert_eq!(two.holder().await.liveness, HolderLiveness::Alive);
     two.host.step(MINUTE * 11 / 10);
     let other = two.acquired().await;
-    // The former holder stops at its own deadline, and cannot release the lease of its successor.
+    // The former holder stops at its own deadline and cannot release the lease of its successor.
     assert_eq!(lease.check(), Ok(()));
     one.host.step(MINUTE);
     assert_eq!(lease.check(), Err(LeaseLoss("it was not renewed for 60 s".to_owned())));
@@ -200,7 +200,7 @@ async fn a_renewal_that_finds_a_successor_ends_the_lease() {
     let blobs = directory(&scratch);
     let [one, two] = ["1", "2"].map(|id| TestProcess::new(&blobs, id));
     let lease = one.acquired().await;
-    // Only a machine whose clock is wrong by more than the margin takes it over so early.
+    // Only a machine whose clock is wrong by more than the margin takes the lease over so early.
     two.holder().await;
     two.host.step(2 * MINUTE);
     let other = two.acquired().await;
@@ -228,7 +228,7 @@ async fn two_runs_of_one_process_do_not_share_a_lease() {
     let lease = process.acquired().await;
     let holder = process.holder().await;
     assert_eq!(holder.text, "run `run-1` of this process");
-    // A run that was dropped holds nothing; one that hangs loses its lease.
+    // A run that was dropped holds no lease, and a run that hangs loses its lease.
     drop(lease);
     let hangs = process.acquired().await;
     process.host.step(MINUTE);
@@ -249,7 +249,7 @@ async fn a_damaged_lease_is_taken_over_when_it_stays_unchanged() {
     process.acquired().await;
 }
 
-/// Loses the answers of writes, or is not available.
+/// Loses the responses to writes or fails all requests.
 struct FaultyLayer {
     is_available: AtomicBool,
     loses_answers: AtomicBool,

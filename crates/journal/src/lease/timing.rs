@@ -1,4 +1,4 @@
-//! The times of a lease.
+//! The timing of a lease.
 
 use std::time::Duration;
 
@@ -11,18 +11,18 @@ const MAX_DURATION: Duration = Duration::from_hours(1);
 /// Minimum pause between two attempts to renew a lease.
 const MIN_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The times that follow from the duration of a lease.
+/// The timing that follows from the duration of a lease.
 ///
-/// **Invariant:** a holder stops before any other process takes over, even if their clocks differ in speed by up to
-/// 20 % (`at_most_one_fence_holds_in_random_histories`): the fence holds for the duration less the margin, and
-/// a takeover needs the duration plus the margin, which is a tenth of it.
+/// **Invariant:** a holder stops before any other process takes over, even if the speeds of their clocks differ by up
+/// to 20 % (`at_most_one_fence_holds_in_random_histories`). The fence holds for the duration less a margin, and a
+/// takeover needs the duration plus the margin. The margin is a tenth of the duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseTiming {
     duration: Duration,
 }
 
 impl LeaseTiming {
-    /// The times of a lease of this duration.
+    /// Creates the timing of a lease with this duration.
     pub fn new(duration: Duration) -> Self {
         Self { duration: duration.clamp(MIN_DURATION, MAX_DURATION) }
     }
@@ -32,12 +32,12 @@ impl LeaseTiming {
         self.duration
     }
 
-    /// How long the fence holds after a renewal was sent.
+    /// The time for which the fence holds after a renewal was sent.
     pub fn fence(self) -> Duration {
         self.duration * 9 / 10
     }
 
-    /// How long the lease must have been unchanged before another process may take it over.
+    /// The time for which the lease must have been unchanged before another process may take it over.
     pub fn takeover(self) -> Duration {
         self.duration * 11 / 10
     }

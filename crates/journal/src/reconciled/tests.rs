@@ -1,4 +1,4 @@
-//! Tests of the bundles of reconciled data, with two processes at a time.
+//! Tests of the bundles of reconciled data, with two concurrent processes.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use qontract_testkit::{Scratch, permits};
 
 use super::*;
 
-/// Another process acts before the operation with a number.
+/// Lets another process act before the operation with this number.
 struct InterleavedLayer {
     inner: Directory,
     number: AtomicUsize,
@@ -35,7 +35,7 @@ impl BlobLayer for InterleavedLayer {
     }
 }
 
-/// A directory in which another process acts before the operation with a number.
+/// Creates a directory in which another process acts before the operation with this number.
 fn interleaved(
     blobs: &Directory,
     at: usize,
@@ -67,7 +67,7 @@ async fn prune(blobs: impl Blobs + 'static, now: Timestamp) -> usize {
     bundles.prune(permits.write.as_ref().unwrap(), "remover", now).await.unwrap()
 }
 
-/// A directory with a bundle that no pointer names.
+/// Creates a directory with a bundle that no pointer names.
 async fn unnamed_bundle(scratch: &Scratch) -> Directory {
     let blobs = Directory::new(scratch.path());
     let (permits, key) = (write(), bundle_key(&digest()).unwrap());
@@ -80,8 +80,8 @@ async fn has_bundle(blobs: &Directory) -> bool {
     ReconciledBundles::new(Arc::new(blobs.clone())).bundle(&digest()).await.unwrap().is_some()
 }
 
-/// The state after an interleaving: a pointer that was stored without an error names a bundle that exists, and one
-/// that was stored with an error can be stored again.
+/// Checks the state after an interleaving: a pointer that was stored without an error names a bundle that exists, and
+/// a pointer whose storing failed can be stored again.
 async fn check(blobs: &Directory, stored: Result<(), ReconciledError>, case: &str) -> bool {
     match stored {
         Ok(()) => assert!(has_bundle(blobs).await, "{case}"),

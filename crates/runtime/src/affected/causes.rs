@@ -39,7 +39,7 @@ pub enum CauseKind {
 pub struct Cause {
     /// The kind of file.
     pub what: CauseKind,
-    /// The location of the difference: in head, or in base for a removed file.
+    /// The location of the difference in head or, for a removed file, in base.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<SourceLocation>,
     /// Whether the file exists only in base.
@@ -48,7 +48,7 @@ pub struct Cause {
     /// The path of the file in base, if it was renamed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renamed_from: Option<Box<str>>,
-    /// Whether a reference may read the file as another type, so that it is not known whether the field is
+    /// Whether a reference may read the file as another type. In this case, it is not known whether the field is
     /// read.
     #[serde(skip)]
     pub is_mistyped: bool,
@@ -97,14 +97,14 @@ pub fn footprint(sides: &EnginePair<'_>, query: &ComparisonQuery) -> Option<Vec<
     Some(causes.into_iter().collect())
 }
 
-/// All files that differ: an ad-hoc read may have read any of them.
+/// All files that differ: an ad-hoc read may depend on any of them.
 pub fn all_changes(diff: &Diff) -> Vec<Cause> {
     let datafiles = diff.datafiles.iter().flat_map(|change| datafile(change, |_, _| true));
     datafiles.chain(diff.resources.iter().map(resource)).collect()
 }
 
-/// The causes in a datafile: each field that differs and is read, or the first differing field, if it is not
-/// known that any of them is read.
+/// The causes in a datafile: each field that differs and is read. If no differing field is known to be read, the
+/// cause is the first differing field.
 fn datafile(
     DatafileChange { path, change }: &DatafileChange,
     is_read: impl Fn(&str, &str) -> bool,
@@ -115,7 +115,7 @@ fn datafile(
     };
     let schema = change.either().schema().unwrap_or_default();
     let pointers = fields(&old.value, &new.value).into_iter().map(|field| {
-        // If head has another item at the index of a removed list item, the cause is the list.
+        // If head has another item at the index of a removed list item, the list is reported as the cause.
         let is_taken = field.change.after().is_none() && new.value.pointer(&field.pointer).is_some();
         let list = field.pointer.rfind('/').filter(|_| is_taken);
         field.pointer[..list.unwrap_or(field.pointer.len())].to_owned()
@@ -128,8 +128,8 @@ fn datafile(
     pointers.iter().map(cause).collect()
 }
 
-/// Follows renamed files: instead of one removed and one added file, the cause is the field that differs
-/// under the new path, or the rename itself if no field differs.
+/// Replaces the removed file and the added file of a rename by one cause: the field that differs under the new path,
+/// or the rename itself if no field differs.
 pub fn follow_renames(causes: Vec<Cause>, renames: &Renames) -> Vec<Cause> {
     let mut followed = BTreeSet::new();
     for cause in causes {
@@ -169,8 +169,8 @@ pub fn follow_renames(causes: Vec<Cause>, renames: &Renames) -> Vec<Cause> {
     followed.into_iter().collect()
 }
 
-/// Omits references that only follow a rename, because they name the same file as before. They are kept if
-/// they are the only causes.
+/// Omits references that changed only because the file that they name was renamed. If no other causes exist, these
+/// references are kept.
 pub fn without_moved_references(causes: Vec<Cause>, diff: &Diff, renames: &Renames) -> Vec<Cause> {
     let follows = |cause: &Cause| {
         let Some(place) = cause.place.as_ref().filter(|place| !place.resource) else { return false };
@@ -186,8 +186,8 @@ pub fn without_moved_references(causes: Vec<Cause>, diff: &Diff, renames: &Renam
     if others.is_empty() { moved } else { others }
 }
 
-/// Omits datafiles that were only renamed: the state that a file declares does not depend on its path. They
-/// are kept if they are the only causes.
+/// Omits datafiles that were only renamed, because the state that a file declares does not depend on its path. If no
+/// other causes exist, these datafiles are kept.
 pub fn without_mere_renames(causes: Vec<Cause>) -> Vec<Cause> {
     let is_rename = |cause: &Cause| {
         let is_whole = cause.place.as_ref().is_some_and(|place| place.pointer.is_empty());
@@ -199,11 +199,11 @@ pub fn without_mere_renames(causes: Vec<Cause>) -> Vec<Cause> {
 
 /// Omits changed fields that do not explain a difference in the declared state.
 ///
-/// This is possible only if the location of every difference is known and a field changed there: then changes
-/// elsewhere are not the cause. A shard that only base has is explained if its file was removed. Otherwise all
-/// causes are kept, except for fields that may not be read. `names` returns whether the value at the first
-/// location names the file of the second one, as an entry names its template; then a change to that file
-/// explains the difference.
+/// This is possible only if every difference has a known location and a field changed there: then changes elsewhere
+/// are not the cause. A shard that exists only in base is explained by the removal of its file. Otherwise all causes
+/// are kept, except for fields that might not be read. `names` returns whether the value at the first location
+/// contains the path of the file of the second location, as an entry contains the path of its template; then a change
+/// to that file explains the difference.
 pub fn relevant(
     causes: Vec<Cause>,
     differences: &DifferencePlaces,
@@ -240,8 +240,8 @@ pub fn relevant(
     causes.into_iter().filter(is_relevant).collect()
 }
 
-/// Omits fields that may not be read, in files without differences. They are kept if they are the only
-/// causes.
+/// Omits fields that might not be read, in files without differences. If no other causes exist, these fields are
+/// kept.
 fn without_unread_files(causes: Vec<Cause>, files: &BTreeSet<&str>) -> Vec<Cause> {
     let is_unread = |cause: &Cause| {
         cause.is_mistyped && !cause.place.as_ref().is_some_and(|place| files.contains(&*place.path))
@@ -261,7 +261,7 @@ pub fn names_file(sides: &EnginePair<'_>, place: &SourceLocation, cause: &Source
     is_part && [sides.base, sides.head].into_iter().any(|engine| is_named(engine).unwrap_or_default())
 }
 
-/// Whether a value is a string, or contains one at any depth.
+/// Whether a value is this string or contains it at any depth.
 fn contains_text(value: &Value, text: &str) -> bool {
     if let Some(own) = value.as_str() {
         return own == text;
@@ -271,7 +271,7 @@ fn contains_text(value: &Value, text: &str) -> bool {
     in_list || in_map()
 }
 
-/// Whether one of two locations is part of the other.
+/// Whether one of the two locations contains the other.
 fn overlap(one: &SourceLocation, other: &SourceLocation) -> bool {
     let is_within = |inner: &str, outer: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -337,7 +337,7 @@ mod tests {
     use crate::source_location::SourceLocation;
     use crate::state::{Comparison, Difference, MAX_DIFFERENCES};
 
-    /// A location as `path` or `path#pointer`; a resource begins with `r:`.
+    /// Parses a location that is written as `path` or `path#pointer`; the path of a resource begins with `r:`.
     fn place(text: &str) -> SourceLocation {
         let (path, pointer) = text.split_once('#').unwrap_or((text, ""));
         match path.strip_prefix("r:") {
@@ -423,7 +423,7 @@ mod tests {
             assert_eq!(places, expect);
         };
         check(&gone("/old.yml"), &["/old.yml#"]);
-        // Another file is the reason why the shard is gone.
+        // The shard no longer exists because of another file.
         let all = ["/old.yml#", LABEL, REPLICAS];
         check(&gone("/other.yml"), &all);
         check(&Comparison { gone_places: BTreeMap::new(), ..gone("/old.yml") }, &all);

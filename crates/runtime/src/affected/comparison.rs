@@ -1,4 +1,4 @@
-//! Compares two bundles for an integration: in this process, or on the server that has both.
+//! Compares two bundles for an integration: in this process, or on the server that has both bundles.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::data::{BundleReader, LoadedBundle};
 use crate::fault::Fault;
 use crate::meta::AdHocReads;
 
-/// A comparison of two bundles whose engines are in this process.
+/// A comparison of two bundles that are loaded in this process.
 pub struct EngineComparison<'p> {
     sides: EnginePair<'p>,
     query: &'p ComparisonQuery,
@@ -38,8 +38,8 @@ impl<'p> EngineComparison<'p> {
         Ok(Self { sides, query, own, in_footprint })
     }
 
-    /// What follows from the bundles and the declared queries. `triggers` tells which resources may cause further
-    /// ad-hoc reads.
+    /// The findings that follow from the bundles and the declared queries alone. `triggers` returns whether a
+    /// resource may cause further ad-hoc reads.
     pub fn survey(&self, triggers: fn(&str) -> bool) -> ComparisonSurvey {
         let footprint = match &self.in_footprint {
             Some(causes) if causes.is_empty() => FootprintVerdict::Outside,
@@ -63,9 +63,10 @@ impl<'p> EngineComparison<'p> {
         ComparisonSurvey { own, footprint, elements }
     }
 
-    /// The causes to report. They are the changes in the footprint of the declared queries or, if there are none,
-    /// all changes, because an ad-hoc read may have read any of them; without those that do not explain the
-    /// differences. Renamed files are followed.
+    /// The causes to report: the differences in the integration's own datafile and in its approvals, and the changes
+    /// in the footprint of the declared queries. If there are none of these, all changes are causes, because an
+    /// ad-hoc read may depend on any of them. Renamed files are followed, and changes that do not explain the
+    /// differences are omitted.
     pub fn causes(&self, differences: Option<&DifferencePlaces>) -> Vec<Cause> {
         let Self { sides, own, .. } = self;
         let in_footprint = self.in_footprint.clone().unwrap_or_default();
@@ -91,25 +92,26 @@ impl<'p> EngineComparison<'p> {
     }
 }
 
-/// A comparison of two bundles, wherever they are.
+/// A comparison of two bundles, in this process or on a server.
 pub enum BundleComparison<'p> {
-    /// Both are in this process.
+    /// Both bundles are in this process.
     Engines(Box<EngineComparison<'p>>),
-    /// Both are on a server that compares them.
+    /// Both bundles are on a server that compares them.
     Server {
         /// The bundle before the change.
         base: &'p dyn BundleReader,
         /// The bundle after the change.
         head: &'p dyn BundleReader,
-        /// What the integration reads.
+        /// The properties of the integration that the server needs.
         query: &'p ComparisonQuery,
     },
-    /// They can only be queried. These are the differences in the integration's own datafile and its approvals.
+    /// The bundles can only be queried. The causes are the differences in the integration's own datafile and its
+    /// approvals.
     Queries(Vec<Cause>),
 }
 
 impl<'p> BundleComparison<'p> {
-    /// Begins a comparison, and returns its survey.
+    /// Begins a comparison and returns the survey of the two bundles.
     pub fn begin(
         base: &'p Arc<dyn BundleReader>,
         head: &'p Arc<dyn BundleReader>,

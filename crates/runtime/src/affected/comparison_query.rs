@@ -1,5 +1,5 @@
-//! What a comparison of two bundles needs to know about an integration, and what it returns: plain data, which a
-//! server can receive and send. The integration itself stays in its process.
+//! The input and the result of a comparison of two bundles for an integration: plain data, which a server can receive
+//! and send. The integration itself stays in its process.
 
 use std::collections::BTreeSet;
 
@@ -12,17 +12,17 @@ use crate::meta::{AdHocReads, DeclaredQuery, IntegrationMeta, QueryPresence};
 use crate::source_location::SourceLocation;
 use crate::state::{Comparison, MAX_DIFFERENCES};
 
-/// What an integration reads.
+/// The reads of an integration, as far as a comparison needs to know them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ComparisonQuery {
     /// The name of the integration.
     pub integration: String,
-    /// Its declared queries.
+    /// The declared queries of the integration.
     pub queries: Vec<ComparedQuery>,
-    /// When it makes ad-hoc reads.
+    /// When the integration makes ad-hoc reads.
     pub ad_hoc_reads: AdHocReads,
-    /// The list whose elements it declares independently of each other.
+    /// The list whose elements the integration declares independently of each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub independent_list: Option<ComparedList>,
     /// The name of the predicate for resources that may cause further ad-hoc reads.
@@ -33,11 +33,11 @@ pub struct ComparisonQuery {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ComparedQuery {
-    /// The name of its operation.
+    /// The name of the operation.
     pub name: String,
     /// The GraphQL document.
     pub text: String,
-    /// Whether it is executed only if the types have all of its fields.
+    /// Whether the query is executed only if the GraphQL types have all of its fields.
     #[serde(default)]
     pub if_known: bool,
 }
@@ -50,7 +50,7 @@ pub struct ComparedList {
     pub list: String,
     /// The keys by which two elements can conflict.
     pub conflict_keys: Vec<String>,
-    /// Lists whose elements affect elements of this list.
+    /// Lists whose elements affect elements of the independent list.
     pub joined_lists: Vec<String>,
 }
 
@@ -80,9 +80,8 @@ impl From<&DeclaredQuery> for ComparedQuery {
 }
 
 impl ComparedQuery {
-    /// Whether the query is executed on the bundle of an engine; see [`QueryPresence::IfKnown`]. Of the queries that
-    /// are executed only if the types have all of their fields, it is those that can be executed, or that fail for
-    /// any other reason.
+    /// Whether the query is executed on the bundle of an engine; see [`QueryPresence::IfKnown`]. A query is not
+    /// executed if it is optional and its only error is that the types lack some of its fields.
     pub(crate) fn is_known_to(&self, engine: &Engine) -> bool {
         if !self.if_known {
             return true;
@@ -99,24 +98,24 @@ impl ComparedQuery {
     }
 }
 
-/// What follows from two bundles and the declared queries alone.
+/// The findings that follow from two bundles and the declared queries alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ComparisonSurvey {
     /// Whether the integration's own datafile or its approvals differ.
     pub own: bool,
-    /// Where the differences are.
+    /// The location of the differences in relation to the footprint of the declared queries.
     pub footprint: FootprintVerdict,
-    /// The elements that the change can affect; `None` if it can also affect anything else.
+    /// The elements that the change can affect; `None` if the change can also affect other parts of the state.
     pub elements: Option<AffectedElements>,
 }
 
-/// Where the differences of two bundles are.
+/// The location of the differences between two bundles in relation to the footprint of the declared queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FootprintVerdict {
-    /// None is in the footprint of the declared queries.
+    /// No difference is in the footprint of the declared queries.
     Outside,
-    /// Some may be in the footprint.
+    /// Some differences may be in the footprint.
     Inside,
     /// The footprint is not known.
     Unknown,
@@ -126,20 +125,20 @@ pub enum FootprintVerdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AffectedElements {
-    /// Whether there are none.
+    /// Whether the change affects no elements.
     pub is_empty: bool,
-    /// The elements to declare and compare, if the integration declares them independently.
+    /// The elements to declare and compare, if the integration declares elements independently.
     pub selection: Option<ElementSelection>,
 }
 
-/// The places of the differences between two declared states.
+/// The source locations of the differences between two declared states.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DifferencePlaces {
-    /// The places, `None` for a difference without one. `None` if the differences are not listed completely, so that
-    /// no cause can be ruled out.
+    /// The source locations; `None` for a difference without a location. The whole set is `None` if the differences
+    /// are not listed completely, so that no cause can be ruled out.
     pub places: Option<BTreeSet<Option<SourceLocation>>>,
-    /// The places in base of shards that only base has.
+    /// The source locations in base of the shards that only base has.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub removed: BTreeSet<SourceLocation>,
 }
@@ -163,16 +162,16 @@ impl From<&Comparison> for DifferencePlaces {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CausesQuery {
-    /// What the integration reads.
+    /// The queries and ad-hoc reads of the integration.
     pub query: ComparisonQuery,
-    /// The differences that the causes explain; without them, all changes that the integration can read.
+    /// The differences that the causes explain; if absent, the causes are all changes that the integration can read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differences: Option<DifferencePlaces>,
 }
 
-/// The causes of a difference.
+/// The response to a [`CausesQuery`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CausesAnswer {
-    /// The causes.
+    /// The causes that explain the difference.
     pub causes: Vec<Cause>,
 }

@@ -18,10 +18,10 @@ pub struct EnginePair<'p> {
 }
 
 impl<'p> EnginePair<'p> {
-    /// The engines of two bundles.
+    /// Diffs the bundles of two engines.
     pub fn new(base: &'p Arc<Engine>, head: &'p Arc<Engine>) -> Self {
         let diff = Diff::between(base.bundle(), head.bundle());
-        // Every later step needs the reference graphs; the graph of head is built incrementally from that of
+        // Every later step needs the reference graphs; the graph of head is built incrementally from the graph of
         // base.
         head.derive_references(base);
         Self { base, head, diff }
@@ -31,8 +31,8 @@ impl<'p> EnginePair<'p> {
         [self.base, self.head]
     }
 
-    /// The queries that both bundles know. `None` if only one of them knows a query that is executed only if it is
-    /// known: its result differs as a whole.
+    /// The queries that are executed on both bundles. `None` if a query that is executed only if the types have its
+    /// fields is executed on only one bundle: then its whole result differs.
     pub fn known_queries<'m>(&self, query: &'m ComparisonQuery) -> Option<Vec<&'m ComparedQuery>> {
         let mut known = Vec::new();
         for query in &query.queries {
@@ -50,18 +50,18 @@ impl<'p> EnginePair<'p> {
 pub struct PartialComparison<'p> {
     sides: &'p EnginePair<'p>,
     query: &'p ComparisonQuery,
-    /// The queries that both bundles know.
+    /// The queries that are executed on both bundles.
     queries: Vec<&'p ComparedQuery>,
-    /// Elements whose part of a query result differs.
+    /// Elements for which a part of a query result differs.
     differing: ElementSelection,
     /// Elements of the independent list whose ad-hoc reads may differ.
     ad_hoc_readers: BTreeSet<Box<str>>,
 }
 
 impl<'p> PartialComparison<'p> {
-    /// Finds the elements that the change can affect; `None` if the change can also affect anything else.
+    /// Finds the elements that the change can affect; `None` if the change can also affect other parts of the state.
     ///
-    /// `triggers` tells which resources may cause further ad-hoc reads.
+    /// `triggers` returns whether a resource may cause further ad-hoc reads.
     pub fn find(
         query: &'p ComparisonQuery,
         sides: &'p EnginePair<'p>,
@@ -90,8 +90,8 @@ impl<'p> PartialComparison<'p> {
         self.differing.is_empty() && self.ad_hoc_readers.is_empty()
     }
 
-    /// Elements that name a changed resource, or a resource that triggers further ad-hoc reads, which cannot
-    /// be predicted.
+    /// Elements that name a changed resource, or a resource that triggers further ad-hoc reads. Such further reads
+    /// cannot be predicted.
     fn find_ad_hoc_readers(&self, list: &str, triggers: fn(&str) -> bool) -> Option<BTreeSet<Box<str>>> {
         let mut looking = BTreeSet::new();
         let changed = || self.sides.diff.resources.iter().map(|change| &*change.path);
@@ -112,8 +112,9 @@ impl<'p> PartialComparison<'p> {
         Some(reached)
     }
 
-    /// These elements, and the elements that can conflict with them: if their declared states are equal in base and
-    /// head, so are those of all elements. `None` unless the integration declares the elements independently.
+    /// These elements and the elements that can conflict with them: if their declared states are equal in base and
+    /// head, the declared states of all elements are equal. `None` unless the integration declares the elements
+    /// independently.
     pub fn selection(mut self) -> Option<ElementSelection> {
         let ComparedList { list, conflict_keys, joined_lists } = self.query.independent_list.as_ref()?;
         let joined: Vec<&str> = joined_lists.iter().map(String::as_str).collect();

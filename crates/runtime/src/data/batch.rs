@@ -6,13 +6,14 @@ use super::{Data, DataError};
 
 /// The contents of resources that were fetched in a batch.
 ///
-/// **Invariant:** a batch returns the same content as [`Data::resource`], and logs only the resources that
-/// are read.
+/// **Invariant:** a batch returns the same content as [`Data::resource`] and logs only the resources that are read
+/// from it.
 #[derive(Clone, Debug)]
 pub struct ResourceBatch {
     data: Data,
     requested: BTreeSet<String>,
-    /// Set if the source fetches in batches. A bundle in this process is read on demand.
+    /// The contents, if the source fetches in batches; `None` for a bundle in this process, from which resources are
+    /// read on demand.
     fetched: Option<BTreeMap<String, String>>,
 }
 
@@ -22,7 +23,7 @@ impl ResourceBatch {
         Ok(Self { data: data.clone(), requested, fetched })
     }
 
-    /// The content of a resource. A resource outside of the batch is read individually.
+    /// The content of a resource. A resource outside the batch is read individually.
     pub fn get(&self, path: &str) -> Result<Option<String>, DataError> {
         match &self.fetched {
             Some(fetched) if self.requested.contains(path) => {

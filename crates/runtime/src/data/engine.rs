@@ -17,7 +17,7 @@ pub struct LoadedBundle {
 }
 
 impl LoadedBundle {
-    /// Wraps the engine of a bundle.
+    /// Creates the source of requests for the bundle of an engine.
     pub fn new(engine: Arc<Engine>) -> Self {
         let sha = engine.bundle().sha().to_string();
         Self { engine, sha }

@@ -1,11 +1,11 @@
 //! The names of queries in messages.
 
-/// A name in backticks.
+/// Puts a name in backticks.
 pub fn quoted(name: &str) -> String {
     format!("`{name}`")
 }
 
-/// The beginning of a string, on one line.
+/// Shortens a string to its beginning, on one line.
 pub fn abbreviate(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");

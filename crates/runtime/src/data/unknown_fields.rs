@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-/// The unknown fields that these messages of GraphQL errors name, as `Type.field`, or as `Type` for a type
-/// that does not exist; `None` if one of the messages is about anything else.
+/// The unknown fields that these messages of GraphQL errors name, as `Type.field`, or as `Type` for a type that does
+/// not exist; `None` if one of the messages is another error.
 ///
-/// The messages are those of graphql-js, which data servers and the engine share. A query that fails for
-/// another reason must never be treated as a query with unknown fields, so every message has to match
-/// completely.
+/// The messages are those of graphql-js, which data servers and the engine share. A query that fails for another
+/// reason must never be treated as a query with unknown fields, so every message must match completely.
 ///
 /// ```
 /// use qontract_runtime::unknown_fields;
@@ -33,7 +32,7 @@ fn unknown_field(message: &str) -> Option<String> {
     is_end(rest).then(|| type_.to_owned())
 }
 
-/// A GraphQL name that ends with a quotation mark, and the rest of the text.
+/// Splits a text into a GraphQL name that ends with a quotation mark, and the text after it.
 fn name(text: &str) -> Option<(&str, &str)> {
     let (name, rest) = text.split_once('"')?;
     let is_name = |one: char| one.is_ascii_alphanumeric() || one == '_';

@@ -9,17 +9,17 @@ const MAX_LINES: usize = 1000;
 /// Maximum number of bytes that are kept.
 const MAX_BYTES: usize = 64 << 10;
 
-/// Maximum number of characters of a line that are kept.
+/// Maximum number of characters that are kept of a line.
 const MAX_LINE_CHARS: usize = 2000;
 
-/// Maximum number of bytes of a line that is read. A truncated line could contain a part of a secret, which
-/// redaction would not recognise.
+/// Maximum number of bytes of a line that is read. A longer line is replaced, because a truncated line could contain
+/// a part of a secret, which redaction would not recognise.
 const MAX_LINE_BYTES: usize = 64 << 10;
 
 /// Replaces a line that is too long.
 const LINE_TOO_LONG: &str = "[a line that is too long to be shown]";
 
-/// The last lines of an output, which are redacted.
+/// The last lines of an output, redacted.
 #[derive(Debug, Default)]
 pub struct OutputTail {
     lines: VecDeque<String>,
@@ -49,14 +49,14 @@ impl OutputTail {
         self.lines.iter().skip(skipped).map(String::as_str).collect::<Vec<_>>().join("\n")
     }
 
-    /// All lines, preceded by the number of omitted lines.
+    /// All kept lines, preceded by the number of omitted lines.
     pub fn into_lines(self) -> Vec<String> {
         let omitted = (self.omitted > 0).then(|| format!("[{} earlier lines are omitted]", self.omitted));
         omitted.into_iter().chain(self.lines).collect()
     }
 }
 
-/// Reads a stream to its end, and passes each line to `sink`.
+/// Reads a stream to its end and passes each line to `sink`.
 pub fn read_lines(mut stream: impl Read, sink: impl Fn(&str)) {
     let (mut piece, mut line, mut is_cut) = ([0; 8 << 10], Vec::new(), false);
     let emit = |line: &mut Vec<u8>, is_cut: &mut bool| {

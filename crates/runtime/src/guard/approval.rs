@@ -11,17 +11,17 @@ use crate::plan::{ObjectKey, PlanDigest};
 /// The length of a day.
 pub type Date = jiff::civil::Date;
 
-/// Validity of a new approval, in days.
+/// Default validity of a new approval, in days.
 pub const DEFAULT_APPROVAL_DAYS: i32 = 7;
 
-/// A reference to an object, as it is spelled in the data and in the ledger.
+/// A reference to an object. Its fields are spelled as in the data and in the ledger.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ObjectRef {
     /// The scope of the object, as it is spelled in plans.
     pub target: String,
-    /// The kind.
+    /// The kind of the object.
     pub kind: String,
-    /// The name.
+    /// The name of the object.
     pub name: String,
 }
 
@@ -54,7 +54,8 @@ pub struct Approval {
     pub integration: String,
     /// The last day of validity, as `2026-01-31`.
     pub expiration: String,
-    /// Whether each removal is approved only once: an object that is created again needs another approval.
+    /// Whether each removal is approved only once. If so, removing an object that was created again needs another
+    /// approval.
     #[serde(default)]
     pub once: Option<bool>,
     /// The approved removals.
@@ -64,10 +65,10 @@ pub struct Approval {
 /// An approved removal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub struct ApprovedRemoval {
-    /// The object.
+    /// The object whose removal is approved.
     #[serde(flatten)]
     pub object: ObjectRef,
-    /// The digest of the plan of its shard. If it is set, the removal is approved only as part of this plan.
+    /// The digest of the plan of the object's shard. If it is set, the removal is approved only as part of this plan.
     #[serde(default)]
     pub plan: Option<PlanDigest>,
 }
@@ -110,11 +111,11 @@ impl Approval {
 pub struct Grant {
     /// The path of the approval; empty if unknown.
     pub path: String,
-    /// The last day of its validity.
+    /// The last day of the approval's validity.
     pub expiration: String,
     /// Whether the removal is approved only once.
     pub once: bool,
-    /// The plan to which it is bound.
+    /// The plan to which the approval is bound.
     pub plan: Option<PlanDigest>,
 }
 
@@ -129,7 +130,7 @@ fn file_of(path: &str) -> String {
     if path.is_empty() { "in the data".to_owned() } else { format!("data{path}") }
 }
 
-/// An approval, and its validity today.
+/// An approval with its validity today.
 #[derive(Clone, Debug)]
 pub(super) struct CheckedApproval {
     pub approval: Approval,
@@ -169,7 +170,7 @@ impl Approvals {
         Self { valid, all, today: Some(today) }
     }
 
-    /// The valid approvals of an integration's removal of an object.
+    /// The valid approvals for the removal of an object by an integration.
     pub(super) fn grants(&self, integration: &str, object: &ObjectRef) -> &[Grant] {
         self.valid.get(integration).and_then(|valid| valid.get(object)).map_or(&[], Vec::as_slice)
     }
@@ -179,8 +180,8 @@ impl Approvals {
         self.all.iter().any(|checked| checked.approval.path == path)
     }
 
-    /// Whether an approval with this last day can still be valid. One day is added, so that a clock that is
-    /// set back by hours has no effect.
+    /// Whether an approval with this last day can still be valid. One day is added, so that a clock that is set back
+    /// by several hours does not change the result.
     pub(super) fn is_current(&self, expiration: &str) -> bool {
         let yesterday = self.today.and_then(|today| today.yesterday().ok());
         let last = expiration.parse::<Date>().ok();
@@ -215,7 +216,7 @@ pub struct ApprovalFile<'a> {
     pub name: &'a str,
     /// The reason for the removals.
     pub description: &'a str,
-    /// The integration that may remove them.
+    /// The integration whose removals are approved.
     pub integration: &'a str,
     /// The last day of validity.
     pub expiration: Date,
@@ -245,8 +246,8 @@ impl fmt::Display for ApprovalFile<'_> {
     }
 }
 
-/// A string as a YAML scalar: plain if it consists of words of letters, digits, dashes and underscores,
-/// otherwise in double quotes.
+/// A string as a YAML scalar: plain if it consists only of words of letters, digits, dashes and underscores;
+/// otherwise, in double quotes.
 fn scalar(text: &str) -> String {
     let is_word = |word: &str| {
         word.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -256,7 +257,7 @@ fn scalar(text: &str) -> String {
     if is_long && text.split(' ').all(is_word) { text.to_owned() } else { quoted(text) }
 }
 
-/// A string as a double-quoted YAML scalar: JSON, with unsafe characters escaped.
+/// A string as a double-quoted YAML scalar: a JSON string in which unsafe characters are escaped.
 fn quoted(text: &str) -> String {
     sanitize_yaml(&serde_json::to_string(text).expect("text is JSON")).into_owned()
 }

@@ -15,9 +15,9 @@ use super::keys::KeyLimits;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Absolute number of objects.
+    /// The absolute number of objects.
     pub count: usize,
-    /// Percentage of objects.
+    /// The percentage of objects.
     pub percent: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Decides for each change independently whether it is approved. Pure.
+//! Decides whether a change is approved, independently of the other changes. Pure.
 
 use super::{Approvals, CombinedFacts, LedgerState, ObjectRef, RemovalGuard, ShardFacts, UsedApproval};
 use crate::guard::approval::Grant;
@@ -9,7 +9,7 @@ use crate::plan::{Change, PlanDigest};
 pub enum Clearance {
     /// The change removes nothing.
     NoRemoval,
-    /// It is a removal without approval, which counts against the budgets.
+    /// The change is a removal without approval, which counts against the budgets.
     Counted {
         /// The reason why an approval of the object does not apply.
         mismatch: Option<String>,
@@ -17,9 +17,9 @@ pub enum Clearance {
     /// The removal is approved by name: by `delete: true`, by an approval, or by an observation of the
     /// integration.
     Approved,
-    /// The declaration of the shard approves it as a whole.
+    /// The declaration of the shard approves the removal as a whole.
     Consented,
-    /// An approval for a single use approves it. The use is stored in the ledger together with the
+    /// An approval for a single use approves the removal. The use is stored in the ledger together with the
     /// reservations, before the removal is applied.
     SingleUse(SingleUse),
 }
@@ -31,7 +31,7 @@ pub struct SingleUse {
     pub approval: String,
     /// The last day of its validity.
     pub expiration: String,
-    /// The plan to which it is bound.
+    /// The plan to which the approval is bound.
     pub plan: Option<PlanDigest>,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct ClearanceContext<'a> {
     pub whole: &'a CombinedFacts<'a>,
     /// The facts of the shard that makes the change.
     pub facts: &'a ShardFacts,
-    /// The ledger; `None` if it cannot be used. Without it, approvals for a single use do not apply.
+    /// The ledger; `None` if it cannot be used. Without a ledger, approvals for a single use do not apply.
     pub ledger: Option<&'a LedgerState>,
 }
 
@@ -96,8 +96,8 @@ impl RemovalGuard {
 }
 
 impl Grant {
-    /// Whether the approval applies to a change of its object: without limits, as a single use, or not at
-    /// all, with the reason.
+    /// Decides whether the approval applies to a change of its object: without limits, for a single use, or not at
+    /// all (with the reason).
     fn applies(
         &self,
         facts: &ShardFacts,
@@ -126,9 +126,9 @@ impl Grant {
 }
 
 impl LedgerState {
-    /// The earlier use of an approval, if because of it the approval no longer applies to this change. The
-    /// removal of the same object may be repeated until a run observes that it no longer exists: a run may
-    /// have been killed after it stored the use.
+    /// The earlier use of an approval that prevents its use for this change, if any. The removal of the same object
+    /// may be repeated until a run observes that the object no longer exists, because a run may have been killed
+    /// after it stored the use.
     fn use_of(&self, grant: &Grant, change: &Change) -> Option<&UsedApproval> {
         let object = ObjectRef::from(&change.object);
         self.used_approvals.iter().find(|used| {
@@ -140,14 +140,14 @@ impl LedgerState {
 }
 
 impl UsedApproval {
-    /// Whether it is a use of this approval. An approval that was renamed, without a new date or plan, is the
-    /// same approval.
+    /// Whether this is a use of the approval `grant`. An approval that was renamed without a new date or plan counts
+    /// as the same approval.
     fn is_of(&self, grant: &Grant) -> bool {
         let is_same_file = self.approval == grant.path || self.approval.is_empty() || grant.path.is_empty();
         is_same_file || (self.expiration == grant.expiration && self.plan == grant.plan)
     }
 
-    /// Whether the use must be kept: its approval is still in the data, or has not expired.
+    /// Whether the use must stay in the ledger because its approval is still in the data or has not expired.
     pub(super) fn is_relevant(&self, approvals: &Approvals) -> bool {
         approvals.contains_file(&self.approval) || approvals.is_current(&self.expiration)
     }

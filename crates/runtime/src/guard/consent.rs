@@ -1,11 +1,11 @@
-//! The removals that consent covers.
+//! Decides which removals a consent covers.
 
 use super::ProtectedKinds;
 use crate::plan::Change;
 use crate::state::RemovalConsent;
 
 impl RemovalConsent {
-    /// Whether it approves a change that counts as a removal.
+    /// Whether the consent covers a change that counts as a removal.
     pub fn covers(&self, change: &Change, protected: &ProtectedKinds) -> bool {
         let kind = &change.object.kind;
         match self {

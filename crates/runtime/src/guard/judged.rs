@@ -1,4 +1,4 @@
-//! The input and the result of judging: planned shards, and their steps, where held steps have a refusal.
+//! The input and the result of judging: planned shards, and the same shards with a refusal for each held step.
 //!
 //! **Invariant:** a step and its refusal are one value, which only guards create and change. Code that
 //! applies, rehearses, records or reserves steps takes judged steps, so a step cannot be paired with the
@@ -10,7 +10,7 @@ use super::{Clearance, Refusal, RemovalConsent};
 use crate::key::{Scope, ShardKey};
 use crate::plan::{Change, ObjectKey, PlanDigest, PlanStage, Step, StepGroup};
 
-/// The facts about a shard that guards need.
+/// The facts that guards need about a shard.
 #[derive(Clone, Debug, Default)]
 pub struct ShardFacts {
     /// Objects that the data deletes explicitly.
@@ -19,27 +19,27 @@ pub struct ShardFacts {
     pub blocked: BTreeMap<Scope, String>,
     /// Number of objects in each scope.
     pub counts: BTreeMap<Scope, usize>,
-    /// The objects that any caller declares, without the caller. An object that moves from one caller to
-    /// another is not removed by the former caller.
+    /// The objects that any caller declares, without the caller. The former caller does not remove an object that
+    /// moves to another caller.
     pub declared: BTreeSet<ObjectKey>,
     /// Objects whose removal is approved by an observation of the integration.
     pub approved: BTreeSet<ObjectKey>,
     /// The removals that the declaration of the shard approves as a whole.
     pub consent: RemovalConsent,
-    /// The plans to which an approval of a removal can be bound.
+    /// The plans of the shard to which the approval of a removal can be bound.
     pub plans: ShardPlans,
-    /// Desired objects that cannot be written. Objects that one of them may replace are not removed.
+    /// Desired objects that cannot be written. An object that one of them may replace is not removed.
     pub refused: BTreeSet<ObjectKey>,
     /// Objects that the shard does not remove, by incarnation, with the reason.
     pub kept: BTreeMap<String, String>,
-    /// The reason why no step of the shard may be applied. Nothing is removed from its scopes, not even by
-    /// other shards.
+    /// The reason why no step of the shard may be applied. Nothing is removed from the scopes of the shard, not even
+    /// by other shards.
     pub postponed: Option<String>,
 }
 
-/// The plans of a shard to which an approval can be bound: that of this round and, for removals that both
-/// contain, that of the first round of the run. (The steps of the first round are not in the later plans, but
-/// the approval was given for the plan with these steps.)
+/// The plans of a shard to which an approval can be bound: the plan of this round and, for removals that are in both
+/// plans, the plan of the first round of the run. (Steps that were applied in an earlier round are not in later
+/// plans, but the approval was given for the plan with these steps.)
 #[derive(Clone, Debug, Default)]
 pub struct ShardPlans {
     current: Option<PlanDigest>,
@@ -49,13 +49,13 @@ pub struct ShardPlans {
 }
 
 impl ShardPlans {
-    /// The plan of the first round.
+    /// Creates the plans of the first round, in which only the plan of this round exists.
     pub fn first(plan: PlanDigest) -> Self {
         Self { current: Some(plan), first: None, unchanged: BTreeSet::new() }
     }
 
-    /// The plan of a later round. `unchanged` are the objects that it changes in the same way as the plan of
-    /// the first round.
+    /// Creates the plans of a later round. `unchanged` contains the objects that the current plan changes in the same
+    /// way as the plan of the first round.
     pub fn later(current: PlanDigest, first: PlanDigest, unchanged: BTreeSet<ObjectKey>) -> Self {
         Self { current: Some(current), first: Some(first), unchanged }
     }
@@ -74,7 +74,7 @@ impl ShardPlans {
 
 /// A planned shard, as guards see it.
 pub trait PlannedSteps {
-    /// The action of its steps.
+    /// The action of each step.
     type Action;
 
     /// The key of the shard.
@@ -83,7 +83,7 @@ pub trait PlannedSteps {
     /// The facts about the shard.
     fn facts(&self) -> &ShardFacts;
 
-    /// Its steps, in groups.
+    /// The steps of the shard, in groups.
     fn groups(&self) -> &[StepGroup<Self::Action>];
 }
 
@@ -94,7 +94,7 @@ pub struct Proposal<A = ()> {
     pub key: ShardKey,
     /// The facts about the shard.
     pub facts: ShardFacts,
-    /// Its steps, in groups.
+    /// The steps of the shard, in groups.
     pub groups: Vec<StepGroup<A>>,
 }
 
@@ -121,7 +121,7 @@ pub struct JudgedShard<'p, S: PlannedSteps> {
 }
 
 impl<'p, S: PlannedSteps> JudgedShard<'p, S> {
-    /// Judges each step independently.
+    /// Judges each step of the shard independently.
     pub(super) fn new(
         shard: &'p S,
         clearance: impl Fn(&Change) -> Clearance,
@@ -145,17 +145,17 @@ impl<'p, S: PlannedSteps> JudgedShard<'p, S> {
         self.shard
     }
 
-    /// Its steps, in groups.
+    /// The judged steps of the shard, in groups.
     pub fn groups(&self) -> &[JudgedGroup<'p, S::Action>] {
         &self.groups
     }
 
-    /// All steps, in order.
+    /// The judged steps of all groups, in order.
     pub fn steps(&self) -> impl Iterator<Item = &JudgedStep<'p, S::Action>> {
         self.groups.iter().flat_map(|group| &group.steps)
     }
 
-    /// All steps, in order.
+    /// The judged steps of all groups, in order.
     pub(super) fn steps_mut(&mut self) -> impl Iterator<Item = &mut JudgedStep<'p, S::Action>> {
         self.groups.iter_mut().flat_map(|group| &mut group.steps)
     }
@@ -165,7 +165,7 @@ impl<'p, S: PlannedSteps> JudgedShard<'p, S> {
         self.steps().filter_map(JudgedStep::permitted).flat_map(|step| &step.changes)
     }
 
-    /// Holds the steps that follow a held step in its group, because they depend on it.
+    /// Holds all steps that follow a held step in a group, because they depend on the held step.
     pub(super) fn hold_successors(&mut self) {
         for group in &mut self.groups {
             let mut before = None;
@@ -193,18 +193,18 @@ impl<'p, A> JudgedGroup<'p, A> {
         self.name
     }
 
-    /// The stage in which it runs.
+    /// The stage in which the group is executed.
     pub fn stage(&self) -> PlanStage {
         self.stage
     }
 
-    /// Its steps, in order.
+    /// The steps of the group, in order.
     pub fn steps(&self) -> &[JudgedStep<'p, A>] {
         &self.steps
     }
 }
 
-/// A planned step, with the refusal if it is held.
+/// A planned step, with a refusal if the step is held.
 #[derive(Debug)]
 pub struct JudgedStep<'p, A> {
     step: &'p Step<A>,
@@ -216,9 +216,9 @@ pub struct JudgedStep<'p, A> {
 /// A change with its clearance.
 #[derive(Clone, Copy, Debug)]
 pub struct JudgedChange<'a> {
-    /// The change.
+    /// The change that was judged.
     pub change: &'a Change,
-    /// Its clearance.
+    /// The clearance of the change.
     pub clearance: &'a Clearance,
 }
 
@@ -235,28 +235,28 @@ impl<'p, A> JudgedStep<'p, A> {
         self.refusal.is_none().then_some(self.step)
     }
 
-    /// The reason why it is held.
+    /// The reason why the step is held; `None` if it is not held.
     pub fn refusal(&self) -> Option<&Refusal> {
         self.refusal.as_ref()
     }
 
-    /// Its changes.
+    /// The changes of the step.
     pub fn changes(&self) -> &'p [Change] {
         &self.step.changes
     }
 
-    /// Its changes, each with its clearance.
+    /// The changes of the step, each with its clearance.
     pub fn judged_changes(&self) -> impl Iterator<Item = JudgedChange<'_>> {
         judged_changes(&self.step.changes, &self.clearances)
     }
 
-    /// The changes that count against the budgets.
+    /// The changes of the step that count against the budgets.
     pub fn counted_changes(&self) -> impl Iterator<Item = &'p Change> {
         let changes = self.step.changes.iter().zip(&self.clearances);
         changes.filter(|(_, clearance)| clearance.is_counted()).map(|(change, _)| change)
     }
 
-    /// Holds the step. The first refusal stays.
+    /// Holds the step. If it is already held, it keeps its first refusal.
     pub(super) fn hold(&mut self, refusal: Refusal) {
         self.refusal.get_or_insert(refusal);
     }

@@ -1,10 +1,10 @@
-//! The removal ledger: recent removals, held removals, and the object counts of each shard when it was last
+//! The removal ledger: recent removals, held removals, and for each shard the number of its objects when it was last
 //! read.
 //!
-//! All processes that run an integration share one ledger (optimistic concurrency). A run loads the ledger,
-//! judges its plan against it, and stores the removals that it is about to apply. The store has a
-//! precondition: the ledger must still have the version that was loaded; otherwise the run judges its plan
-//! again. **Invariant:** a removal without approval is applied only after it is stored.
+//! All processes that run an integration share one ledger, with optimistic concurrency. A run loads the ledger,
+//! judges its plan against it, and stores the removals that it is about to apply. The store has a precondition: the
+//! ledger must still have the version that was loaded; otherwise the run judges its plan again. **Invariant:** a
+//! removal without approval is applied only after it is stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,11 +19,11 @@ use serde::{Deserialize, Serialize};
 use super::approval::ObjectRef;
 use crate::plan::{ChangeKind, PlanDigest};
 
-/// Maximum number of expired removals that a ledger keeps, so that no removal is lost if a clock jumps
-/// forward and back.
+/// Maximum number of expired removals that a ledger keeps, so that no removal is forgotten if the clock jumps forward
+/// and back.
 const MAX_EXPIRED: usize = 1000;
 
-/// A reserved removal without approval: it was applied, or was about to be.
+/// A reserved removal without approval: it was applied or was about to be applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerEntry {
     /// The start time of the run that reserved it.
@@ -35,11 +35,11 @@ pub struct LedgerEntry {
     /// The caller of the object, if its scope names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<String>,
-    /// The object.
+    /// The removed object.
     #[serde(flatten)]
     pub object: ObjectRef,
-    /// Identifies the object among objects that have had the same name; absent if its target has no such
-    /// identifier, and in a ledger of an earlier version.
+    /// Identifies the object among the objects that have had its name. Absent if the target has no such identifier,
+    /// and in a ledger of an earlier version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incarnation: Option<String>,
 }
@@ -47,9 +47,9 @@ pub struct LedgerEntry {
 /// A removed object, as the ledger counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RemovedObject<'a> {
-    /// The object.
+    /// The removed object.
     pub object: &'a ObjectRef,
-    /// Its incarnation, such as a uid.
+    /// The incarnation of the object, such as a uid.
     pub incarnation: Option<&'a str>,
 }
 
@@ -62,29 +62,29 @@ impl LedgerEntry {
 /// A removal that is held until it is approved or the object is declared again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldEntry {
-    /// The start time of the run that first held it.
+    /// The start time of the first run that held the removal.
     pub since: Timestamp,
     /// The shard of the object.
     pub shard: String,
-    /// The reason why the last run held it.
+    /// The reason why the last run held the removal.
     pub why: String,
     /// The kind of the change that was held; absent in a ledger of an earlier version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<ChangeKind>,
-    /// The object.
+    /// The object whose removal is held.
     #[serde(flatten)]
     pub object: ObjectRef,
 }
 
 impl HeldEntry {
-    /// The reason why a change of this kind is held now. The reason for a removal does not apply to a loss of
+    /// The reason to report now for a held change of this kind. The reason for a removal does not apply to a loss of
     /// keys, and vice versa.
     pub(super) fn reason_for(&self, kind: ChangeKind) -> String {
         match self.change {
             Some(before) if before.removes() == kind.removes() => self.why.clone(),
             Some(before) if before.removes() => "its removal was held before and is not approved".to_owned(),
             Some(_) => "its loss of keys was held before and is not approved".to_owned(),
-            // In ledgers of earlier versions, the loss of an object precedes the reason.
+            // In ledgers of earlier versions, the reason is preceded by the loss of the object.
             None => {
                 let reason = self.why.rsplit(", which counts as a removal: ").next();
                 reason.unwrap_or_default().to_owned()
@@ -93,26 +93,26 @@ impl HeldEntry {
     }
 }
 
-/// The use of an approval for a single use: its removal was applied, or was about to be.
+/// The use of an approval for a single use: the removal was applied or was about to be applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsedApproval {
     /// The path of the approval in the data; empty if it is unknown.
     pub approval: String,
     /// The last day of its validity.
     pub expiration: String,
-    /// The plan to which it was bound.
+    /// The plan to which the approval was bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanDigest>,
-    /// The start time of the run that used it.
+    /// The start time of the run that used the approval.
     pub at: Timestamp,
-    /// The run that used it.
+    /// The run that used the approval.
     pub run: String,
     /// The shard of the object.
     pub shard: String,
-    /// The object.
+    /// The removed object.
     #[serde(flatten)]
     pub object: ObjectRef,
-    /// Identifies the object among objects that have had the same name.
+    /// Identifies the object among the objects that have had its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incarnation: Option<String>,
     /// Whether a later run has observed that the object no longer exists. Until then, the removal may be
@@ -137,20 +137,20 @@ pub struct LedgerState {
     /// Reserved removals, oldest first.
     #[serde(default)]
     pub removals: Vec<LedgerEntry>,
-    /// Removals that are held.
+    /// Removals that are held until they are approved.
     #[serde(default)]
     pub held: Vec<HeldEntry>,
-    /// Number of objects of each shard.
+    /// Number of objects of each shard when it was last read.
     #[serde(default)]
     pub counts: BTreeMap<String, ShardCount>,
-    /// Approvals for a single use that were used.
+    /// The uses of approvals for a single use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub used_approvals: Vec<UsedApproval>,
 }
 
 impl LedgerState {
-    /// The objects whose removal was reserved after `start` and that `select` accepts. Entries with a future
-    /// time are included.
+    /// The objects whose removal was reserved after `start` and that `select` accepts. Entries with a time in the
+    /// future are included.
     pub(super) fn reserved(
         &self,
         start: Timestamp,
@@ -168,8 +168,8 @@ impl LedgerState {
         self.held.iter().find(|entry| entry.object == *object)
     }
 
-    /// Adds removals; an earlier reservation of the same object is replaced, unless the object was created
-    /// again since.
+    /// Adds removals. An earlier reservation for the same object is replaced, unless the object has been created
+    /// again since then.
     pub(super) fn reserve(&mut self, entries: Vec<LedgerEntry>) {
         let again: BTreeSet<RemovedObject<'_>> = entries.iter().map(LedgerEntry::removed_object).collect();
         self.removals.retain(|entry| !again.contains(&entry.removed_object()));
@@ -177,20 +177,21 @@ impl LedgerState {
         self.removals.sort_by(|a, b| (a.at, &a.object).cmp(&(b.at, &b.object)));
     }
 
-    /// Drops the oldest removals that were reserved at `start` or before, beyond [`MAX_EXPIRED`].
+    /// Drops the oldest of the removals that were reserved at `start` or before, if there are more than
+    /// [`MAX_EXPIRED`].
     pub(super) fn prune(&mut self, start: Timestamp) {
         let expired = self.removals.iter().filter(|entry| entry.at <= start).count();
         self.removals.drain(..expired.saturating_sub(MAX_EXPIRED));
     }
 }
 
-/// The content of a ledger when it was loaded, and its version, which is the precondition for storing the
-/// next state.
+/// The content of a ledger when it was loaded, and the version of this content. The next state is stored only if the
+/// ledger still has this version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerSnapshot {
-    /// The content.
+    /// The content of the ledger.
     pub state: LedgerState,
-    /// The version; `None` if the ledger was never stored.
+    /// The version of the content; `None` if the ledger was never stored.
     pub version: Option<String>,
 }
 
@@ -206,7 +207,7 @@ pub enum StoreResult {
 /// The reason why a ledger cannot be used. In this case, nothing is removed without approval.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LedgerError {
-    /// The ledger does not exist: it was never initialised, or was lost completely.
+    /// The ledger does not exist: it was never initialised, or it was lost completely.
     #[error("the removal ledger in `{place}` is not initialised; if it is new, run `{init}`")]
     NotInitialised {
         /// The location of the ledger.
@@ -221,7 +222,7 @@ pub enum LedgerError {
         place: String,
         /// A description of the damage.
         what: String,
-        /// The command that starts a new one.
+        /// The command that starts a new ledger.
         init: String,
     },
     /// The ledger cannot be read or written.
@@ -248,10 +249,10 @@ pub trait Ledger: fmt::Debug + Send + Sync {
     ) -> BoxFuture<'a, Result<StoreResult, LedgerError>>;
 }
 
-/// A ledger in memory, for a process that does not outlive its budget window.
+/// A ledger in memory, for a process that does not outlive the window of its budgets.
 #[derive(Debug, Default)]
 pub struct MemoryLedger {
-    /// Each integration's state, with its version number.
+    /// The state of each integration, with its version number.
     states: Mutex<BTreeMap<String, (u64, LedgerState)>>,
 }
 

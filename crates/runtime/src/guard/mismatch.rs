@@ -8,8 +8,8 @@ use super::approval::CheckedApproval;
 use super::{Approval, Approvals, ObjectRef, Validity};
 
 impl Approvals {
-    /// The reason why an approval that is probably intended for `object` does not allow `integration` to
-    /// remove it. `removed` contains all removals of the run: an approval of another removal in it is not a
+    /// The reason why an approval that is probably intended for `object` does not allow `integration` to remove the
+    /// object. `removed` contains all removals of the run: an approval of another removal in this set is not a
     /// misspelt approval of `object`. `budget` limits the search for misspelt approvals.
     pub fn mismatch(
         &self,
@@ -42,8 +42,8 @@ impl Approvals {
         })
     }
 
-    /// Remarks about the approvals of an integration, each with the path of its datafile: approvals that have
-    /// expired and, if the run was complete, approvals that match no removal in `removed`.
+    /// Remarks about the approvals of an integration, each with the path of the approval. The remarks are about
+    /// approvals that have expired and, if the run was complete, about approvals that match no removal in `removed`.
     pub fn remarks(
         &self,
         integration: &str,
@@ -113,8 +113,8 @@ fn differences(
     (!texts.is_empty()).then(|| texts.join(", and "))
 }
 
-/// Whether one name may be a misspelling of the other. Names that differ only in digits are members of a
-/// series.
+/// Whether one name may be a misspelling of the other. Names that differ only in digits are not misspellings, because
+/// they are members of a series.
 fn is_near(written: &str, meant: &str) -> bool {
     let letters = |text: &str| text.chars().filter(|one| !one.is_ascii_digit()).collect::<String>();
     letters(written) != letters(meant) && suggest::nearest(written, [meant]).is_some()
@@ -132,7 +132,7 @@ mod tests {
         ObjectRef { target: next(), kind: next(), name: next() }
     }
 
-    /// An approval, written as `integration expiration object…`.
+    /// Parses an approval that is written as `integration expiration object…`.
     fn approval(text: &str) -> Approval {
         let mut words = text.split(';').map(str::to_owned);
         Approval {
@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    /// The remark about the approvals when `limits` is held.
+    /// Checks the remark about the approvals when the removal of `limits` is held.
     fn check(approvals: &[&str], expect: Option<&str>) {
         let approvals = Approvals::valid_on(TODAY, approvals.iter().map(|text| approval(text)).collect());
         let held = object("cluster=c, kind=LimitRange|LimitRange|limits");

@@ -7,9 +7,9 @@ use crate::plan::Hold;
 /// The reason why a step is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The scope was not read, or an object in it is unresolved.
+    /// The scope was not read, or an object in the scope is unresolved.
     Blocked(String),
-    /// An approval is needed.
+    /// The step needs an approval.
     Unapproved(MissingApproval),
     /// The step follows a held step.
     AfterHeld,
@@ -20,7 +20,7 @@ pub enum Refusal {
 /// The reason why a step needs an approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingApproval {
-    /// The time of the run that first held the step, if it was an earlier run.
+    /// The start time of the earlier run that first held the step, if any.
     pub since: Option<Timestamp>,
     /// The loss of keys of an object that is not removed: `it loses 5 of 9 keys, which counts as a removal`.
     pub loss: Option<String>,
@@ -29,12 +29,12 @@ pub struct MissingApproval {
 }
 
 impl Refusal {
-    /// A refusal that needs an approval, for this reason.
+    /// Creates a refusal that needs an approval, for this reason.
     pub fn unapproved(reason: impl Into<String>) -> Self {
         Refusal::Unapproved(MissingApproval { since: None, loss: None, reason: reason.into() })
     }
 
-    /// The refusal of the steps that follow.
+    /// The refusal of the steps that follow the refused step.
     pub(super) fn for_successor(&self) -> Self {
         match self.hold() {
             Hold::Approval | Hold::Predecessor => Refusal::AfterHeld,

@@ -1,5 +1,5 @@
-//! Computes the next state of the ledger after a plan was judged: allowed removals are reserved, refused
-//! removals are held, and the observed objects are counted.
+//! Computes the next state of the ledger after a plan was judged: records the allowed removals as reserved and the
+//! refused removals as held, and stores the number of observed objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,8 @@ struct HoldReason<'a> {
 }
 
 impl RemovalGuard {
-    /// The state of the ledger after these shards were judged. It equals `before` if nothing has to be stored.
+    /// The state of the ledger after these shards were judged. The result equals `before` if nothing has to be
+    /// stored.
     pub fn settle<S: PlannedSteps>(
         &self,
         judged: &[JudgedShard<'_, S>],
@@ -59,7 +60,7 @@ impl RemovalGuard {
                     || held.contains_key(&entry.object)
                     || !readable.contains(&entry.object.target)
             });
-            // The reason is that of the last decision, the time that of the first.
+            // The entry has the reason of the last decision and the time of the first decision.
             for entry in &mut after.held {
                 if let Some(HoldReason { why, change }) = held.remove(&entry.object) {
                     why.clone_into(&mut entry.why);
@@ -88,8 +89,8 @@ impl RemovalGuard {
 }
 
 impl RemovalGuard {
-    /// Stores the uses of approvals for a single use, and records which of the objects removed with them no
-    /// longer exist.
+    /// Stores the uses of approvals for a single use and records which of the objects that were removed with these
+    /// approvals no longer exist.
     fn settle_uses<S: PlannedSteps>(&self, judged: &JudgedShard<'_, S>, run: &str, after: &mut LedgerState) {
         let shard = judged.shard().key().to_string();
         let readable = readable_scopes(judged.shard().facts());

@@ -8,7 +8,7 @@ use super::*;
 use crate::key::{Scope, ShardKey};
 use crate::plan::{PlanStage, Step, StepGroup};
 
-/// A group of steps, each given by its changes.
+/// A group of steps, each of which is given by its changes.
 fn group(steps: &[Vec<Change>]) -> StepGroup<()> {
     let steps = steps.iter().map(|changes| Step { changes: changes.clone(), action: () }).collect();
     StepGroup { name: String::new(), stage: PlanStage::default(), steps }
@@ -34,7 +34,7 @@ fn judge(
     refusals(&guard.judge(&[proposal], ledger)[0])
 }
 
-/// `-a +b -Namespace:c`: a removal, an addition, a removal of another kind.
+/// Parses `-a +b -Namespace:c`: a removal, an addition, and a removal of an object of another kind.
 fn changes(words: &str) -> Vec<Vec<Change>> {
     let one = |word: &str| {
         let mut rest = word.chars();
@@ -72,7 +72,7 @@ fn held_after(guard: &RemovalGuard, ledger: &LedgerState, facts: &ShardFacts, wo
     held.map(|(name, why)| format!("{name}: {why}")).collect()
 }
 
-/// Noon on a day; windows have 24 hours.
+/// Noon on a day. Budget windows have 24 hours.
 const NOW: Timestamp = Timestamp::constant(1_774_958_400, 0);
 
 fn guard() -> RemovalGuard {
@@ -86,7 +86,8 @@ fn guard() -> RemovalGuard {
     }
 }
 
-/// A ledger with removals, each `shard/name` or `shard/name/caller`, made this many seconds ago.
+/// A ledger with removals that were made `ago` seconds ago. Each removal is written as `shard/name` or
+/// `shard/name/caller`.
 fn ledger(ago: i64, words: &str) -> LedgerState {
     let entry = |word: &str| {
         let mut parts = word.split('/').map(str::to_owned);
@@ -114,7 +115,7 @@ fn caller_scope(caller: &str) -> Scope {
     Scope::new([("cluster", "c"), ("caller", caller)])
 }
 
-/// `-0 -1 -2`
+/// Writes this many removals, as `-0 -1 -2`.
 fn removals(count: usize) -> String {
     (0..count).map(|name| format!("-{name}")).collect::<Vec<_>>().join(" ")
 }
@@ -190,7 +191,7 @@ fn an_integration_has_a_budget_too() {
     let empty = LedgerState::default();
     assert_eq!(held_per_shard(&guard(), &empty, &facts(20), &shards), [9, 9, 9, 9]);
     assert_eq!(held_per_shard(&guard(), &empty, &facts(20), &shards[..3]), [0, 0, 0]);
-    // Exactly 30, and one more.
+    // The budget allows exactly 30 removals, and refuses one more.
     assert_eq!(held_per_shard(&guard(), &ledger(1, "z/1 z/2 z/3"), &facts(20), &shards[..3]), [0, 0, 0]);
     assert_eq!(held_per_shard(&guard(), &ledger(1, "z/1 z/2 z/3 z/4"), &facts(20), &shards[..3]), [9, 9, 9]);
 }
@@ -331,8 +332,8 @@ fn namespace_scope(name: &str) -> Scope {
     Scope::new([("cluster", "c"), ("namespace", name)])
 }
 
-/// The reasons why removals are held if each of `there` namespaces has one object. A change of `words` is
-/// made in the namespace with the same name.
+/// The reasons why removals are held if each of `there` namespaces has one object. Each change of `words` is made in
+/// the namespace that has the name of the changed object.
 fn held_in_namespaces(guard: &RemovalGuard, there: usize, words: &str) -> Vec<String> {
     let counts = (0..there).map(|name| (namespace_scope(&name.to_string()), 1)).collect();
     let facts = ShardFacts { counts, ..ShardFacts::default() };
@@ -465,7 +466,7 @@ fn emptying_a_scope_of_two_or_more_objects_needs_an_approval() {
 
 #[test]
 fn a_held_step_fills_no_other_scope() {
-    // The step that would add to scope `d` is held because it empties scope `c`, so `d` is emptied, too.
+    // The step that would add to scope `d` is held because it empties scope `c`, so the removals also empty `d`.
     let other = |kind, name: &str| {
         let scope = Scope::new([("cluster", "d")]);
         Change::new(kind, ObjectKey { scope, kind: "ConfigMap".to_owned(), name: name.to_owned() }, "do")

@@ -1,4 +1,4 @@
-//! The lease of a function or of a foreign command, which is acquired with the first write.
+//! The lease of a function or of a foreign command, which is acquired before the first write.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::run_request::RunRequest;
 /// Maximum number of attempts to acquire a lease that seemed to be free.
 const MAX_ATTEMPTS: u32 = 3;
 
-/// The lease of an integration that is not staged. It is acquired once per run, and renewed until the run ends.
+/// The lease of an integration that is not staged. The lease is acquired once per run and renewed until the run ends.
 pub struct LazyLease<'r> {
     integration: &'r str,
     shard: ShardKey,
     request: &'r RunRequest,
     permits: &'r Permits,
-    /// The lease, once it is acquired. Locked while it is being acquired.
+    /// The lease, once it is acquired. The lock is held during the acquisition.
     lease: AsyncMutex<Option<Arc<dyn Lease>>>,
     acquired: Notify,
     /// The reason why the leases are not available.
@@ -34,8 +34,8 @@ impl<'r> LazyLease<'r> {
         Self { integration, shard, request, permits, lease, acquired, unavailable }
     }
 
-    /// Checks the fence before a write; the first call acquires the lease. If another process holds it, waits
-    /// until the lease expires, or until it is renewed.
+    /// Checks the fence before a write; the first call acquires the lease. If another process holds the lease, the
+    /// call waits until the lease expires or the other process renews it.
     pub async fn check(&self) -> Result<(), Fault> {
         let Some(write) = &self.permits.write else { return Ok(()) };
         let lease = tokio::select! {
@@ -87,7 +87,7 @@ impl<'r> LazyLease<'r> {
         }
     }
 
-    /// Renews the lease, from its acquisition until the future is dropped.
+    /// Renews the lease from its acquisition until the future is dropped.
     pub async fn maintain(&self) -> Infallible {
         self.acquired.notified().await;
         let lease = self.lease.lock().await.clone();

@@ -1,9 +1,9 @@
-//! The digest of a plan: it identifies the changes that a plan would make.
+//! The digest of a plan: the identity of the changes that the plan would make.
 //!
-//! It covers the steps of the plan in their order, with all of their changes, and the changes that the
+//! The digest covers the steps of the plan in their order, with all of their changes, and the changes that the
 //! integration itself holds. It does not cover provenance or results. It also does not cover waits, rollouts,
-//! degradations and faults, because these describe the state of the target, which differs from one
-//! observation to the next.
+//! degradations and faults, because these describe the state of the target, which differs from one observation to the
+//! next.
 //!
 //! **Invariant:** no digest depends on a secret, not even on the number of keys that a secret contributes.
 //! Otherwise a guessed secret could be confirmed by its digest (`a_digest_does_not_depend_on_secrets`).
@@ -32,7 +32,7 @@ impl PlanDigest {
         Self::of(&digest(&(FORMAT, shards)))
     }
 
-    /// The digest as the data names it.
+    /// The digest as it is written in the data.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -54,10 +54,10 @@ impl fmt::Display for PlanDigest {
     }
 }
 
-/// The format of digests; part of each of them, so that digests of different formats never match.
+/// The format of digests. It is part of each digest, so that digests of different formats never match.
 const FORMAT: &str = "qontract plan 1";
 
-/// The form of the names in a plan for which a digest is computed.
+/// The form of names in the text from which a digest is computed.
 pub trait DigestedNames {
     /// The shown form of a text.
     fn text(&self, text: &str) -> String;
@@ -65,7 +65,7 @@ pub trait DigestedNames {
     fn object(&self, object: &ObjectKey) -> ObjectKey;
 }
 
-/// Unchanged names.
+/// Names that are used unchanged.
 struct PlainNames;
 
 impl DigestedNames for PlainNames {
@@ -78,8 +78,8 @@ impl DigestedNames for PlainNames {
     }
 }
 
-/// The digests of the steps of a plan, from which the digests of the plan and of its parts are computed. Its
-/// size does not depend on the size of the diffs.
+/// The digests of the steps of a plan, from which the digests of the plan and of its parts are computed. The size of
+/// the outline does not depend on the size of the diffs.
 #[derive(Debug, Default)]
 pub struct PlanOutline {
     groups: Vec<OutlinedGroup>,
@@ -101,15 +101,15 @@ impl PlanOutline {
         self.digest_of(|_, _| true)
     }
 
-    /// The objects that this plan removes, or from which it removes keys, in the same way as another plan.
+    /// The objects that this plan removes, or from which it removes keys, in the same way as the other plan does.
     pub fn equal_removals(&self, other: &Self) -> BTreeSet<ObjectKey> {
         let is_equal =
             |(object, changes): &(&ObjectKey, &Vec<Sha256>)| other.removals.get(object) == Some(changes);
         self.removals.iter().filter(is_equal).map(|(object, _)| object.clone()).collect()
     }
 
-    /// The digest of a plan with only some of the steps, which are identified by the index of their group and
-    /// their index in it. Groups without steps are omitted.
+    /// The digest of a plan with only those steps for which `includes` returns `true`. A step is given by the index
+    /// of its group and its index in the group. Groups without steps are omitted.
     pub fn digest_of(&self, includes: impl Fn(usize, usize) -> bool) -> PlanDigest {
         let groups =
             self.groups.iter().enumerate().filter_map(|(at, OutlinedGroup { name, stage, steps })| {
@@ -143,8 +143,8 @@ struct DigestedChange<'p> {
 
 impl<'p> DigestedChange<'p> {
     fn new(change: &'p Change, names: &impl DigestedNames) -> Self {
-        // Destructured, so that a new field does not compile until it is decided whether it is part of the
-        // digest. `diff_by_name` names fields that come from a secret, which a dry run does not show.
+        // Destructured, so that a new field causes a compile error until a developer decides whether it is part of
+        // the digest. `diff_by_name` names fields that come from a secret, which a dry run does not show.
         let Change {
             kind,
             object,
@@ -164,8 +164,8 @@ impl<'p> DigestedChange<'p> {
             diff,
             body,
             loss: loss.filter(|loss| !loss.depends_on_secret),
-            // Only for a removed object: the incarnation of a written object changes with each version, even
-            // if the plan does not change.
+            // The incarnation is included only for a removed object, because the incarnation of a written object
+            // changes with each version, even if the plan does not change.
             incarnation: incarnation.as_deref().filter(|_| *kind == ChangeKind::Remove),
         }
     }
@@ -202,7 +202,7 @@ impl<A> Plan<A> {
         self.outline(&PlainNames).digest()
     }
 
-    /// The digests of the steps, with these names.
+    /// The digests of the steps, with names in the form that `names` defines.
     pub(crate) fn outline(&self, names: &impl DigestedNames) -> PlanOutline {
         let groups = self.groups.iter().map(|group| {
             let steps = group.steps.iter().map(|step| {
@@ -313,7 +313,7 @@ mod tests {
         differs(|plan| plan.groups[0].steps.swap(0, 1));
         differs(|plan| plan.groups.swap(0, 1));
         differs(|plan| drop(plan.groups[0].steps.pop()));
-        // Two steps, and one step with two changes.
+        // Two steps, compared to one step with two changes.
         differs(|plan| {
             let second = plan.groups[0].steps.remove(1);
             plan.groups[0].steps[0].changes.extend(second.changes);

@@ -1,4 +1,4 @@
-//! Sends requests to a program, and parses and checks its responses.
+//! Sends requests to a program, parses the responses and checks them.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -27,24 +27,24 @@ pub struct ProgramClient {
 
 /// A parsed response, with its memory reservation.
 pub struct ParsedResponse<T> {
-    /// The response.
+    /// The value that was parsed from the response.
     pub value: T,
-    /// The memory that it occupies.
+    /// The reservation for the memory of the response.
     pub reservation: MemoryReservation,
 }
 
 impl ProgramClient {
-    /// A client for this program.
+    /// Creates a client for this program.
     pub fn new(program: Program) -> Self {
         Self { program, memory: Arc::default() }
     }
 
-    /// The program.
+    /// The program to which requests are sent.
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// Sends one request, and blocks until the response has arrived.
+    /// Sends one request and blocks until the response has arrived.
     pub fn request_blocking<T: DeserializeOwned + ShownTexts>(
         &self,
         phase: ProgramPhase,
@@ -66,7 +66,7 @@ impl ProgramClient {
         tokio::task::spawn_blocking(exchange).await.map_err(|error| Fault::internal(error.to_string()))?
     }
 
-    /// Sends one request, and parses the response.
+    /// Sends one request and parses the response.
     fn send<T: DeserializeOwned + ShownTexts>(
         &self,
         phase: ProgramPhase,
@@ -81,7 +81,7 @@ impl ProgramClient {
         // A parse error quotes the response.
         let redact = |text: &str| program.redacted(text, phase, &request);
         let refused = |why: String| invalid_response(phase, program, redact(&why));
-        // Check before parsing: small values take more memory than their JSON.
+        // The values are counted before parsing, because small values take more memory than their JSON.
         check_values(&response).map_err(refused)?;
         let held = memory.reserve(&response).map_err(refused)?;
         // serde accepts a list in place of an object, and assigns the fields in order.
@@ -103,13 +103,13 @@ impl ProgramClient {
     }
 }
 
-/// The fault of a response that violates the protocol.
+/// The fault for a response that violates the protocol.
 pub fn invalid_response(phase: ProgramPhase, program: &Program, why: impl Display) -> Fault {
     let why = truncate(&why.to_string());
     Fault::operator(format!("the response to {} is invalid: {why}", program.describe_phase(phase)))
 }
 
-/// The fault of a response that is not JSON. It quotes the first line of the output.
+/// The fault for a response that is not JSON. The fault quotes the first line of the output.
 fn not_json(phase: &str, error: &serde_json::Error, text: &str) -> Fault {
     let printed = match first_line(text) {
         line if line.is_empty() => "stdout is empty".to_owned(),
@@ -119,7 +119,7 @@ fn not_json(phase: &str, error: &serde_json::Error, text: &str) -> Fault {
         .hint("stdout must contain only the response: print everything else to stderr")
 }
 
-/// The beginning of a string.
+/// Truncates a string to its beginning.
 fn truncate(text: &str) -> String {
     match text.char_indices().nth(MAX_COMPLAINT_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -9,7 +9,7 @@ use crate::source_location::SourceLocation;
 
 /// A shard in the response to `declare`, in the form of the integration that manages it.
 pub trait ProgramShard: DeserializeOwned + ShownTexts {
-    /// Its location in the query results.
+    /// The location of the shard in the query results.
     fn pointer(&self) -> Option<&ResultPointer>;
 }
 
@@ -25,7 +25,7 @@ pub struct ProgramDeclaration<S> {
 /// A declared shard with its source location.
 #[derive(Debug)]
 pub struct LocatedShard<S> {
-    /// The shard.
+    /// The shard in the form of the managing integration.
     pub shard: S,
     /// The source location.
     pub place: Option<SourceLocation>,
@@ -34,8 +34,8 @@ pub struct LocatedShard<S> {
 /// A fault of a shard.
 #[derive(Debug)]
 pub struct ShardFault {
-    /// The shard.
+    /// The key of the shard.
     pub key: ShardKey,
-    /// The fault.
+    /// The fault of the shard's declaration.
     pub fault: Fault,
 }

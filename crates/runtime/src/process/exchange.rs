@@ -34,7 +34,7 @@ const STDERR_TIMEOUT: Duration = Duration::from_secs(1);
 /// Environment variables that a program inherits from this process.
 const INHERITED_VARIABLES: [&str; 3] = ["PATH", "LANG", "TZ"];
 
-/// Whether the request was cancelled. Clones share their state.
+/// Records whether a request was cancelled. All clones share the same state.
 #[derive(Clone, Debug, Default)]
 pub struct Cancellation(Arc<AtomicBool>);
 
@@ -43,7 +43,7 @@ pub struct Cancellation(Arc<AtomicBool>);
 pub struct CancelOnDrop(Cancellation);
 
 impl CancelOnDrop {
-    /// A new guard and its cancellation.
+    /// Creates a guard and the cancellation that it triggers.
     pub fn new() -> (Self, Cancellation) {
         let given = Cancellation::default();
         (Self(given.clone()), given)
@@ -65,9 +65,9 @@ impl Cancellation {
 /// One request to a program.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgramRequest<'a> {
-    /// The phase: the last argument of the executable.
+    /// The phase, which is passed as the last argument of the executable.
     pub phase: ProgramPhase,
-    /// The request body: its stdin.
+    /// The request body, which is written to the program's stdin.
     pub request: &'a Value,
     /// Whether the request was cancelled.
     pub cancellation: &'a Cancellation,
@@ -75,7 +75,7 @@ pub struct ProgramRequest<'a> {
     pub memory: &'a Arc<ResponseMemory>,
 }
 
-/// Runs a program for one request; the response is its stdout.
+/// Runs a program for one request and returns its stdout as the response.
 pub fn exchange(program: &Program, program_request: ProgramRequest<'_>) -> Result<ResponseBytes, Fault> {
     let ProgramRequest { phase, request, cancellation, memory } = program_request;
     let settings = group_settings(program, phase);
@@ -84,7 +84,7 @@ pub fn exchange(program: &Program, program_request: ProgramRequest<'_>) -> Resul
     let text = request.to_string();
     let (done, finished) = mpsc::channel();
     let (stdin, stdout, stderr) = child.take_pipes();
-    // A program may ignore its stdin; only its response is relevant.
+    // Write errors are ignored: a program need not read its stdin, and only its response is relevant.
     thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(text.as_bytes())));
     let (stderr_sender, stderr_receiver) = mpsc::channel();
     let log = line_log(program, phase, request);
@@ -99,14 +99,16 @@ pub fn exchange(program: &Program, program_request: ProgramRequest<'_>) -> Resul
         if response.is_some() || left().is_zero() || cancellation.is_cancelled() {
             break response;
         }
-        // Once the program has ended, this terminates the processes that it left behind, which may keep
-        // stdout open. An error is ignored here, because it occurs again below.
+        // Once the program has ended, `try_wait` terminates the processes that the program left behind, which may
+        // keep stdout open. An error is ignored here, because the same error occurs again when the exit status is
+        // read.
         let _ = child.try_wait();
     };
     let (Some(response), Some(status)) =
         (response, wait_for_exit(&mut child, || left().is_zero() || cancellation.is_cancelled()))
     else {
-        // The result is no longer needed. If the termination fails, the watchdog cancels the run.
+        // The result is no longer needed, so an error of the termination is ignored; in that case, the watchdog
+        // cancels the run.
         if cancellation.is_cancelled() {
             let _ = child.terminate_within(GRACE_PERIOD);
             return Err(Fault::internal(format!("{of} was cancelled")));
@@ -115,7 +117,7 @@ pub fn exchange(program: &Program, program_request: ProgramRequest<'_>) -> Resul
         let within = program.deadline.as_secs();
         return Err(Fault::remote(format!("{of} took longer than {within} s")));
     };
-    // A process outside of the group may still hold stderr open, so this does not wait for it.
+    // A process outside the process group may still hold stderr open, so the wait for its end is limited.
     let stderr_tail =
         stderr_receiver.recv_timeout(STDERR_TIMEOUT).ok().flatten().and_then(Result::ok).unwrap_or_default();
     if !status.success() && qontract_child::is_stopping(purpose) {
@@ -123,8 +125,8 @@ pub fn exchange(program: &Program, program_request: ProgramRequest<'_>) -> Resul
     }
     let response = match response {
         Some(Ok(response)) => response,
-        // A program whose response is too long fails because its stdout is closed, so the original cause is
-        // reported.
+        // If a response is too long, its program fails only because stdout was closed. Therefore, the length of the
+        // response is reported.
         Some(Err(error)) => return Err(Fault::operator(format!("{of}: {error}"))),
         None => return Err(Fault::internal(format!("{of} has no stdout"))),
     };
@@ -135,8 +137,8 @@ pub fn exchange(program: &Program, program_request: ProgramRequest<'_>) -> Resul
     Ok(response)
 }
 
-/// A fault with the last line of stderr as the reason and all lines as details, because the last line of a
-/// traceback is the error.
+/// Creates a fault that has the last line of stderr as its message and all lines as details. The last line is chosen
+/// because it is the error in a traceback.
 fn failure(what: &str, stderr: &str) -> Fault {
     let start = stderr.len().saturating_sub(MAX_REPORTED_BYTES);
     let start = (start..=stderr.len()).find(|place| stderr.is_char_boundary(*place)).unwrap_or_default();
@@ -149,7 +151,7 @@ fn failure(what: &str, stderr: &str) -> Fault {
     if reported.lines().count() > 1 { fault.details(reported) } else { fault }
 }
 
-/// The first line of a string, truncated if it is too long.
+/// Returns the first line of a string, truncated if it is too long.
 pub fn first_line(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     match line.char_indices().nth(MAX_LINE_CHARS) {
@@ -158,7 +160,7 @@ pub fn first_line(text: &str) -> String {
     }
 }
 
-/// The way in which the process group of a phase is ended.
+/// The settings that determine how the process group of a phase is terminated.
 fn group_settings(program: &Program, phase: ProgramPhase) -> GroupSettings {
     match (phase.access(), program.shutdown) {
         (None | Some(Access::Read), _) => Purpose::Read.into(),
@@ -175,7 +177,7 @@ fn start(program: &Program, phase: ProgramPhase, settings: GroupSettings) -> Res
     let mut command = Command::new(executable);
     command.args(words).arg(phase.as_str()).env_clear();
     command.envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
-    // In a sandbox, no credentials are passed, regardless of the list that contains them.
+    // In a sandbox, no credentials are passed, whichever setting contains them.
     let is_given = |name: &str| program.sandbox.is_none() || !is_secret_name(name);
     command.envs(program.environment.iter().filter(|(name, _)| is_given(name)));
     if let Some(folder) = &program.sandbox {
@@ -216,11 +218,11 @@ fn line_log(
     })
 }
 
-/// Replaces the stderr tail if the last line alone exceeds the buffer.
+/// The text that replaces the stderr tail if the last line alone exceeds the buffer.
 const LINE_TOO_LONG: &[u8] = b"the last line of stderr is too long to be shown";
 
-/// Reads a stream to its end, logs each complete line, and returns the last lines. Only whole lines are
-/// returned, because a truncated secret is not recognised.
+/// Reads a stream to its end, logs each complete line, and returns the last lines. Only whole lines are returned,
+/// because redaction does not recognise a truncated secret.
 fn tail(mut stream: impl Read, log: Option<&impl Fn(&[u8])>) -> io::Result<Vec<u8>> {
     let (mut end_of_stderr, mut piece, mut line) = (Vec::new(), [0; 8 << 10], Vec::new());
     let mut is_cut = false;

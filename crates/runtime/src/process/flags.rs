@@ -1,4 +1,4 @@
-//! The flags of programs.
+//! Validates the flags that programs describe.
 
 use std::collections::BTreeSet;
 
@@ -52,12 +52,12 @@ pub fn is_reserved(name: &str) -> bool {
     RESERVED_FLAGS.contains(&name)
 }
 
-/// The flags of a program, from its description; fails if one of them is invalid. `environment` are the variables
-/// that its registration passes to it.
+/// Creates the flags of a program from its description; fails if one of them is invalid. `environment` contains the
+/// variables that the program's registration passes to the program.
 ///
-/// **Invariant:** a flag takes its value only from a variable that the operator passes to the program anyway,
-/// and never from a variable that may contain a secret: a program does not choose the part of the environment
-/// that it can read.
+/// **Invariant:** a flag takes its value only from a variable that the operator passes to the program anyway, and
+/// never from a variable that may contain a secret. Otherwise a program could choose which parts of the environment
+/// it reads.
 pub(super) fn program_flags(
     wires: Vec<WireFlag>,
     environment: &BTreeSet<String>,
@@ -78,8 +78,8 @@ pub(super) fn program_flags(
     flags_error(&flags).map_or(Ok(flags), Err)
 }
 
-/// A flag of a program. Its strings are leaked deliberately: flags live as long as this process, and each
-/// program is described only once.
+/// Creates a flag of a program. The strings of the flag are leaked deliberately: a flag lives as long as this
+/// process, and each program is described only once.
 fn flag(wire: WireFlag) -> Result<Flag, String> {
     let WireFlag { name, help, dimension, short, variable, argument, print } = wire;
     let kind = match (dimension, argument, print) {
@@ -97,7 +97,7 @@ fn flag(wire: WireFlag) -> Result<Flag, String> {
     Ok(Flag { short, variable, ..Flag::new(name.leak(), help.leak(), kind) })
 }
 
-/// The reason why a flag name is invalid, if it is.
+/// The reason why a flag name is invalid; `None` if it is valid.
 fn flag_name_error(name: &str, others: &[WireFlag]) -> Option<&'static str> {
     let fine = |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '-';
     let begins = name.starts_with(|one: char| one.is_ascii_lowercase());

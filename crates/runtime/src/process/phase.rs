@@ -11,7 +11,7 @@ pub enum ProgramPhase {
     Describe,
     /// The program declares its shards for the data.
     Declare,
-    /// The program reads the target, and plans a shard.
+    /// The program reads the target and plans a shard.
     Plan,
     /// The program prints the desired state of a shard.
     Print,
@@ -20,7 +20,7 @@ pub enum ProgramPhase {
 }
 
 impl ProgramPhase {
-    /// The name of the phase: the last argument of the executable.
+    /// The name of the phase, which is the last argument of the executable.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Describe => "describe",

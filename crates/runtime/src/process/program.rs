@@ -19,7 +19,7 @@ const MIN_SECRET_BYTES: usize = 4;
 /// Time that the runner waits beyond the deadline of a program, so that the error names the program.
 const DEADLINE_MARGIN: Duration = Duration::from_secs(30);
 
-/// Time that the runner waits after the end of the grace period of a program.
+/// Time that the runner waits for a program after its grace period has ended.
 const SHUTDOWN_MARGIN: Duration = Duration::from_secs(2);
 
 /// The environment variable that passes the sandbox directory to programs that support it.
@@ -37,7 +37,7 @@ pub struct Program {
     pub command: Vec<String>,
     /// The environment variables.
     pub environment: BTreeMap<String, String>,
-    /// The names of all environment variables that may be passed to it, including those that are not set.
+    /// The names of all environment variables that may be passed to the program, including those that are not set.
     pub variables: BTreeSet<String>,
     /// Secret variables that are set only for `plan` and `apply`.
     pub secret_environment: BTreeMap<String, String>,
@@ -45,13 +45,13 @@ pub struct Program {
     pub write_environment: BTreeMap<String, String>,
     /// Timeout of one request.
     pub deadline: Duration,
-    /// Time that the program needs to end when it gets `SIGINT` while it applies a step. Without it, a
-    /// shutdown lets it finish the step, and interrupts it only if the shutdown is forced.
+    /// Time that the program needs to end when it gets `SIGINT` while it applies a step. If this is not set, a
+    /// shutdown waits for the step and interrupts the program only when the shutdown is forced.
     pub shutdown: Option<Duration>,
-    /// The sandbox directory that replaces its target system. With a sandbox, no secrets or credentials are
-    /// passed.
+    /// The sandbox directory that replaces the target system of the program. If it is set, no secrets or credentials
+    /// are passed.
     pub sandbox: Option<PathBuf>,
-    /// Receives its stderr.
+    /// Receives the program's stderr.
     pub stderr_log: Option<Arc<dyn StderrLog>>,
 }
 
@@ -86,9 +86,9 @@ impl Program {
         all.map(|(_, value)| value.as_str())
     }
 
-    /// A redactor for the secrets that are passed to the program. Strings in the request come from the data
-    /// and are not redacted, because redacting them would confirm a secret that was guessed in the data. The
-    /// request of `apply` is an exception: it comes from the program's own response to `plan`.
+    /// Creates a redactor for the secrets that are passed to the program. Strings in the request come from the data
+    /// and are not redacted, because redacting them would confirm a secret that was guessed in the data. The request
+    /// of `apply` is an exception: it comes from the program's own response to `plan`.
     pub(super) fn redactor_for(&self, phase: ProgramPhase, request: &Value) -> Redactor {
         let redactor = Redactor::with_min_bytes(self.secrets(), MIN_SECRET_BYTES);
         match phase {
@@ -99,8 +99,8 @@ impl Program {
         }
     }
 
-    /// The limits of its runs. They exceed the limits that the client of the program enforces, so that the
-    /// error names the program.
+    /// The limits of the integration's runs. They exceed the limits that the client of the program enforces, so that
+    /// the client's error, which names the program, is reported.
     pub(super) fn limits(&self) -> IntegrationLimits {
         let grace = self.shutdown.unwrap_or_default();
         let request = self.deadline + grace + DEADLINE_MARGIN;
@@ -112,7 +112,7 @@ impl Program {
         }
     }
 
-    /// Redacts lines that contain a secret that is passed to the program.
+    /// Redacts the lines of a text that contain a secret that is passed to the program.
     pub(super) fn redacted(&self, text: &str, phase: ProgramPhase, request: &Value) -> String {
         self.redactor_for(phase, request).lines(text).into_owned()
     }

@@ -6,8 +6,7 @@
 //! | responses that are being read | [`SMALL_RESPONSE_BYTES`] each; a longer one waits for one of [`MAX_LARGE_READERS`] permits before the rest is read |
 //! | responses that are held for planning | [`MAX_HELD_BYTES`] bytes and [`MAX_HELD_VALUES`] JSON values together |
 //!
-//! A response with many small values takes more memory than its JSON. Therefore values are counted before
-//! parsing.
+//! A response with many small values takes more memory than its JSON. Therefore, values are counted before parsing.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -18,9 +17,9 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 pub const MAX_RESPONSE_BYTES: usize = 64 << 20;
 /// Maximum number of JSON values in one response, including keys.
 pub const MAX_VALUES: usize = 500_000;
-/// A response up to this many bytes is read without a permit.
+/// Maximum number of bytes of a response that is read without a permit.
 pub const SMALL_RESPONSE_BYTES: usize = 1 << 20;
-/// Maximum number of longer responses that are read concurrently.
+/// Maximum number of responses beyond this size that are read concurrently.
 pub const MAX_LARGE_READERS: usize = 2;
 /// Maximum size of all responses that are held for planning, in bytes.
 pub const MAX_HELD_BYTES: usize = 128 << 20;
@@ -48,7 +47,7 @@ struct ResponseSize {
     values: usize,
 }
 
-/// The bytes of a response. A long response holds a reader permit until it is dropped.
+/// The bytes of a response. The bytes of a long response hold a reader permit until they are dropped.
 #[derive(Debug)]
 pub struct ResponseBytes {
     bytes: Vec<u8>,
@@ -56,13 +55,13 @@ pub struct ResponseBytes {
 }
 
 impl ResponseBytes {
-    /// The JSON document.
+    /// The bytes of the JSON document.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-/// The permit to read a long response. It is released when dropped.
+/// The permit to read a long response. The permit is released when it is dropped.
 #[derive(Debug)]
 struct ReaderPermit(Arc<ResponseMemory>);
 
@@ -73,7 +72,7 @@ impl Drop for ReaderPermit {
     }
 }
 
-/// The memory reservation of a response that is held for planning. It is released when dropped.
+/// The memory reservation of a response that is held for planning. The reservation is released when it is dropped.
 #[derive(Debug)]
 pub struct MemoryReservation {
     memory: Arc<ResponseMemory>,

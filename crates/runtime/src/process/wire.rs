@@ -20,7 +20,7 @@ use crate::state::{DeclaredState, DisabledReason, RemovalConsent, Shard};
 use crate::type_erasure::{DesiredFact, DesiredKind};
 pub use texts::{ShownTexts, check_texts};
 
-/// Dimensions with their values, in order: `[["cluster", "c"]]`.
+/// Dimensions with their values, in order, such as `[["cluster", "c"]]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct WireDimensions(Vec<(String, String)>);
 
@@ -29,12 +29,12 @@ impl WireDimensions {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The key with these dimensions.
+    /// Converts the dimensions to a shard key.
     pub fn key(&self) -> ShardKey {
         ShardKey::new(self.pairs())
     }
 
-    /// The scope with these dimensions.
+    /// Converts the dimensions to a scope.
     pub fn scope(&self) -> Scope {
         Scope::new(self.pairs())
     }
@@ -56,26 +56,26 @@ impl From<&Scope> for WireDimensions {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DescribeResponse {
-    /// The name.
+    /// The name of the integration.
     pub name: String,
-    /// The description.
+    /// The description of the integration.
     #[serde(rename = "description")]
     pub about: String,
-    /// The queries.
+    /// The declared queries.
     #[serde(default)]
     pub queries: Vec<WireQuery>,
-    /// The flags.
+    /// The flags of the integration.
     #[serde(default)]
     pub flags: Vec<WireFlag>,
-    /// Whether it supports a sandbox directory.
+    /// Whether the program supports a sandbox directory.
     #[serde(default)]
     pub sandbox: bool,
-    /// Whether `plan` gets the results of the queries on the base.
+    /// Whether `plan` receives the results of the queries on base.
     #[serde(default)]
     pub base: bool,
     /// The time that a run waits for operations in progress.
     pub patience: Option<WirePatience>,
-    /// Whether it plans and applies its own steps, or only declares objects.
+    /// Whether the program plans and applies its own steps or only declares objects.
     #[serde(default)]
     pub form: ProgramForm,
     /// The dimension whose value decides in which slot a shard runs.
@@ -112,11 +112,11 @@ impl From<WirePatience> for Patience {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WireQuery {
-    /// The name of its operation.
+    /// The name of the query's operation.
     pub name: String,
     /// The GraphQL document.
     pub text: String,
-    /// Whether it is executed only if the GraphQL types have all of its fields.
+    /// Whether the query is executed only if the GraphQL types have all of its fields.
     #[serde(default)]
     pub if_known: bool,
 }
@@ -125,20 +125,20 @@ pub struct WireQuery {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WireFlag {
-    /// The name, without dashes.
+    /// The name of the flag, without dashes.
     pub name: String,
     /// The help text.
     #[serde(default)]
     pub help: String,
-    /// The dimension by which it selects shards.
+    /// The dimension by which the flag selects shards.
     pub dimension: Option<String>,
     /// The short option, without the dash.
     pub short: Option<char>,
     /// The environment variable that provides the value if the flag is not given.
     pub variable: Option<String>,
-    /// The kind of positional argument, if it is one.
+    /// The kind of positional argument; absent if it is a flag.
     pub argument: Option<WireArgument>,
-    /// Whether it is a switch that prints the desired state.
+    /// Whether the flag is a switch that prints the desired state.
     #[serde(default)]
     pub print: bool,
 }
@@ -147,11 +147,11 @@ pub struct WireFlag {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WireArgument {
-    /// Once.
+    /// The argument is given exactly once.
     Required,
-    /// At most once.
+    /// The argument is given at most once.
     Optional,
-    /// Any number of times.
+    /// The argument is given any number of times.
     Repeated,
 }
 
@@ -169,28 +169,28 @@ impl From<WireArgument> for ArgumentKind {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResultPointer {
-    /// The query.
+    /// The name of the query.
     pub query: String,
-    /// JSON pointer to an object in its result.
+    /// JSON pointer to an object in the result of the query.
     #[serde(rename = "at")]
     pub object: String,
-    /// JSON pointer relative to that object, into the datafile.
+    /// JSON pointer relative to that object. It is followed in the object's datafile.
     #[serde(default)]
     pub below: String,
 }
 
-/// A fault.
+/// A fault that a program reports.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct WireFault {
     /// In `declare`: the key of the shard with the fault.
     #[serde(default)]
     key: WireDimensions,
-    /// The message.
+    /// The message of the fault.
     text: String,
     /// A hint on how to fix it.
     hint: Option<String>,
-    /// In `declare`: the location.
+    /// In `declare`: the location of the fault in the query results.
     place: Option<ResultPointer>,
     /// Whether a retry may succeed.
     #[serde(default)]
@@ -235,7 +235,7 @@ struct WireShard {
 }
 
 impl DeclareResponse {
-    /// Applies `redact` to the messages of faults and to the reasons for disabled shards.
+    /// Applies `redact` to the messages of faults and to the reasons why shards are disabled.
     pub fn redacted(mut self, redact: impl Fn(&str) -> String) -> Self {
         for WireFault { text, hint, .. } in &mut self.faults {
             *text = redact(text);
@@ -247,8 +247,7 @@ impl DeclareResponse {
         self
     }
 
-    /// Converts the response to declared state; locations are looked up in the locations of the query
-    /// results.
+    /// Converts the response to declared state, with the source locations of the query results.
     pub fn into_state(self, places: &BTreeMap<String, SourceLocations>) -> ProcessState {
         let find = |at: &ResultPointer| {
             let place = places.get(&at.query)?.of(&at.object)?;
@@ -260,7 +259,8 @@ impl DeclareResponse {
             let disabled = shard.disabled.map(|by| DisabledReason::new(by, place.clone()));
             let key = shard.key.key();
             let target = ProgramTarget { whole: shard.target, parts: shard.targets };
-            // If several targets were passed as one value, they would not be judged independently.
+            // If several targets were passed as one value, the trust in each of them would not be decided
+            // independently.
             let is_ambiguous = !target.whole.is_null() && !target.parts.is_empty();
             let whole = Shard::new(target, shard.state, place.clone()).consent_to_removals(shard.may_remove);
             declared.add(key.clone(), Shard { disabled, ..whole });
@@ -277,7 +277,7 @@ impl DeclareResponse {
     }
 }
 
-/// The response to `declare` of a program whose shards another integration manages.
+/// The response to `declare` of a program whose shards are managed by an integration of qontract.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, bound = "S: ProgramShard")]
 pub struct DeclareShardsResponse<S> {
@@ -297,7 +297,7 @@ impl<S: ProgramShard> DeclareShardsResponse<S> {
         self
     }
 
-    /// The declaration; locations are looked up in the locations of the query results.
+    /// Converts the response to a declaration, with the source locations of the query results.
     pub fn into_declaration(self, places: &BTreeMap<String, SourceLocations>) -> ProgramDeclaration<S> {
         let find = |at: &ResultPointer| Some(places.get(&at.query)?.of(&at.object)?.below(&at.below));
         let shards = self
@@ -359,7 +359,7 @@ struct WireGroup {
 #[serde(deny_unknown_fields)]
 struct WireStep {
     changes: Vec<WireChange>,
-    /// The text may contain secrets, and no digest depends on it.
+    /// The action as the program wrote it. It may contain secrets, and no digest depends on it.
     #[serde(default, skip_serializing)]
     action: Value,
 }
@@ -419,8 +419,8 @@ pub struct PlanResponse {
 }
 
 impl PlanResponse {
-    /// The reason why the plan is invalid, if it is: guards must check every step, and need the scope of
-    /// every removal.
+    /// The reason why the plan is invalid, if any. A plan must be complete because guards check every step and need
+    /// the scope of every removal.
     pub fn problem(&self) -> Option<String> {
         let mut listed: BTreeSet<&WireDimensions> = BTreeSet::new();
         for WireScope { scope, .. } in &self.scopes {
@@ -452,8 +452,8 @@ impl PlanResponse {
         self
     }
 
-    /// Moves out the scopes with their object counts, to free their memory. Only if targets were refused, a
-    /// scope may be unknown without being a failure.
+    /// Moves out the scopes with their object counts, to free their memory. A scope that is unknown because its
+    /// target was refused is not a failure; `has_refused` is false if no target was refused.
     pub fn take_scopes(&mut self, has_refused: bool) -> BTreeMap<Scope, Result<usize, Fault>> {
         let count = |scope: WireScope| match scope.unknown {
             Some(why) if scope.refused && has_refused => (scope.scope.scope(), Err(Fault::guard(why))),
@@ -463,7 +463,7 @@ impl PlanResponse {
         std::mem::take(&mut self.scopes).into_iter().map(count).collect()
     }
 
-    /// Moves out the facts about desired state and approvals, to free their memory.
+    /// Moves out the facts about desired state and approvals, to free the memory of the response.
     pub fn take_facts(&mut self) -> Vec<DesiredFact> {
         let (wants, approved) = (std::mem::take(&mut self.wants), std::mem::take(&mut self.approved));
         let wanted = wants.into_iter().map(|want| {
@@ -482,7 +482,7 @@ impl PlanResponse {
         wanted.chain(approved).collect()
     }
 
-    /// The plan.
+    /// Converts the response to a plan.
     pub fn plan(&self) -> Plan<Value> {
         let change = |change: &WireChange| {
             Change::new(change.kind.kind(), change.thing.object_key(), change.what.clone())
@@ -493,7 +493,7 @@ impl PlanResponse {
             changes: step.changes.iter().map(change).collect(),
             action: step.action.clone(),
         };
-        // Programs rely on the order of groups, so groups do not run concurrently.
+        // Programs rely on the order of groups, so each group is a separate stage: groups do not run concurrently.
         let group = |(stage, group): (u32, &WireGroup)| StepGroup {
             name: group.name.clone(),
             stage: PlanStage::Write(stage),
@@ -530,7 +530,7 @@ pub struct PrintResponse {
 }
 
 impl PrintResponse {
-    /// The faults, with those of unresolved objects, at the source location of the shard.
+    /// The faults of the shard and of its unresolved objects, at the source location of the shard.
     pub fn faults(&self, place: Option<&SourceLocation>) -> Vec<Fault> {
         let unresolved = self.wants.iter().filter_map(|want| {
             let text = format!("{}; {} is not printed", want.unresolved.as_ref()?, want.thing.object_key());

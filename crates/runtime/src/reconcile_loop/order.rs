@@ -2,10 +2,10 @@
 
 use tokio::sync::watch;
 
-/// The orders to a loop at one time.
+/// The orders that are in force for a loop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoopOrder {
-    /// Why the loop is paused, if it is.
+    /// The reason why the loop is paused, if it is paused.
     pub pause: Option<String>,
     /// The last order to run now.
     pub run: Option<String>,
@@ -20,18 +20,18 @@ pub struct LoopOrders {
 }
 
 impl LoopOrders {
-    /// The orders of this channel. An order to run that was given before is not obeyed.
+    /// Receives the orders of this channel. An order to run that was given before this call is not obeyed.
     pub fn new(orders: watch::Receiver<LoopOrder>) -> Self {
         let obeyed = orders.borrow().run.clone();
         Self { orders, obeyed }
     }
 
-    /// No orders.
+    /// Creates a receiver that gets no orders.
     pub fn none() -> Self {
         Self::new(watch::channel(LoopOrder::default()).1)
     }
 
-    /// Why the loop is paused, if it is.
+    /// The reason why the loop is paused, if it is paused.
     pub fn pause(&self) -> Option<String> {
         self.orders.borrow().pause.clone()
     }
@@ -51,14 +51,14 @@ impl LoopOrders {
         self.until(|order| order.run.is_some() && order.run != self.obeyed).await;
     }
 
-    /// Notes that a run starts, which obeys all orders to run.
+    /// Records that a run starts, which obeys all orders to run so far.
     pub(super) fn obey(&mut self) {
         self.obeyed = self.orders.borrow().run.clone();
     }
 
     async fn until(&self, holds: impl FnMut(&LoopOrder) -> bool) {
         if self.orders.clone().wait_for(holds).await.is_err() {
-            // No one gives orders any more.
+            // The sender of the orders was dropped, so no further order can arrive.
             std::future::pending::<()>().await;
         }
     }

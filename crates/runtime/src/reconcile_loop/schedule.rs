@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-/// Minimum pause, to prevent a busy loop.
+/// Minimum pause before the next run, to prevent a busy loop.
 const MIN_PAUSE: Duration = Duration::from_millis(1);
 
-/// Maximum pause.
+/// Maximum pause before the next run.
 const MAX_PAUSE: Duration = Duration::from_hours(24 * 365);
 
 /// Decides when the next run is due.
@@ -29,7 +29,7 @@ const MAX_PAUSE: Duration = Duration::from_hours(24 * 365);
 pub struct Schedule {
     /// The interval between successful runs, and the maximum back-off.
     pub interval: Duration,
-    /// The back-off after the first failure; it doubles with each further failure, up to `interval`.
+    /// The back-off after the first failure. The back-off doubles with each further failure, up to `interval`.
     pub initial_backoff: Duration,
     /// The fraction by which a pause is randomly longer or shorter, so that loops do not run in lockstep.
     pub jitter: f64,
@@ -39,7 +39,7 @@ pub struct Schedule {
 }
 
 impl Default for Schedule {
-    /// A run every ten minutes.
+    /// A schedule with a run every ten minutes.
     fn default() -> Self {
         let (interval, initial_backoff) = (Duration::from_mins(10), Duration::from_secs(10));
         Self { interval, initial_backoff, jitter: 0.1, wake_jitter: Duration::ZERO }
@@ -47,8 +47,7 @@ impl Default for Schedule {
 }
 
 impl Schedule {
-    /// The pause before the next run, after this many consecutive failures; `chance` is a random number from
-    /// 0 to 1.
+    /// The pause before the next run after this many consecutive failures; `chance` is a random number from 0 to 1.
     pub fn pause(&self, failures: u32, chance: f64) -> Duration {
         let base = match failures {
             0 => self.interval,

@@ -1,7 +1,7 @@
-//! Two-stage shutdown signal, shared by all tasks of a process.
+//! A shutdown signal with two stages, shared by all tasks of a process.
 //!
-//! *Requested*: reads end immediately, steps in progress are finished, and no further step starts. *Forced*:
-//! steps in progress are abandoned, and reported as abandoned.
+//! *Requested*: reads end immediately, steps in progress are finished, and no further step starts. *Forced*: steps in
+//! progress are abandoned and reported as abandoned.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,22 +29,22 @@ impl ShutdownStage {
     }
 }
 
-/// The receiving side: observes whether a shutdown is requested or forced. Clones share their state.
+/// The receiving side: observes whether a shutdown is requested or forced. All clones observe the same shutdown.
 #[derive(Clone, Debug)]
 pub struct ShutdownSignal(Option<SharedShutdown>);
 
-/// The requesting side. Clones share their state.
+/// The requesting side. All clones request the same shutdown.
 #[derive(Clone, Debug)]
 pub struct ShutdownTrigger(SharedShutdown);
 
 #[derive(Clone, Debug)]
 struct SharedShutdown {
     state: watch::Sender<ShutdownStage>,
-    /// The shutdowns from which this one is derived. No step starts once one of them is requested, even if this one
-    /// is not requested yet.
+    /// The shutdowns from which this one is derived. After one of them is requested, no step starts, even if this
+    /// shutdown is not requested yet.
     origins: Vec<watch::Sender<ShutdownStage>>,
-    /// The lock is held while a shutdown is requested and while a step starts, so that each step starts
-    /// before the shutdown is requested or not at all.
+    /// The lock is held while a shutdown is requested and while a step starts. Therefore, each step starts before the
+    /// shutdown is requested or does not start.
     steps: Arc<Mutex<StepRegistry>>,
 }
 
@@ -61,7 +61,7 @@ impl SharedShutdown {
         *self.state.borrow()
     }
 
-    /// This shutdown, and those that it is derived from.
+    /// This shutdown and the shutdowns from which it is derived.
     fn lineage(&self) -> impl Iterator<Item = &watch::Sender<ShutdownStage>> {
         std::iter::once(&self.state).chain(&self.origins)
     }
@@ -98,7 +98,7 @@ struct StepEntry {
     shutdown_timeout: Duration,
 }
 
-/// Both sides of a shutdown.
+/// Creates the two sides of a shutdown.
 pub fn pair() -> (ShutdownTrigger, ShutdownSignal) {
     let shared = SharedShutdown::new(None);
     (ShutdownTrigger(shared.clone()), ShutdownSignal(Some(shared)))
@@ -110,7 +110,7 @@ impl ShutdownTrigger {
         self.request_by(TerminationSignal::Terminate);
     }
 
-    /// Requests the shutdown because of a signal. The first request wins.
+    /// Requests the shutdown because of a signal. If the shutdown was already requested, the earlier signal is kept.
     pub fn request_by(&self, by: TerminationSignal) {
         let _steps = self.0.steps();
         self.0.state.send_if_modified(|state| {
@@ -122,7 +122,7 @@ impl ShutdownTrigger {
         });
     }
 
-    /// Abandons the steps in progress.
+    /// Forces the shutdown: the steps in progress are abandoned.
     pub fn force(&self) {
         self.0.force();
     }
@@ -137,7 +137,7 @@ impl ShutdownTrigger {
         self.0.steps().in_progress.values().map(|step| step.what.clone()).collect()
     }
 
-    /// The longest time that a step in progress needs to end, if one needs more than usual.
+    /// The longest time that a step in progress may take to end. It is zero if no step has its own shutdown timeout.
     pub fn longest_shutdown_timeout(&self) -> Duration {
         let steps = self.0.steps();
         steps.in_progress.values().map(|step| step.shutdown_timeout).max().unwrap_or_default()
@@ -150,18 +150,18 @@ impl ShutdownTrigger {
 }
 
 impl ShutdownSignal {
-    /// A shutdown that is never requested.
+    /// Creates a signal of a shutdown that is never requested.
     pub fn never() -> Self {
         Self(None)
     }
 
-    /// Both sides of a shutdown.
+    /// Creates the two sides of a shutdown.
     pub fn pair() -> (ShutdownTrigger, Self) {
         pair()
     }
 
-    /// Both sides of a derived shutdown. Its steps are counted with the steps of this one, and no step starts
-    /// once this one is requested.
+    /// Creates the two sides of a derived shutdown. Its steps are counted with the steps of this shutdown, and no
+    /// step starts after this shutdown is requested.
     pub fn derive(&self) -> (ShutdownTrigger, Self) {
         let shared = SharedShutdown::new(self.0.as_ref());
         (ShutdownTrigger(shared.clone()), Self(Some(shared)))
@@ -187,7 +187,7 @@ impl ShutdownSignal {
         self.wait_until(|state| matches!(state, ShutdownStage::Forced(_))).await;
     }
 
-    /// Abandons the steps in progress.
+    /// Forces the shutdown: the steps in progress are abandoned.
     pub fn force(&self) {
         if let Some(shared) = &self.0 {
             shared.force();
@@ -203,8 +203,8 @@ impl ShutdownSignal {
         self.begin_long_step(what, Duration::ZERO)
     }
 
-    /// Starts a step as [`Self::begin_step`] does. It may take up to `shutdown_timeout` to end after a
-    /// shutdown request, if that is longer than the process waits otherwise.
+    /// Starts a step as [`Self::begin_step`] does. After a shutdown request, the process waits up to
+    /// `shutdown_timeout` for the step to end, if this timeout is longer than the default.
     pub fn begin_long_step(&self, what: &str, shutdown_timeout: Duration) -> Option<StepInProgress> {
         let Some(shared) = self.0.clone() else {
             return Some(StepInProgress { shared: None, number: 0, is_finished: false });

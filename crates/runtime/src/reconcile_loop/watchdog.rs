@@ -10,15 +10,15 @@ use crate::meta::{IntegrationLimits, IntegrationMeta, Patience};
 /// The limits that the watchdog enforces.
 #[derive(Clone, Copy, Debug)]
 pub struct WatchdogLimits {
-    /// The interval between checks, and between heartbeats.
+    /// The interval between two checks and between two heartbeats.
     pub heartbeat_interval: Duration,
     /// Maximum time during which no activity starts or ends.
     pub stall_timeout: Duration,
     /// Maximum duration of a run.
     pub run_timeout: Duration,
-    /// Time for a cancelled run to end, before it is abandoned.
+    /// Time that a cancelled run gets to end before it is abandoned.
     pub grace_period: Duration,
-    /// Time for a run to end after a shutdown request, before the shutdown is forced.
+    /// Time that a run gets to end after a shutdown request, before the shutdown is forced.
     pub shutdown_timeout: Duration,
     /// Number of consecutive stalls after which the loop exits.
     pub max_stalls: u32,
@@ -43,20 +43,20 @@ impl Default for WatchdogLimits {
 /// Time that a phase or a step may take beyond its own timeout before the watchdog intervenes.
 const STEP_MARGIN: Duration = Duration::from_mins(2);
 
-/// Time that a run has to end once the shutdown of its process is forced, before the loop forces it.
+/// Time that a run gets to end after the shutdown of its process is forced, before the loop forces the run to end.
 const SHUTDOWN_MARGIN: Duration = Duration::from_secs(5);
 
 impl WatchdogLimits {
-    /// These limits, raised so that a phase, a step and a wait of the integration fit into them: a step that
-    /// takes as long as its own timeout allows is not a stall.
+    /// Raises these limits so that a phase, a step and a wait of the integration fit into them: a step that takes as
+    /// long as its own timeout allows is not a stall.
     #[must_use]
     pub fn for_integration(self, meta: &IntegrationMeta) -> Self {
         let IntegrationLimits { phase_timeout, step_timeout, max_shards: _, shutdown_timeout } = meta.limits;
         let with_margin = |timeout: Option<Duration>| timeout.map_or(Duration::ZERO, |it| it + STEP_MARGIN);
         let (phase, step) = (with_margin(phase_timeout), with_margin(step_timeout));
         let Patience { every, total } = meta.patience;
-        // No activity is registered between two observations, and the watchdog notices an activity one
-        // heartbeat late.
+        // No activity is registered after one observation and before the next, and the watchdog notices an activity
+        // up to one heartbeat late.
         let pause =
             if total.is_zero() { Duration::ZERO } else { every.min(total) + self.heartbeat_interval * 2 };
         Self {
@@ -66,26 +66,26 @@ impl WatchdogLimits {
         }
     }
 
-    /// These limits, raised so that a shutdown that waits this long for steps in progress ends before the
-    /// loop forces it.
+    /// Raises these limits so that a shutdown that waits this long for steps in progress ends before the loop forces
+    /// it.
     #[must_use]
     pub fn for_shutdown(self, timeout: Duration) -> Self {
         Self { shutdown_timeout: self.shutdown_timeout.max(timeout + SHUTDOWN_MARGIN), ..self }
     }
 }
 
-/// Describes a run that makes no progress or takes too long.
+/// A run that makes no progress or takes too long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stall {
     /// The time since the last activity started or ended.
     pub idle: Duration,
     /// Duration of the run so far.
     pub elapsed: Duration,
-    /// The activities, oldest first.
+    /// The activities of the run, oldest first.
     pub activities: Vec<Activity>,
 }
 
-/// Waits until the run stalls. Calls `beat` with the current activities at each heartbeat.
+/// Waits until the run exceeds one of the limits. Calls `beat` with the current activities at each heartbeat.
 pub async fn until_stalled(
     activities: &Activities,
     limits: &WatchdogLimits,

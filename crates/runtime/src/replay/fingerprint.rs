@@ -31,7 +31,7 @@ pub struct Fingerprints {
 }
 
 impl Fingerprints {
-    /// Fingerprints with this key.
+    /// Creates fingerprints with this key.
     pub fn new(key: &[u8; 32]) -> Self {
         let (mut inner, mut outer) = ([0x36; BLOCK_BYTES], [0x5c; BLOCK_BYTES]);
         for (at, byte) in key.iter().enumerate() {
@@ -47,7 +47,7 @@ impl Fingerprints {
         format!("{FINGERPRINT_PREFIX}{}", &mac[..DIGITS])
     }
 
-    /// Identifies the key.
+    /// A text that identifies the key without revealing it.
     pub fn key_id(&self) -> String {
         self.mac(b"the key of the fingerprints").to_string()[..16].to_owned()
     }

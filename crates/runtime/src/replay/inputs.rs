@@ -17,8 +17,8 @@ pub struct PlanInputs<D, C> {
     pub current: CurrentState<C>,
 }
 
-/// The inputs of one plan as plain data. Provenance and the texts of faults are not part of it, because no
-/// plan depends on them.
+/// The inputs of one plan as plain data. Provenance and the texts of faults are omitted, because no plan depends on
+/// them.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RecordedInputs {
     /// Values that all objects share.
@@ -47,13 +47,13 @@ enum RecordedState {
 #[derive(Debug, Serialize, Deserialize)]
 struct RecordedScope {
     scope: WireDimensions,
-    /// The objects; none if the scope could not be read.
+    /// The objects; `None` if the scope could not be read.
     objects: Option<Vec<Value>>,
 }
 
 impl RecordedInputs {
-    /// Records desired and current state. `desired_value` and `current_value` convert the integration's
-    /// types, and omit secrets.
+    /// Records the desired and the current state. `desired_value` and `current_value` convert the integration's types
+    /// to JSON and omit secrets.
     pub fn new<D, C>(
         desired: &[DesiredItem<D>],
         current: &CurrentState<C>,
@@ -82,7 +82,7 @@ impl RecordedInputs {
         Self { context: Value::Null, desired: desired.collect(), current: current.collect() }
     }
 
-    /// The inputs; `None` if a value cannot be converted back.
+    /// Restores the inputs of the plan; `None` if a value cannot be converted back.
     pub fn restore<D, C>(
         &self,
         desired_of: impl Fn(&Value) -> Option<D>,

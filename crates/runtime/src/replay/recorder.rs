@@ -19,25 +19,25 @@ use crate::run_request::RunRequest;
 use crate::secrets::ShardSecrets;
 use crate::type_erasure::{AnyDeclaredState, DynIntegration};
 
-/// The version of recordings.
+/// The version of the recording format.
 pub const RECORDING_VERSION: u32 = 1;
 
 /// The recorded inputs of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Recording {
-    /// The version of this format.
+    /// The version of the recording format.
     pub version: u32,
-    /// The run.
+    /// The name of the run.
     pub run: String,
-    /// The integration.
+    /// The integration that ran.
     pub integration: String,
     /// The sha of the bundle to which the run was pinned.
     pub head: String,
-    /// The sha of the bundle with which it was compared.
+    /// The sha of the base bundle, if the run compared two bundles.
     pub base: Option<String>,
     /// The integration's options.
     pub options: BTreeMap<String, Vec<String>>,
-    /// Identifies the key of the fingerprints.
+    /// A text that identifies the key of the fingerprints.
     pub key: String,
     /// The digest of the plans of all shards.
     pub plan_digest: PlanDigest,
@@ -49,9 +49,9 @@ pub struct Recording {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeclaringSide {
-    /// The data of the run.
+    /// The head bundle of the run.
     Head,
-    /// The data with which it is compared: the shard was removed from the data of the run.
+    /// The base bundle of the run: head no longer declares the shard.
     Base,
 }
 
@@ -59,29 +59,29 @@ pub enum DeclaringSide {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RecordedShard {
     key: WireDimensions,
-    /// The bundle that declares it.
+    /// The bundle that declares the shard.
     pub side: DeclaringSide,
-    /// The digest of its declared state.
+    /// The digest of the shard's declared state.
     pub declared: String,
-    /// The time that its integration used.
+    /// The time that the integration used for the plan.
     pub planned_at: Timestamp,
-    /// The secrets that it has read.
+    /// The secrets that the shard has read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<RecordedSecret>,
-    /// The digest of its plan.
+    /// The digest of the shard's plan.
     pub plan_digest: PlanDigest,
-    /// The inputs of its plan.
+    /// The inputs of the shard's plan.
     pub inputs: ShardInputs,
 }
 
 /// A secret that a shard has read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedSecret {
-    /// The path.
+    /// The path of the secret.
     pub path: String,
-    /// The field.
+    /// The field of the secret.
     pub field: String,
-    /// The version; `None` for the latest.
+    /// The version of the secret; `None` for the latest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The fingerprint of the value.
@@ -94,7 +94,7 @@ pub struct RecordedSecret {
 pub enum ShardInputs {
     /// JSON that only the integration interprets.
     Recorded(String),
-    /// They were not recorded, for this reason.
+    /// The inputs were not recorded, for this reason.
     Missing(String),
 }
 
@@ -138,17 +138,17 @@ impl fmt::Debug for InputRecorder {
 }
 
 impl InputRecorder {
-    /// Records at most `max_bytes` of inputs, and passes them to `sink`.
+    /// Records at most `max_bytes` of inputs and passes them to `sink`.
     pub fn new(fingerprints: Arc<Fingerprints>, max_bytes: usize, sink: Arc<dyn RecordingSink>) -> Self {
         Self { fingerprints, left: Arc::new(Mutex::new(max_bytes)), sink }
     }
 
-    /// The fingerprints.
+    /// The fingerprints that replace secrets.
     pub(crate) fn fingerprints(&self) -> &Fingerprints {
         &self.fingerprints
     }
 
-    /// Passes on the recording of a run.
+    /// Passes the recording of a run to the sink.
     pub(crate) fn finish(
         &self,
         integration: &str,
@@ -186,8 +186,8 @@ pub(crate) struct RecordedPlan<'a> {
     pub(crate) plan_digest: PlanDigest,
 }
 
-/// Records the inputs of a plan, without secrets. They are stored only if planning from them gives the same
-/// plan.
+/// Records the inputs of a plan, without secrets. The inputs are stored only if planning from them results in the
+/// same plan.
 pub(crate) fn record_shard(
     recorder: &InputRecorder,
     plan: RecordedPlan<'_>,

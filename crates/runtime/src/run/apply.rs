@@ -34,7 +34,7 @@ pub struct ApplyOutcome {
     pub results: Vec<(Change, StepResult)>,
     /// The writes that failed or were not completed.
     pub failed: FailedWrites,
-    /// Number of removals, by scope, that were postponed because a write failed that may create the
+    /// Number of postponed removals in each scope. They were postponed because a write failed that may create the
     /// replacement of the removed object.
     pub skipped: BTreeMap<Scope, usize>,
     /// The reason why the lease of the shard was lost before all steps were started.
@@ -54,7 +54,7 @@ impl FailedWrites {
 
 /// The context for applying the steps of one shard.
 pub struct ApplyContext<'r> {
-    /// The integration.
+    /// The integration that applies the steps.
     pub integration: &'r dyn DynIntegration,
     /// The write context.
     pub write: &'r WriteContext<'r>,
@@ -68,14 +68,12 @@ pub struct ApplyContext<'r> {
     pub lease: &'r dyn Lease,
 }
 
-/// Applies the steps that are not held. The groups of a stage are applied concurrently, the stages
-/// sequentially.
+/// Applies the steps that are not held. The stages are applied in order, and the groups of a stage concurrently.
 ///
-/// **Invariant:** after a write in a scope has failed, nothing is removed from the scope, and no object of
-/// another kind with the same name is removed, because the failed write may create the replacement of a
-/// removed object (`no_removal_follows_a_failed_write_in_its_scope`). An object that the data explicitly
-/// deletes is still removed. If a write is refused in the plan, guards refuse the removals of the objects
-/// that it may replace.
+/// **Invariant:** after a write in a scope has failed, nothing is removed from the scope, and no object of another
+/// kind with the same name is removed, because the failed write may create the replacement of a removed object
+/// (`no_removal_follows_a_failed_write_in_its_scope`). An object that the data explicitly deletes is still removed.
+/// If the plan itself refuses a write, guards postpone the removals of the objects that the write may replace.
 pub async fn apply_plan<S: PlannedSteps<Action = OpaqueValue>>(
     context: ApplyContext<'_>,
     judged: &JudgedShard<'_, S>,
@@ -119,7 +117,7 @@ struct ShardSteps<'s> {
     deletes: &'s BTreeSet<ObjectKey>,
 }
 
-/// Applies the steps of a group in order, and stops at the first failed or stale step.
+/// Applies the steps of a group in order and stops at the first failed or stale step.
 async fn apply_group(
     context: &ApplyContext<'_>,
     shard: ShardSteps<'_>,

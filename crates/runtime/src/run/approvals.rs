@@ -1,4 +1,4 @@
-//! Removal approvals of a run: the guard that uses them, and the report about them.
+//! The removal approvals of a run: creates the guard that uses them, and reports how to approve held removals.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ use super::selection::ShardSelection;
 /// Maximum number of approval entries that a run compares with held removals, to find misspelt ones.
 const MAX_COMPARISONS: usize = 100_000;
 
-/// The removal guard of this run.
+/// Creates the removal guard of this run.
 pub fn removal_guard(
     integration: &Integration,
     request: &RunRequest,
@@ -46,14 +46,14 @@ pub fn removal_guard(
 }
 
 /// Reports the removals that earlier runs held and that this run cannot plan, because the data no longer declares
-/// their shards. They stay held, so an approval for them would have no effect.
+/// their shards. These removals stay held, and an approval for them would have no effect.
 pub async fn report_unplanned_holds(
     guard: &RemovalGuard,
     request: &RunRequest,
     permits: &Permits,
     outcome: &mut RunOutcome,
 ) {
-    // A ledger that cannot be used is reported by the guard.
+    // The guard reports a ledger that cannot be used.
     let Ok(snapshot) = request.ledger.load(&permits.read, &guard.integration).await else { return };
     let shards: BTreeSet<String> = outcome.shards.keys().map(ToString::to_string).collect();
     let is_unplanned =
@@ -74,7 +74,7 @@ pub async fn report_unplanned_holds(
     }
 }
 
-/// Reports how to approve the held removals, by default with a datafile, and the problems of existing approvals.
+/// Reports how to approve the held removals (by default with a datafile) and which existing approvals have problems.
 pub fn report_approvals(
     guard: &RemovalGuard,
     integration: &Integration,
@@ -123,8 +123,8 @@ pub fn report_approvals(
     }
 }
 
-/// The integration's own instructions for approving held changes, if it has any: the instructions for all
-/// changes, or those of each shard that holds a change, without duplicates.
+/// The integration's own instructions for approving held changes, if it has any: instructions for all changes or, if
+/// the integration has none, the instructions of each shard that holds a change, without duplicates.
 fn own_text(
     integration: &Integration,
     held: &[&Change],

@@ -1,4 +1,5 @@
-//! Early exit: ends a dry run whose declared state is equal in base and head, and records why a run continues.
+//! Early exit: ends a dry run whose declared state is equal in base and head, and records why any other run
+//! continues.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,15 +24,15 @@ pub struct ComparedStates {
     pub head: Option<SharedDeclaredState>,
     /// The declared state of base.
     pub base: Option<SharedDeclaredState>,
-    /// The differences, if only differing shards are run.
+    /// The differences, if only the differing shards run.
     pub differs: Option<Comparison>,
-    /// The differences of each shard, even if all shards are run.
+    /// The differences of each shard, even if all shards run.
     pub differences: BTreeMap<ShardKey, Vec<Difference>>,
     /// Shards that exist only in base.
     pub gone: BTreeSet<ShardKey>,
 }
 
-/// Compares base and head in a dry run; `None` if no difference affects the integration.
+/// Compares base and head in a dry run; returns `None` if no difference affects the integration.
 pub fn compare_states(
     integration: &Integration,
     request: &RunRequest,
@@ -71,7 +72,7 @@ pub fn compare_states(
             decide(format!("{text}{more}"), places);
             let flags = &integration.meta().flags;
             let differing = comparison.iter().flat_map(|comparison| &comparison.shards);
-            // Shards that flags and slot do not select are not part of the run.
+            // Shards that the flags or the slot exclude are not part of the run.
             let is_selected = |key: &ShardKey| {
                 request.options.select(flags, key)
                     && request.slot.contains(&integration.meta().slot_value(key))
@@ -82,8 +83,8 @@ pub fn compare_states(
                     decide(text, place.into_iter().collect());
                 }
             }
-            // The differences are known, but the trusted addresses come from the complete declared state of
-            // base.
+            // The differences are known already. The complete declared state of base is still needed, because it
+            // names the trusted addresses.
             let (base, head) = match states {
                 Some(DeclaredPair { base, head }) => (Some(base), Some(head)),
                 None => match integration.declare(&pair.base, &request.options) {
@@ -106,7 +107,7 @@ pub fn compare_states(
     }
 }
 
-/// Describes the differences of a shard, one message per location.
+/// Describes the differences of a shard, with one message for each location.
 fn difference_texts(key: &ShardKey, differences: &[Difference]) -> Vec<(String, Option<SourceLocation>)> {
     let mut by_place: Vec<(&Difference, usize)> = Vec::new();
     for difference in differences {

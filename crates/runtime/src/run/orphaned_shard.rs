@@ -1,9 +1,8 @@
-//! Shards that exist only in base: determines whether they were removed from the data, or may be missing
-//! because of an error in head.
+//! Shards that exist only in base: determines whether they were removed from the data or may be missing because of an
+//! error in head.
 //!
-//! **Invariant:** an error is not a removal. Nothing is removed from a shard that exists only in base while
-//! an error in head may be about the shard
-//! (`nothing_is_removed_because_of_an_error_in_the_file_that_declared_a_shard`).
+//! **Invariant:** an error is not a removal. Nothing is removed from a shard that exists only in base while an error
+//! in head may concern the shard (`nothing_is_removed_because_of_an_error_in_the_file_that_declared_a_shard`).
 
 use std::collections::BTreeSet;
 
@@ -16,17 +15,17 @@ use crate::type_erasure::AnyDeclaredState;
 pub struct OrphanedShard {
     /// The key of the shard.
     pub key: ShardKey,
-    /// The error in head that may be about it, if there is one. Its removals are then postponed.
+    /// The error in head that may concern the shard, if any. If it is set, the removals of the shard are postponed.
     pub suspect: Option<SuspectError>,
 }
 
-/// An error in head that may be the reason why a shard is missing there.
+/// An error in head that may be the reason why a shard is missing in head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SuspectError {
-    /// The error.
+    /// The error in head.
     pub fault: Fault,
-    /// Whether the run reports the error for the shard of head to which it belongs. Flags or the slot of the
-    /// process may not select that shard.
+    /// Whether the run reports the error for the shard of head to which it belongs. The run does not report the error
+    /// if the flags or the slot of the process exclude that shard.
     pub is_reported: bool,
 }
 
@@ -48,7 +47,7 @@ pub struct HeadErrors<'a> {
 }
 
 impl<'a> HeadErrors<'a> {
-    /// The errors in `head`. `is_reported` returns whether the run reports the errors of a shard.
+    /// Collects the errors in `head`. `is_reported` returns whether the run reports the errors of a shard.
     pub fn new(
         head: &dyn AnyDeclaredState,
         base: Option<&'a dyn AnyDeclaredState>,
@@ -70,14 +69,14 @@ impl<'a> HeadErrors<'a> {
         Self { base, base_files, errors }
     }
 
-    /// The shard, with the first error that may be about it.
+    /// The shard, with the first error that may concern it.
     pub fn orphan(&self, key: ShardKey) -> OrphanedShard {
         let files = self.base.map(|base| base.files(&key)).unwrap_or_default();
         let suspect = self.errors.iter().find(|error| self.may_concern(&error.fault, &files)).cloned();
         OrphanedShard { key, suspect }
     }
 
-    /// Whether an error may be about a shard that these files of base declare: it is in one of these files,
+    /// Whether an error may concern a shard that these files of base declare. It may if it is in one of these files,
     /// in a file that declares nothing in base (the shard may have moved to it), or at an unknown location.
     fn may_concern(&self, error: &Fault, files: &BTreeSet<&str>) -> bool {
         let is_suspect = |file: &str| files.contains(file) || !self.base_files.contains(file);

@@ -1,4 +1,4 @@
-//! A shard with its plan of one pass, and its entry in the outcome of the run.
+//! A shard with the plan of one pass, and the entry of this plan in the outcome of the run.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,19 +19,19 @@ use crate::run_request::Bodies;
 use crate::type_erasure::OpaqueValue;
 use crate::unplanned::UnplannedItem;
 
-/// A shard with its plan of one pass.
+/// A shard with the plan of one pass.
 pub struct PlannedShard {
     /// The key of the shard.
     pub key: ShardKey,
-    /// Its plan.
+    /// The plan of the shard.
     pub plan: Plan<OpaqueValue>,
     /// The digests of the steps of the plan.
     pub outline: Arc<PlanOutline>,
-    /// When it was planned: the time that its integration used.
+    /// The time that the integration used for the plan.
     pub planned_at: Timestamp,
-    /// The facts that guards need.
+    /// The facts that guards need about the shard.
     pub facts: ShardFacts,
-    /// The objects that it observed.
+    /// The objects of the shard that the pass observed.
     pub observed: ObservedObjects,
     /// Faults of individual objects and scopes.
     pub faults: Vec<Fault>,
@@ -66,8 +66,8 @@ impl PlannedSteps for PlannedShard {
 }
 
 impl PlannedShard {
-    /// The digest of the plan that the next run has if nothing else changes: in a dry run the digest of this
-    /// plan, in a real run the digest of the held steps.
+    /// The digest of the plan that the next run has if the data and the target stay unchanged: in a dry run the
+    /// digest of this plan, and in a real run the digest of the held steps.
     fn next_plan(&self, judged: &JudgedShard<'_, Self>) -> PlanDigest {
         if self.mode == Mode::DryRun {
             return self.outline.digest();
@@ -78,7 +78,7 @@ impl PlannedShard {
         })
     }
 
-    /// A change for reports: redacted, and with the diff that the mode allows.
+    /// Prepares a change for reports: redacts it, and keeps only the diff that the mode allows.
     fn reported(&self, change: &Change) -> Change {
         let mut change = self.redactor.change(change.clone());
         if self.mode == Mode::Real && !change.diff_by_name.is_empty() {
@@ -95,7 +95,7 @@ impl PlannedShard {
 pub fn record_plan(shard: &mut ShardOutcome, judged: &JudgedShard<'_, PlannedShard>) {
     let planned = judged.shard();
     let redactor = &planned.redactor;
-    // The changes of further rounds follow from those of the first round.
+    // Only the first plan is recorded, because the changes of further rounds follow from those of the first round.
     shard.planned_at.get_or_insert(planned.planned_at);
     shard.plan_digest.get_or_insert_with(|| planned.outline.digest());
     shard.held = planned.plan.held.iter().map(|held| redactor.held(held.clone())).collect();
@@ -115,7 +115,7 @@ pub fn record_plan(shard: &mut ShardOutcome, judged: &JudgedShard<'_, PlannedSha
             let Some(refusal) = step.refusal() else {
                 shard.removed += usize::from(clearance.is_counted());
                 shard.consented += usize::from(*clearance == Clearance::Consented);
-                // A change that is planned again because it was stale is reported once.
+                // A change that is planned again because it was stale is reported only once.
                 let change = planned.reported(change);
                 if !shard.changes.iter().any(|reported| reported.is_same(&change)) {
                     shard.changes.push(change);

@@ -17,12 +17,13 @@ pub struct Preflight {
     pub data: Data,
     /// The definition of the integration in head.
     pub definition: Option<IntegrationDefinition>,
-    /// What the declared queries can read; `None` if the allow-list is not enforced, or if the server of a remote
-    /// bundle does not tell.
+    /// The schemas that the declared queries can read. `None` if the allow-list is not enforced, or if the server of
+    /// a remote bundle does not report these schemas.
     pub reachable: Option<Reachability>,
 }
 
-/// Checks the definition of the integration. Fails if it is missing or does not cover the declared queries.
+/// Checks the definition of the integration. Fails if the definition is missing or its allow-list does not cover the
+/// declared queries.
 pub fn check(
     integration: &Integration,
     request: &RunRequest,
@@ -33,8 +34,8 @@ pub fn check(
         let definitions = QueryRequest { text: definition::DEFINITIONS_QUERY, ..QueryRequest::default() };
         request.head.reachability(&meta.queries, &[definitions])
     };
-    // Before the definition is read, so that a server gets both requests as one. An error counts only if the
-    // integration is defined.
+    // The schemas are requested before the definition is read, so that a server gets both requests as one. An error
+    // of this request is reported only if the integration is defined.
     let reachability = request.validate_schemas.then(reachability);
     let definition = definition::of(&*request.head, &meta.name)?;
     let mut policy = QueryPolicy::of(meta);

@@ -1,7 +1,7 @@
 //! Prints the desired state: a run that ends after `resolve`, without reading or changing the target.
 //!
-//! **Invariant:** the printed text contains no secret that the shard has read, and no character that a
-//! terminal interprets. Otherwise the whole text is withheld, because a part of the text would be different
+//! **Invariant:** the printed text contains no secret that the shard has read, and no character that a terminal
+//! interprets. A text that contains either is withheld completely, because a part of the text would be different
 //! data.
 
 use futures_util::future::BoxFuture;
@@ -21,8 +21,8 @@ use crate::redaction::ShardRedactor;
 use crate::type_erasure::{DesiredKind, PrintedShard};
 
 impl RoundRunner<'_> {
-    /// Resolves the shards concurrently, and adds their printed desired states to the outcome. A shard that
-    /// exists only in base has no desired state.
+    /// Resolves the shards concurrently and adds their printed desired states to the outcome. A shard that exists
+    /// only in base has no desired state.
     pub async fn print_shards(&self, work: ShardSelection, outcome: &mut RunOutcome) {
         let live = self.activate(&work, outcome);
         let read = &self.read_context();
@@ -40,7 +40,7 @@ impl RoundRunner<'_> {
         }
     }
 
-    /// Prints a shard, and withholds a text with a secret that the shard has read.
+    /// Prints a shard, but withholds a text that contains a secret that the shard has read.
     async fn print_redacted(&self, read: &ReadContext, shard: &ActiveShard<'_>) -> PrintedShard {
         let (secrets, declared, key) = (shard.secrets.clone(), shard.declared, &shard.key);
         let read = &ReadContext { secrets: secrets.clone(), trust: shard.trust.clone(), ..read.clone() };

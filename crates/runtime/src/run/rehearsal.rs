@@ -12,7 +12,7 @@ use crate::redaction::ShardRedactor;
 use crate::run_request::RunLimits;
 use crate::type_erasure::{DynIntegration, OpaqueValue};
 
-/// The beginning of the note about a step that could not be validated. Plans fold these notes.
+/// The beginning of the note about a step that could not be validated. Printed plans combine these notes.
 pub const NOT_VALIDATED: &str = "not validated: ";
 
 /// The results of rehearsing the steps of a plan.
@@ -35,7 +35,7 @@ impl RehearsalReport {
     }
 }
 
-/// Rehearses the steps that are not held. The effects of earlier steps are not visible to a step.
+/// Rehearses the steps that are not held. Each step is validated without the effects of earlier steps.
 pub async fn rehearse_plan<S: PlannedSteps<Action = OpaqueValue>>(
     integration: &dyn DynIntegration,
     read: &ReadContext,

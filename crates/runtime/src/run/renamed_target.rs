@@ -1,13 +1,13 @@
 //! Compares the removals of shards that exist only in base with the objects that the shards of head observe.
 //!
-//! If the data renames a target, such as a cluster, and changes its address at the same time, the old shard
-//! and the new one read the same objects under two target names. An object has the same incarnation (such as
-//! a uid) in both shards, so its removal from the old shard would remove it from the new one.
+//! If the data renames a target, such as a cluster, and changes its address at the same time, the old shard and the
+//! new shard read the same objects under two target names. An object has one incarnation (such as a uid) in both
+//! shards, so a removal by the old shard would also remove the object of the new shard.
 //!
 //! **Invariant:** an object that a shard of head observes is not removed by a shard that exists only in base
-//! (`an_object_that_a_current_shard_observes_is_kept`). While a new shard was not observed completely,
-//! removals from the shards that it may rename are postponed; because of its fault, the run ends as failed,
-//! and the next run compares again.
+//! (`an_object_that_a_current_shard_observes_is_kept`). Until a new shard is observed completely, removals from the
+//! shards that it may rename are postponed. An incomplete observation is a fault, so the run ends as failed, and the
+//! next run compares again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,9 +19,9 @@ use crate::plan::ChangeKind;
 /// The objects that a shard observed in one pass.
 #[derive(Debug, Default)]
 pub struct ObservedObjects {
-    /// Their incarnations.
+    /// The incarnations of the observed objects.
     pub incarnations: BTreeSet<String>,
-    /// Whether every scope was read.
+    /// Whether every scope of the shard was read.
     pub is_complete: bool,
 }
 
@@ -29,16 +29,16 @@ pub struct ObservedObjects {
 /// from shards that exist only in base.
 #[derive(Debug, Default)]
 pub struct TargetComparison {
-    /// Shards that exist only in base. If there are none, nothing is compared.
+    /// Shards that exist only in base. If the set is empty, nothing is compared.
     orphans: BTreeSet<ShardKey>,
-    /// Shards that exist only in head and were not observed completely so far.
+    /// Shards that exist only in head and that were not observed completely so far.
     unobserved: BTreeSet<ShardKey>,
-    /// Incarnation ↦ the shard of head that observed it.
+    /// Maps each incarnation to the shard of head that observed it.
     observed: BTreeMap<String, ShardKey>,
 }
 
 impl TargetComparison {
-    /// The comparison before the first pass.
+    /// Creates the comparison before the first pass.
     pub fn new(work: &ShardSelection) -> Self {
         let ShardSelection { base, keys, orphans, .. } = work;
         let Some(base) = base.as_ref().filter(|_| !orphans.is_empty()) else { return Self::default() };
@@ -51,7 +51,7 @@ impl TargetComparison {
         }
     }
 
-    /// Records the objects that the shards of a pass observed, and marks the removals that must not be made.
+    /// Records the objects that the shards of a pass observed and marks the objects that must not be removed.
     pub fn mark_kept(&mut self, planned: &mut [PlannedShard]) {
         if self.orphans.is_empty() {
             return;
@@ -89,7 +89,7 @@ impl TargetComparison {
     }
 }
 
-/// Whether a change of the data may rename one shard to the other: they differ in only one dimension.
+/// Whether a change of the data may rename one shard to the other: their keys differ in only one dimension.
 fn may_rename(old: &ShardKey, new: &ShardKey) -> bool {
     old.parts().count() == new.parts().count()
         && old.parts().zip(new.parts()).filter(|(old, new)| old != new).count() == 1

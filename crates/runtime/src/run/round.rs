@@ -1,9 +1,9 @@
-//! Rounds of observe → plan → guard → apply. All shards are planned before any step is applied, so that the
-//! guards see the whole plan.
+//! Rounds of observe → plan → guard → apply. Guards see the whole plan, because all shards are planned before any
+//! step is applied.
 //!
-//! A *pass* over a shard is either a round or, while the run waits for an operation in the target, an
-//! observation: it observes and plans like a round, and applies the steps that have become possible, but does
-//! not count as a round and does not resolve the desired state again.
+//! A *pass* over a shard is either a round or, while the run waits for an operation in the target, an observation. An
+//! observation plans like a round and applies the steps that have become possible, but it does not count as a round
+//! and does not resolve the desired state again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -48,21 +48,21 @@ use crate::unplanned::{AFTER_MERGE, UnplannedItem};
 
 /// Runs the rounds over all shards of one run.
 pub struct RoundRunner<'r> {
-    /// When the run started, on the monotonic clock.
+    /// The start time of the run on the monotonic clock.
     pub started: Instant,
-    /// Timeout and concurrency limits, with those of the integration.
+    /// Timeout and concurrency limits, adjusted by those that the integration sets.
     pub limits: RunLimits,
     /// The data before a proposed change.
     pub base: Option<&'r Data>,
-    /// The integration.
+    /// The integration that runs.
     pub integration: &'r dyn DynIntegration,
     /// The input of the run.
     pub request: &'r RunRequest,
-    /// The data.
+    /// The data of head.
     pub data: &'r Data,
-    /// The permits.
+    /// The permits of the run.
     pub permits: &'r Permits,
-    /// Judges the plans, and reserves removals in the ledger.
+    /// Judges the plans and reserves removals in the ledger.
     pub reservations: Reservations<'r>,
 }
 
@@ -71,9 +71,9 @@ pub(super) struct ActiveShard<'w> {
     pub(super) key: ShardKey,
     pub(super) declared: &'w dyn AnyDeclaredState,
     desired: Option<AnyDesiredState>,
-    /// The first plan of the run.
+    /// The first plan of the shard in this run.
     first_plan: Option<Arc<PlanOutline>>,
-    /// Whether the shard exists only in base: nothing is desired.
+    /// Whether the shard exists only in base, so that its desired state is empty.
     pub(super) is_orphan: bool,
     /// The reason why nothing of the shard may be changed.
     postponed: Option<String>,
@@ -81,16 +81,16 @@ pub(super) struct ActiveShard<'w> {
     pub(super) trust: AddressTrust,
     /// Number of rounds so far.
     pub(super) rounds: u32,
-    /// The kind of its next pass.
+    /// The kind of the shard's next pass.
     pub(super) pass: Pass,
 }
 
 /// The kind of a pass over a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pass {
-    /// A round.
+    /// The pass is a round.
     Round,
-    /// An observation of an operation that the run waits for.
+    /// The pass is an observation of an operation that the run waits for.
     Observation,
 }
 
@@ -122,7 +122,7 @@ pub(super) enum PassLease {
 }
 
 impl RoundRunner<'_> {
-    /// Runs rounds until no shard needs another round, and waits for operations in progress.
+    /// Runs rounds until no shard needs another round and waits for operations in progress.
     pub async fn run_rounds(&self, work: ShardSelection, outcome: &mut RunOutcome) {
         let mut live = self.activate(&work, outcome);
         let mut waiting: Vec<ActiveShard<'_>> = Vec::new();
@@ -131,7 +131,7 @@ impl RoundRunner<'_> {
         let mut patience = WaitBudget::new(self.patience(), self.request);
         loop {
             let passes = self.run_pass(&mut live, &mut comparison, outcome).await;
-            // The end state of the run reports the interruption.
+            // The interruption is reported only by the end state of the run.
             if self.request.shutdown.is_requested() {
                 return;
             }
@@ -216,12 +216,12 @@ impl RoundRunner<'_> {
         live
     }
 
-    /// The secrets that a shard may read: in a dry run with a base, those that base names for it.
+    /// The secrets that a shard may read: in a dry run with a base, only the secrets that base names for the shard.
     fn allowed_secrets(&self, base: Option<&dyn AnyDeclaredState>, key: &ShardKey) -> ShardSecrets {
         if !self.request.distrusts_head() {
             return ShardSecrets::default();
         }
-        // If base cannot be read, it names no secrets, so no secret may be read.
+        // If the state of base cannot be declared, no secret may be read.
         ShardSecrets::only(base.map(|base| self.integration.secret_lookups(base, key)).unwrap_or_default())
     }
 
@@ -245,7 +245,7 @@ impl RoundRunner<'_> {
         }
     }
 
-    /// Runs one pass over the shards, and returns the outcome of each.
+    /// Runs one pass over the shards and returns the outcome of each shard.
     async fn run_pass(
         &self,
         live: &mut [ActiveShard<'_>],
@@ -256,7 +256,7 @@ impl RoundRunner<'_> {
         let mut ready = self.plan_shards(read, live, outcome).await;
         self.record_inputs(&mut ready);
         if self.request.shutdown.is_requested() {
-            // Do not reserve removals that will not be applied.
+            // Removals that will not be applied must not be reserved.
             return BTreeMap::new();
         }
         comparison.mark_kept(&mut ready);
@@ -290,7 +290,7 @@ impl RoundRunner<'_> {
         }
     }
 
-    /// Plans the shards concurrently, and returns those that could be planned, in order of their keys.
+    /// Plans the shards concurrently and returns the shards that could be planned, in order of their keys.
     async fn plan_shards(
         &self,
         read: &ReadContext,
@@ -320,7 +320,7 @@ impl RoundRunner<'_> {
         ready
     }
 
-    /// Applies the steps that are not held, and records the results.
+    /// Applies the steps that are not held and records the results of these steps.
     async fn apply(
         &self,
         write: &WriteContext<'_>,
@@ -375,7 +375,7 @@ impl RoundRunner<'_> {
         passes
     }
 
-    /// Counts the pass, and drops the desired state if this round resolves it again.
+    /// Counts the pass and drops the desired state if this round resolves it again.
     fn begin_pass(&self, shard: &mut ActiveShard<'_>, outcome: &mut RunOutcome) {
         let Some(reported) = outcome.shards.get_mut(&shard.key) else { return };
         match shard.pass {
@@ -393,7 +393,7 @@ impl RoundRunner<'_> {
         }
     }
 
-    /// Plans a shard, and redacts the secrets that it has read so far.
+    /// Plans a shard and redacts the secrets that it has read so far.
     async fn redacted_plan(
         &self,
         read: &ReadContext,
@@ -468,7 +468,7 @@ impl RoundRunner<'_> {
                 Ok(count) => {
                     facts.counts.insert(scope.clone(), *count);
                 }
-                // A scope at an address that is not approved yet is not planned, which is not a failure.
+                // A scope at an address that is not approved yet is reported as not planned, not as a failure.
                 Err(fault) if fault.whose == Responsible::Guard => {
                     facts.blocked.insert(scope.clone(), format!("`{scope}` was not read"));
                     let text = format!("`{scope}`: {}; {AFTER_MERGE}", fault.text);
@@ -496,7 +496,7 @@ impl RoundRunner<'_> {
                 DesiredKind::Unresolved(fault) => {
                     let why = format!("the desired state of {object} is unknown");
                     facts.blocked.insert(object.scope.clone(), why);
-                    // An object whose input is not approved yet is not planned, which is not a failure.
+                    // An object whose input is not approved yet is reported as not planned, not as a failure.
                     let list =
                         if fault.whose == Responsible::Guard { &mut unapproved } else { &mut unresolved };
                     list.add(object, place.as_ref(), fault);
@@ -583,8 +583,8 @@ fn postponed_shard(key: &ShardKey, error: &SuspectError) -> ShardOutcome {
     shard
 }
 
-/// Blocks all removals of the shard if an unresolved object belongs to no scope that was read: its kind or
-/// its scope may be misspelt, so any object of the shard may be the intended one.
+/// Blocks all removals of the shard if an unresolved object belongs to no scope that was read. The kind or the scope
+/// of this object may be misspelt, so any object of the shard may be the intended one.
 fn block_unattributed(facts: &mut ShardFacts, current: &AnyCurrentState) {
     let unattributed = facts.blocked.iter().find(|(scope, _)| !current.scopes.contains_key(scope));
     let Some(why) = unattributed.map(|(_, why)| why.clone()) else { return };

@@ -1,4 +1,4 @@
-//! Shard selection: selects the shards to run, and reports the schemas that were read.
+//! Shard selection: selects the shards to run, and reports schemas that are missing on the allow-list or unused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,11 +33,11 @@ pub struct ShardSelection {
     pub head: Option<SharedDeclaredState>,
     /// The declared state of base, for shards that exist only in base.
     pub base: Option<SharedDeclaredState>,
-    /// Shards to run.
+    /// The keys of the shards to run.
     pub keys: Vec<ShardKey>,
     /// Shards that exist only in base.
     pub orphans: Vec<OrphanedShard>,
-    /// The addresses that may be contacted.
+    /// The addresses that the run may contact.
     pub trust: AddressTrust,
 }
 
@@ -48,13 +48,13 @@ impl ShardSelection {
     }
 }
 
-/// The two bundles to compare. Head uses the handle of the run, so that its reads are logged.
+/// The two bundles to compare. The handle of head is the one that the run uses, so that its reads are logged.
 fn bundle_pair(integration: &Integration, request: &RunRequest, head: &Data) -> Option<BundlePair> {
     let base = Data::new(Arc::clone(request.base.as_ref()?), QueryPolicy::of(integration.meta()));
     Some(BundlePair { base, head: head.clone() })
 }
 
-/// Selects the shards to run; `None` for an early exit, if the change does not affect the integration.
+/// Selects the shards to run. Returns `None` if the change does not affect the integration (early exit).
 pub fn select_shards(
     integration: &Integration,
     request: &RunRequest,
@@ -84,11 +84,11 @@ pub fn select_shards(
     Ok(Some(filter_shards(integration, request, compared, outcome)))
 }
 
-/// Whether all selecting flags match a shard.
+/// The result of checking whether all selecting flags match a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SelectorCheck {
     Matched,
-    /// The run ends as a usage error.
+    /// A flag matches no shard, so the run ends with a usage error.
     Unmatched,
 }
 
@@ -111,7 +111,7 @@ fn check_selectors(
     SelectorCheck::Unmatched
 }
 
-/// Reports keys that select no shard of a restricted run, and warns about shards that flags or slot exclude.
+/// Reports keys that select no shard of a restricted run and warns about shards that the flags or the slot exclude.
 fn check_only_shards(
     integration: &Integration,
     request: &RunRequest,
@@ -160,7 +160,7 @@ fn unmatched_selectors(
     request.options.unmatched(&integration.meta().flags, &keys)
 }
 
-/// Finds the shards that exist only in base, in a real run. They are observed at the address in base. All
+/// Finds the shards that exist only in base, in a real run. Such a shard is observed at its address in base. All
 /// shards of head run in any case.
 fn find_orphans(
     integration: &Integration,
@@ -169,7 +169,8 @@ fn find_orphans(
     outcome: &mut RunOutcome,
 ) -> Result<ComparedStates, Fault> {
     let head = integration.declare(&pair.head, &request.options)?;
-    // A shard can only be gone if the declared state differs. A server can tell without sending the data of base.
+    // A shard can exist only in base if the declared states differ. A server can compare the states without sending
+    // the data of base.
     if is_unaffected_on_server(integration, pair) {
         return Ok(ComparedStates { head, ..ComparedStates::default() });
     }
@@ -185,7 +186,7 @@ fn find_orphans(
     Ok(ComparedStates { head, base, differs: None, differences: BTreeMap::new(), gone })
 }
 
-/// Filters the shards to run: those that flags and slot select, that differ from base, and that are neither
+/// Filters the shards to run. A shard runs if flags and slot select it, it differs from base, and it is neither
 /// disabled nor untrusted.
 fn filter_shards(
     integration: &Integration,
@@ -260,8 +261,8 @@ fn filter_shards(
     ShardSelection { head, base, keys, orphans, trust }
 }
 
-/// The addresses that a run may contact: in a dry run with a base, those of all shards of base. New and changed
-/// addresses in head are not contacted before they are merged.
+/// The addresses that a run may contact: in a dry run with a base, the addresses of all shards of base. Addresses
+/// that are new or changed in head are not contacted before the change is merged.
 fn trusted_addresses(
     integration: &Integration,
     request: &RunRequest,
@@ -271,8 +272,8 @@ fn trusted_addresses(
     AddressTrust::only(base.keys().into_iter().flat_map(|key| integration.addresses(base, key)))
 }
 
-/// Whether a shard is skipped: none of its addresses may be contacted. If one of them may be contacted, the
-/// shard runs, and the scopes at the others are unknown.
+/// Whether a shard is skipped because none of its addresses may be contacted. If one of them may be contacted, the
+/// shard runs, and the scopes at the other addresses are unknown.
 fn is_untrusted(addresses: &[TargetAddress], trust: &AddressTrust) -> bool {
     !addresses.is_empty() && addresses.iter().all(|address| !trust.trusts(address))
 }
@@ -291,7 +292,8 @@ fn matches_selectors(
         && request.selects(key)
 }
 
-/// Reports schemas that were read without being on the allow-list, and schemas on it that no query reads.
+/// Reports schemas that were read although they are not on the allow-list, and schemas on the allow-list that no
+/// query reads.
 pub fn report_schemas(integration: &Integration, preflight: &Preflight, outcome: &mut RunOutcome) {
     let Preflight { definition: Some(listing), reachable, .. } = preflight else { return };
     for (query, schemas) in &outcome.query_log.forbidden {

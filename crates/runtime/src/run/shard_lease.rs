@@ -1,5 +1,5 @@
-//! Leases in a staged run: each shard with steps is applied under its lease. A shard whose lease another run
-//! holds waits until the lease expires, or fails as soon as the lease is renewed.
+//! Leases in a staged run: each shard with steps is applied under its lease. If another run holds the lease of a
+//! shard, the shard waits until the lease expires or fails as soon as the lease is renewed.
 
 use futures_util::future::join_all;
 use qontract_diagnostics::pluralize;
@@ -20,9 +20,9 @@ use crate::plan::Change;
 /// The outcome of applying the plan of a shard under its lease.
 #[derive(Debug)]
 pub(super) enum LeasedApply {
-    /// The plan was applied under the lease, or has no steps.
+    /// The plan was applied under the lease or has no steps.
     Applied(ApplyOutcome),
-    /// The plan was applied without a lease, because the leases are not available, for this reason.
+    /// The plan was applied without a lease, because leases were not available for this reason.
     Unleased(ApplyOutcome, String),
     /// Nothing was applied, because another run holds the lease.
     Held(LeaseHolder),
@@ -35,8 +35,8 @@ pub(super) struct HeldShard<'w> {
 }
 
 impl RoundRunner<'_> {
-    /// Applies the steps of a shard that are not held, under its lease. A shard without such steps needs no
-    /// lease.
+    /// Applies the steps of a shard that are not held, under the lease of the shard. A shard without such steps needs
+    /// no lease.
     pub(super) async fn apply_leased(
         &self,
         write: &WriteContext<'_>,
@@ -107,7 +107,8 @@ impl RoundRunner<'_> {
         }
     }
 
-    /// Whether a shard whose lease another run holds waits until the lease expires. If not, the fault is recorded.
+    /// Decides whether a shard whose lease another run holds waits until the lease expires. If it does not wait, the
+    /// fault is recorded.
     pub(super) fn waits_for_lease(
         shard: &ActiveShard<'_>,
         holder: &LeaseHolder,
@@ -120,9 +121,9 @@ impl RoundRunner<'_> {
         waits
     }
 
-    /// Waits until leases expire or are released, and returns the shards that can be planned again. The
-    /// others have a fault: their leases are renewed, or newer data is available. After a shutdown request,
-    /// no shards are returned.
+    /// Waits until leases expire or are released and returns the shards that can be planned again. A fault is
+    /// recorded for each of the other shards, because its lease was renewed or newer data is available. After a
+    /// shutdown request, no shards are returned.
     pub(super) async fn await_leases<'w>(
         &self,
         held: Vec<HeldShard<'w>>,
@@ -143,7 +144,8 @@ impl RoundRunner<'_> {
         for (HeldShard { mut shard, .. }, waited) in held.into_iter().zip(waited) {
             match waited {
                 Ok(()) => {
-                    // The former holder may have changed the target since the shard was planned.
+                    // The former holder may have changed the target since the shard was planned, so the shard is
+                    // planned again.
                     shard.pass = Pass::Round;
                     free.push(shard);
                 }
@@ -154,7 +156,7 @@ impl RoundRunner<'_> {
     }
 }
 
-/// The steps of a shard that are not held, redacted; `None` if there are none.
+/// The redacted steps of a shard that are not held; `None` if all steps are held.
 fn intended_round(judged: &JudgedShard<'_, PlannedShard>) -> Option<IntendedRound> {
     let planned = judged.shard();
     let (mut steps, mut places) = (Vec::new(), Vec::new());

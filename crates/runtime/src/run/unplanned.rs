@@ -11,7 +11,7 @@ use crate::truncation;
 use crate::type_erasure::AnyDeclaredState;
 use crate::unplanned::{DeclaredDifference, ObjectFate, ReleasedObjects, ReleasedPart, UnplannedItem};
 
-/// The item for a shard that is skipped because its address is not trusted.
+/// Creates the item for a shard that is skipped because its address is not trusted.
 pub fn untrusted_shard(
     key: &ShardKey,
     base: Option<&dyn AnyDeclaredState>,
@@ -55,7 +55,7 @@ fn declared_differences(
         .collect()
 }
 
-/// The objects in these shards that base manages and head does not.
+/// The objects in these shards that base manages and head does not manage, although head does not remove them.
 ///
 /// Shards that only base declares are not included, because their objects are removed.
 pub fn released<'k>(
@@ -94,7 +94,7 @@ fn of_disabled_shard(key: &ShardKey, disabled: &DisabledReason, part: &ReleasedP
     ReleasedObjects { shard, text, count, fate, place }
 }
 
-/// Whether the address of a shard's target changes, and no other shard has the old address.
+/// Whether the address of a shard's target changes and no other shard has the old address.
 fn is_moved(base: &dyn AnyDeclaredState, head: &dyn AnyDeclaredState, key: &ShardKey) -> bool {
     let (Some(before), Some(after)) = (base.target_key(key), head.target_key(key)) else { return false };
     before != after && head.shard_on_target(before).is_none()
@@ -128,7 +128,7 @@ fn objects_text(part: &ReleasedPart) -> String {
     }
 }
 
-/// The end of a sentence about the objects, in singular or plural.
+/// The end of a sentence about the objects, with the verb in singular or plural.
 fn plural_verb(part: &ReleasedPart, end: &str) -> String {
     if part.count.is_some_and(|count| count != 1) {
         format!("are {end}")

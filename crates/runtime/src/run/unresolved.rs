@@ -1,15 +1,15 @@
-//! Objects whose desired state is unresolved. Each object is reported once, although an object of unknown
-//! kind is listed under every kind that it may have.
+//! Objects whose desired state is unresolved. Each object is reported once, although the desired state lists an
+//! object of unknown kind under every kind that it may have.
 
 use crate::fault::Fault;
 use crate::plan::ObjectKey;
 use crate::source_location::SourceLocation;
 use crate::unplanned::{AFTER_MERGE, UnplannedItem};
 
-/// The consequence for an unresolved object in a plan.
+/// The consequence that is reported for an unresolved object in a plan.
 pub const UNCHANGED: &str = "left unchanged";
 
-/// The consequence for an unresolved object in a run that prints.
+/// The consequence that is reported for an unresolved object in a run that prints.
 pub const NOT_PRINTED: &str = "not printed";
 
 /// Unresolved objects, in the order in which they were found.
@@ -37,20 +37,20 @@ impl<'a> Unresolved<'a> {
         }
     }
 
-    /// The faults, each with the name of the object and its consequence.
+    /// The faults, each with the name of the object and the consequence.
     pub fn into_faults(self, consequence: &str) -> impl Iterator<Item = Fault> {
         self.0.into_iter().map(move |object| {
             let what = object.name();
             let UnresolvedObject { place, fault, .. } = object;
             let mut fault = fault.clone();
             fault.text = format!("{}; {what} is {consequence}", fault.text);
-            // A location is reported once.
+            // Each location is reported only once.
             let place = place.filter(|place| !fault.places.contains(place)).cloned();
             fault.at(place)
         })
     }
 
-    /// The objects as items that were not planned.
+    /// Converts the objects to items that were not planned.
     pub fn into_unplanned(self) -> impl Iterator<Item = UnplannedItem> {
         self.0.into_iter().map(|object| {
             let text = format!(

@@ -1,8 +1,8 @@
 //! Waiting for operations in progress in the target.
 //!
-//! A shard whose plan has waits is observed again at the poll interval of the integration until no waits are
-//! left, the shard has a fault, or the wait timeout expires. Each observation registers an activity, so that
-//! the watchdog observes progress.
+//! A shard whose plan has waits is observed again at the poll interval of the integration until the plan has no
+//! waits, the shard has a fault, or the wait timeout expires. Each observation registers an activity, from which the
+//! watchdog detects progress.
 
 use std::time::Duration;
 
@@ -20,18 +20,18 @@ use crate::run_request::RunRequest;
 /// The next pass over a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextPass {
-    /// The shard is finished.
+    /// No further pass: the shard is finished.
     None,
     /// Another round, immediately.
     Round,
-    /// An observation, after the pause of the integration's patience.
+    /// An observation, after the interval between observations.
     Observation,
     /// No further pass, because the target changed concurrently in all rounds.
     Stale,
 }
 
 impl RoundRunner<'_> {
-    /// The patience of this run. If the run waits for rollouts on request, the request sets the total.
+    /// The patience of this run. If the request waits for rollouts, it sets the total time.
     pub(super) fn patience(&self) -> Patience {
         let patience = self.integration.meta().patience;
         Patience { total: self.request.await_rollouts.unwrap_or(patience.total), ..patience }
@@ -48,26 +48,26 @@ impl RoundRunner<'_> {
         }
         let is_first_without_waits = shard.pass == Pass::Observation && !pass.waits;
         if (shard.rounds < meta.rounds && pass.applied > 0)
-            // The operation has ended, and the desired state may depend on its result.
+            // The operation has ended, so the desired state may depend on its result.
             || (is_first_without_waits && !pass.failed && meta.resolution == Resolution::EachRound)
         {
             return NextPass::Round;
         }
-        // A rollout may begin only after this pass, because a step causes it.
+        // A rollout that a step of this pass causes may begin only after the pass.
         let may_roll_out = self.request.await_rollouts.is_some() && pass.applied > 0;
         let can_wait = !self.patience().total.is_zero() && !pass.failed;
         if can_wait && (pass.waits || may_roll_out) { NextPass::Observation } else { NextPass::None }
     }
 
-    /// Whether a rollout that the run waits for has failed, so that there is nothing left to wait for.
+    /// Whether a rollout that the run waits for has failed, so that waiting is useless.
     pub(super) fn has_failed_rollout(&self, planned: &PlannedShard) -> bool {
         let mut rollouts = planned.plan.rollouts.iter();
         self.request.await_rollouts.is_some()
             && rollouts.any(|rollout| rollout.progress == RolloutProgress::Failed)
     }
 
-    /// Records the rollouts of a pass: as waits and faults if the run waits for rollouts, otherwise as
-    /// information and degradations.
+    /// Records the rollouts of a pass: as waits and faults if the run waits for rollouts, and otherwise as rollouts
+    /// and degradations.
     pub(super) fn record_rollouts(&self, shard: &mut ShardOutcome, planned: &PlannedShard) {
         shard.rollouts.clear();
         for rollout in &planned.plan.rollouts {
@@ -92,7 +92,7 @@ impl RoundRunner<'_> {
     }
 }
 
-/// The time that a run may still spend waiting. It starts with the first pause.
+/// The time that a run may still spend waiting. The time starts with the first pause.
 pub struct WaitBudget<'r> {
     patience: Patience,
     request: &'r RunRequest,
@@ -104,8 +104,8 @@ impl<'r> WaitBudget<'r> {
         Self { patience, request, deadline: None }
     }
 
-    /// Pauses until the next observation. Returns `false` if the run must not wait any longer: its wait
-    /// timeout has expired, a shutdown was requested, or newer data is available.
+    /// Pauses until the next observation. Returns `false` if the run must stop waiting because its wait timeout has
+    /// expired, a shutdown was requested, or newer data is available.
     pub async fn pause(&mut self, shards: &[ActiveShard<'_>], outcome: &RunOutcome) -> bool {
         let now = Instant::now();
         let deadline = *self.deadline.get_or_insert_with(|| now + self.patience.total);

@@ -12,15 +12,15 @@ use super::{DeclaredState, Digests, Shard, digest};
 use crate::key::ShardKey;
 use crate::source_location::SourceLocation;
 
-/// Maximum number of differing paths that are listed per shard.
+/// Maximum number of differing paths that are listed for each shard.
 pub const MAX_DIFFERENCES: usize = 20;
 
-/// One path that differs.
+/// A path at which two declared states differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// JSON pointer into the state; empty for the whole state.
     pub path: String,
-    /// The source location: in head, or in base for a value that head does not have.
+    /// The source location in head or, for a value that head does not have, in base.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<SourceLocation>,
 }
@@ -34,7 +34,7 @@ pub struct Comparison {
     pub shards: BTreeMap<ShardKey, Vec<Difference>>,
     /// Shards that only base has.
     pub gone: BTreeSet<ShardKey>,
-    /// The source locations of these shards in base, as far as they are known.
+    /// The source locations in base of the shards that only base has, as far as they are known.
     #[serde(skip)]
     pub gone_places: BTreeMap<ShardKey, SourceLocation>,
 }
@@ -98,9 +98,9 @@ fn differences<T: Serialize, S: Serialize>(
             Difference { path: change.pointer, place }
         })
         .collect();
-    // A changed address is listed even if there are other differences, so that its cause is reported.
+    // A changed address is listed even if there are other differences, so that the cause of the change is reported.
     if differences.is_empty() || digest(&old.target) != digest(&new.target) {
-        // The target address or the disabled state differs.
+        // Only the target address or the disabled state differs.
         let place =
             new.disabled.as_ref().or(old.disabled.as_ref()).and_then(|disabled| disabled.place.clone());
         let place = place.or_else(|| new.places.get("").cloned());

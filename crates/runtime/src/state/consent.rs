@@ -24,11 +24,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", from = "ConsentText")]
 pub enum RemovalConsent {
-    /// No removals, except those that are approved by name.
+    /// Only removals that are approved by name.
     #[default]
     Named,
-    /// Objects of these kinds may be removed, and may lose keys. This includes protected kinds, because they
-    /// are named.
+    /// Objects of these kinds may be removed and may lose keys. Protected kinds are included, because the consent
+    /// names them.
     Kinds(BTreeSet<String>),
     /// All objects may be removed, except those of protected kinds.
     Any,
@@ -58,12 +58,12 @@ impl From<ConsentText> for RemovalConsent {
 }
 
 impl RemovalConsent {
-    /// Consent for these kinds, spelled as in [`ObjectKey::kind`](crate::ObjectKey::kind).
+    /// Creates the consent for these kinds, spelled as in [`ObjectKey::kind`](crate::ObjectKey::kind).
     pub fn kinds<K: Into<String>>(kinds: impl IntoIterator<Item = K>) -> Self {
         Self::Kinds(kinds.into_iter().map(Into::into).collect())
     }
 
-    /// Whether nothing is approved as a whole.
+    /// Whether only removals that are approved by name are allowed.
     pub fn is_named(&self) -> bool {
         *self == Self::Named
     }

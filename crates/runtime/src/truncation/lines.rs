@@ -1,4 +1,4 @@
-//! Line diff of multi-line strings: rules, configuration files, scripts.
+//! Line diff of multi-line strings: rules, configuration files and scripts.
 
 use qontract_bundle::diff::{AlignStep, MAX_PAIRS, align};
 use serde_json::Value;
@@ -31,7 +31,7 @@ pub fn diff(path: &str, before: &str, after: &str) -> Vec<DiffEntry> {
     let steps = align(old.len(), new.len(), MAX_PAIRS, |one, other| old[one] == new[other]);
     let mut all: Vec<FieldDiff> = steps.into_iter().filter_map(differs).collect();
     if all.is_empty() {
-        // They differ only in their line endings.
+        // The strings differ only in their line endings.
         all.push(changed(path.to_owned(), before, after));
     }
     let more = all.len().saturating_sub(MAX_LINES);

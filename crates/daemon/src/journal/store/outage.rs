@@ -1,5 +1,5 @@
-//! A circuit breaker: if a store does not respond, further requests fail at once for a while. Otherwise each request
-//! of a run would wait for its own timeout.
+//! A circuit breaker: if a store does not respond, further requests fail immediately for a while. Otherwise, each
+//! request of a run would wait for its own timeout.
 
 use std::time::Duration;
 
@@ -7,13 +7,14 @@ use parking_lot::Mutex;
 use qontract_client_blobs::BlobsError;
 use tokio::time::Instant;
 
-/// How long requests fail at once.
+/// The time for which requests fail immediately.
 const OPEN: Duration = Duration::from_secs(15);
 
-/// A request that fails faster costs nothing to repeat.
+/// The duration from which a failed request counts as an outage. Faster failures do not delay the requests that
+/// follow.
 const SLOW: Duration = Duration::from_secs(5);
 
-/// The last time that a store did not respond.
+/// Records when a store did not respond.
 #[derive(Default)]
 pub(super) struct Outage {
     last: Mutex<Option<LostRequest>>,
@@ -26,7 +27,7 @@ struct LostRequest {
 }
 
 impl Outage {
-    /// Sends a request, unless another one just waited for a response in vain.
+    /// Sends a request, unless another request recently got no response.
     pub(super) async fn call<T>(
         &self,
         request: impl Future<Output = Result<T, BlobsError>>,

@@ -1,5 +1,5 @@
-//! Response cache of a pinned bundle, for small responses: templates of many namespaces send the same query.
-//! Prefetched responses are kept until they are used, whatever their size.
+//! Response cache of a pinned bundle, for small responses. It saves requests when the templates of many namespaces
+//! send equal queries. Prefetched responses of any size are kept until they are used.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ const MAX_ANSWER_BYTES: usize = 1 << 20;
 /// Maximum size of the cache of a bundle. When it is full, further responses are not stored.
 const MAX_CACHE_BYTES: usize = 32 << 20;
 
-/// A request.
+/// A request, as the key of the cache.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestKey {
-    /// The query.
+    /// The text of the query.
     pub text: String,
     /// The name of the operation.
     pub operation: Option<String>,
@@ -55,7 +55,7 @@ impl AnswerCache {
         self.0.lock().answers.get(key).cloned()
     }
 
-    /// Whether a request has a response here.
+    /// Whether the cache contains a response to the request.
     pub fn contains(&self, key: &RequestKey) -> bool {
         let entries = self.0.lock();
         entries.answers.contains_key(key) || entries.prefetched.contains_key(key)
@@ -66,7 +66,7 @@ impl AnswerCache {
         self.0.lock().prefetched.insert(key, answer);
     }
 
-    /// Takes a prefetched response. A small one is also stored.
+    /// Removes and returns a prefetched response. A small response is also stored in the cache.
     pub fn take_prefetched(&self, key: &RequestKey) -> Option<PrefetchedAnswer> {
         let answer = self.0.lock().prefetched.remove(key)?;
         if let Ok(answer) = &answer {
@@ -75,7 +75,7 @@ impl AnswerCache {
         Some(answer)
     }
 
-    /// Stores a response, unless it is too large.
+    /// Stores a response, unless the response is too large or the cache is full.
     pub fn store(&self, key: RequestKey, answer: &Arc<QueryAnswer>) {
         let bytes = key.bytes() + answer.body().len();
         let mut entries = self.0.lock();

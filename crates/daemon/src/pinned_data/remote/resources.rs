@@ -1,9 +1,9 @@
 //! Fetches resources of a bundle on a server, with few requests for any number of resources.
 //!
-//! A server with our extensions gets the paths as a batch. qontract-server has no query for a set of paths: a
-//! few resources are requested together, each under an alias; for many, one request lists all resources of the
-//! bundle, and the others are dropped. Both are plain GraphQL that qontract-server supports, within the limits
-//! of `serve` (200 aliases, 2,000 selections).
+//! A server with the extensions of qontract gets the paths as a batch. qontract-server has no query for a set of
+//! paths. A small number of resources is requested together, each under an alias. For a larger number, one request
+//! lists all resources of the bundle, and unneeded resources are dropped. qontract-server supports both queries,
+//! which stay within the limits of `serve` (200 aliases, 2,000 selections).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,11 +17,11 @@ use serde::Deserialize;
 
 use super::{RemoteBundle, ResultForm};
 
-/// Maximum number of resources in one request.
+/// Maximum number of resources in one request without the extension.
 const MAX_BATCH: usize = 150;
-/// Maximum number of paths in one batch of our extension. A path has up to about 200 bytes, and a request 1 MiB.
+/// Maximum number of paths in one batch of the extension. A path has up to about 200 bytes, and a request 1 MiB.
 const MAX_PATHS: usize = 4_000;
-/// Above this number of batches, all resources are listed instead.
+/// Maximum number of batches. If more are needed, all resources are listed instead.
 const MAX_BATCHES: usize = 2;
 
 #[derive(Deserialize)]
@@ -67,19 +67,19 @@ impl RemoteBundle {
         }
         if paths.len() <= MAX_BATCH * MAX_BATCHES {
             match self.fetch_batches(paths) {
-                // If one resource is missing, the whole response is an error.
+                // If one resource is missing, the whole response is an error, so all resources are listed.
                 Err(error) if is_missing(&error) => {}
                 answer => return answer,
             }
         }
         match self.fetch_all(paths) {
-            // A list above the server's limits.
+            // The list exceeds the server's limits.
             Err(DataError::Refused { .. } | DataError::UnknownFields { .. }) => self.fetch_each(paths),
             answer => answer,
         }
     }
 
-    /// Fetches resources with the batches of our extension.
+    /// Fetches resources with batches of the extension.
     fn fetch_by_path(
         &self,
         sha: &Sha,
@@ -148,7 +148,7 @@ fn is_missing(error: &DataError) -> bool {
     matches!(error, DataError::Refused { why, .. } if why.contains("not exist"))
 }
 
-/// A query for `count` resources, whose paths are variables.
+/// A query for `count` resources. Their paths are variables.
 fn batch_query(count: usize) -> String {
     let (mut variables, mut fields) = (String::new(), String::new());
     for number in 0..count {

@@ -44,7 +44,7 @@ fn plan(name: &str) -> PlanDigest {
     PlanDigest::from(name)
 }
 
-/// Whether the removal is permitted, and the ledger after the run.
+/// Judges the proposals and returns whether the removal is permitted, with the ledger after the run.
 fn run(guard: &RemovalGuard, run: &str, proposals: &[Proposal], before: &LedgerState) -> (bool, LedgerState) {
     let judged = guard.judge(proposals, Ok(before));
     let after = guard.settle(&judged, run, before);
@@ -80,7 +80,7 @@ fn an_approval_that_is_bound_to_a_plan_approves_only_this_plan() {
     check(bound.clone(), ShardPlans::first(plan("p1")), Clearance::Approved);
     check(bound.clone(), ShardPlans::first(plan("p2")), counted(other));
     check(bound.clone(), ShardPlans::default(), counted("approval `data/a.yml` is for another plan (p1)"));
-    // In a later round, a removal that is still the same is judged by the plan of the first round.
+    // In a later round, a removal that has not changed is judged by the plan of the first round.
     check(bound.clone(), ShardPlans::later(plan("p2"), plan("p1"), same.clone()), Clearance::Approved);
     check(bound.clone(), ShardPlans::later(plan("p2"), plan("p1"), BTreeSet::new()), counted(other));
     check(bound.clone(), ShardPlans::later(plan("p1"), plan("p0"), BTreeSet::new()), Clearance::Approved);
@@ -102,7 +102,7 @@ fn one_approval_that_applies_is_enough() {
         after.used_approvals.len()
     };
     assert_eq!(check(&[bound.clone(), PLAIN], true), 0);
-    // An approval for a single use is not used up if another approval applies.
+    // An approval for a single use is not used if another approval applies.
     assert_eq!(check(&[ONCE, PLAIN], true), 0);
     assert_eq!(check(&[bound.clone(), ONCE], true), 1);
     assert_eq!(check(&[bound], false), 0);
@@ -122,7 +122,7 @@ fn an_approval_for_a_single_use_is_used_once() {
     let (permitted, again) = run(&guard, "r2", &removing("uid-1"), &first);
     assert!(permitted);
     assert_eq!(again, first);
-    // The object was created again, before or after a run has observed that it did not exist.
+    // The object was created again, before or after a run observed that it did not exist.
     let (permitted, _) = run(&guard, "r3", &removing("uid-2"), &again);
     assert!(!permitted);
     let (_, gone) = run(&guard, "r4", &[proposal(&facts(4), &[])], &again);
@@ -151,7 +151,8 @@ fn an_object_without_an_incarnation_may_be_removed_until_it_is_gone() {
     let (_, first) = run(&guard, "r1", &removing(), &LedgerState::default());
     let (permitted, again) = run(&guard, "r2", &removing(), &first);
     assert!(permitted && again == first);
-    // Neither a scope that was not read nor an unresolved object shows that it no longer exists.
+    // If a scope was not read or contains an unresolved object, the run does not conclude that the object no longer
+    // exists.
     let mut blocked = facts(5);
     blocked.blocked.insert(scope(), "not read".to_owned());
     for unread in [ShardFacts::default(), blocked] {
@@ -175,7 +176,7 @@ fn a_used_approval_cannot_be_replayed() {
         run(&guard_with(&[given]), "r2", &removing(Some("uid-2"), ShardPlans::first(plan("p1"))), before).0
     };
     assert!(!again(ONCE, &used));
-    // Neither a new name nor a new date makes it another approval, but both together do.
+    // A new name alone or a new date alone does not make it another approval, but both together do.
     assert!(!again(ApprovalCase { path: "/renamed.yml", ..ONCE }, &used));
     assert!(!again(ApprovalCase { expiration: "2026-05-01", ..ONCE }, &used));
     assert!(again(ApprovalCase { path: "/new.yml", expiration: "2026-05-01", ..ONCE }, &used));
@@ -187,7 +188,8 @@ fn a_used_approval_cannot_be_replayed() {
         !again(ApprovalCase { path: "", expiration: "2026-05-01", ..ONCE }, &used),
         "a file without a name"
     );
-    // After the file is deleted, the use is kept as long as the file could be restored; then it is dropped.
+    // After the file is deleted, the use is kept as long as the file could be restored; after that time, the use is
+    // dropped.
     let none = |approvals: &[ApprovalCase], today: Date, before: &LedgerState| {
         let mut guard = guard_with(approvals);
         if approvals.is_empty() {
@@ -215,7 +217,7 @@ fn a_single_use_that_cannot_be_stored_holds_the_removal() {
     assert_eq!(refusals(&judged[0]), [None]);
     RemovalGuard::hold_unreserved(&mut judged, &error);
     assert_eq!(refusals(&judged[0]), [Some(Refusal::unapproved(error.to_string()))]);
-    // Other approvals do not need the ledger.
+    // Approvals that can be used repeatedly do not need the ledger.
     let mut judged = guard_with(&[PLAIN]).judge(&proposals, Err(&error));
     RemovalGuard::hold_unreserved(&mut judged, &error);
     assert_eq!(refusals(&judged[0]), [None]);

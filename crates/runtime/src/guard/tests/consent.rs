@@ -23,7 +23,7 @@ fn consent_approves_removals_past_the_budgets_but_not_of_protected_kinds() {
     check(RemovalConsent::Any, "±Namespace:n", 1);
     check(RemovalConsent::kinds(["ConfigMap"]), "-Namespace:n", 1);
     check(RemovalConsent::kinds(["Namespace"]), "-Namespace:n ±Namespace:m", 0);
-    // Approved removals do not use the budget of the others.
+    // Approved removals do not count against the budget for removals without approval.
     let mixed =
         format!("{} {}", many, (0..10).map(|name| format!("-Secret:s{name}")).collect::<Vec<_>>().join(" "));
     check(RemovalConsent::kinds(["ConfigMap"]), &mixed, 0);
@@ -89,7 +89,7 @@ fn a_removal_that_was_observed_to_be_approved_is_named() {
     let mut blocked = observed("ConfigMap", "a");
     blocked.blocked.insert(scope(), "not read".to_owned());
     assert_eq!(held(&guard(), &blocked, "-a"), ["a: not read"]);
-    // It approves only the removals of its own shard.
+    // The consent approves only the removals of its own shard.
     let proposals = [
         Proposal { key: ShardKey::new([("name", "a")]), ..proposal(&observed("Namespace", "n"), &[]) },
         Proposal { key: ShardKey::new([("name", "b")]), ..proposal(&facts(5), &changes("-Namespace:n")) },

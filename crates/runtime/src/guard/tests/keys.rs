@@ -3,7 +3,7 @@
 use super::*;
 use crate::plan::FieldLoss;
 
-/// A change of the object `name` that loses this many of its keys.
+/// A change by which the object loses this many of its keys.
 fn change(kind: &str, name: &str, [lost, of]: [usize; 2]) -> Vec<Change> {
     let mut change = Change::new(ChangeKind::Change, thing(kind, name), "change");
     change.loss = Some(FieldLoss { lost, of, lists: 0, depends_on_secret: false });

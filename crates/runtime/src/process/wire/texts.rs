@@ -1,5 +1,5 @@
-//! Limits the size of the displayed strings of a response. They are printed and stored in records, where
-//! unsafe characters are escaped.
+//! Limits the size of the displayed strings of a response. The limit refers to the printed size, because unsafe
+//! characters are escaped when the strings are printed and stored in records.
 
 use super::{
     ApplyResponse, DeclareResponse, DeclareShardsResponse, DescribeResponse, PlanResponse, PrintResponse,
@@ -14,7 +14,7 @@ const ESCAPE_BYTES: usize = 8;
 
 /// A response with displayed strings.
 pub trait ShownTexts {
-    /// Calls `see` with each displayed string.
+    /// Calls `see` with each displayed string of the response.
     fn for_each_text<'a>(&'a self, see: &mut dyn FnMut(&'a str));
 }
 
@@ -114,7 +114,7 @@ impl<S: ShownTexts> ShownTexts for DeclareShardsResponse<S> {
 }
 
 impl ShownTexts for PrintResponse {
-    /// The text of `print` is output, not part of a report.
+    /// The text of `print` is output and not part of a report, so it is not limited here.
     fn for_each_text<'a>(&'a self, see: &mut dyn FnMut(&'a str)) {
         for want in &self.wants {
             want.thing.for_each_text(see);
@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    /// Every displayed string counts: if any of them is one byte longer than the limit, the response is
+    /// Checks that every displayed string counts: if any of them is one byte longer than the limit, the response is
     /// refused.
     fn check<T: ShownTexts + serde::de::DeserializeOwned>(response: impl Fn(&str) -> Value) {
         let parse = |text: &str| serde_json::from_value::<T>(response(text)).expect("a response");
