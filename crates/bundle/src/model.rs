@@ -10,7 +10,7 @@ use crate::digest::Sha256;
 use crate::lazy::LazyValue;
 use crate::value::Value;
 
-/// The commit that a bundle was made from.
+/// The commit that a bundle was built from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommitStamp {
     /// The commit, as given.
@@ -76,7 +76,7 @@ pub struct Resource {
     pub schema: Option<Box<str>>,
     /// The references to the resource.
     pub backrefs: Vec<Backref>,
-    /// Digest of its path and its JSON text in the bundle.
+    /// Digest of the path of the resource and of its JSON text in the bundle.
     pub digest: Sha256,
 }
 
@@ -113,7 +113,7 @@ impl Bundle {
         self.sha
     }
 
-    /// The commit it was made from.
+    /// The commit that the bundle was built from.
     pub fn stamp(&self) -> &CommitStamp {
         &self.stamp
     }

@@ -31,7 +31,8 @@ pub enum Value {
     Map(Map),
 }
 
-/// A map, sorted by key. Clones share the values; references to the same path also share them (interned).
+/// A map, sorted by key. Clones share the values. References to the same path also share their values, which are
+/// interned.
 #[derive(Clone)]
 pub struct Map {
     keys: KeySet,
@@ -164,7 +165,7 @@ impl Map {
         self.at(self.keys.index_of(key)?)
     }
 
-    /// The value at an [index](KeySet::index_of) of its keys.
+    /// The value at an [index](KeySet::index_of) of the key set.
     pub fn at(&self, place: usize) -> Option<&Value> {
         self.values.slice.get(place)
     }

@@ -1,7 +1,7 @@
-//! Finds the integration and the configuration that a command line names, before it is parsed.
+//! Finds the integration and the configuration that a command line names, before the command line is parsed.
 //!
-//! The integrations are subcommands, and the configuration may define some of them: it must be read before
-//! the parser exists.
+//! The integrations are subcommands, and the configuration may define some of them, so it must be read before the
+//! parser exists.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

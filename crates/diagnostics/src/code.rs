@@ -1,7 +1,7 @@
 //! The table of codes: every kind of finding, once.
 //!
-//! The explanation of a code is `codes/Qnnnn.md` in this crate. A test of the binary runs its example, so
-//! that the explanation and the program agree.
+//! The explanation of a code is `codes/Qnnnn.md` in this crate. A test of the binary runs the example of each
+//! explanation, so that the explanations and the program agree.
 //!
 //! | range | findings about |
 //! |---|---|
@@ -25,7 +25,7 @@ pub struct Code(u16);
 pub struct CodeEntry {
     /// The code itself.
     pub code: Code,
-    /// The default severity of its findings.
+    /// The default severity of findings with this code.
     pub severity: Severity,
     /// The explanation, in Markdown; its first line is the title.
     pub text: &'static str,

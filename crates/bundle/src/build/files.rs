@@ -21,8 +21,8 @@ pub struct RepoFiles<'k> {
 }
 
 impl<'k> RepoFiles<'k> {
-    /// Reads all files, except those that are unchanged in `known`. `started_at` is when the build started,
-    /// if its results are cached.
+    /// Reads all files, except those that did not change since `known` was stored. `started_at` is when the build
+    /// started, if its results are cached.
     pub fn read(
         repo: &Repo,
         context: &SchemaContext,

@@ -1,6 +1,6 @@
 //! Splits the JSON text of a bundle into its documents while the text is read.
 //!
-//! A bundle is a hundred megabytes of small documents. Batches of them are parsed in parallel while the next
+//! A large bundle has a hundred megabytes of small documents. Batches of them are parsed in parallel while the next
 //! ones are read, so that the whole text is never in memory at once, and splitting and parsing overlap.
 
 use std::borrow::Cow;
@@ -54,7 +54,7 @@ pub enum Piece {
 #[derive(Clone, Copy)]
 enum SplitState {
     Start,
-    /// In the bundle, before its first field or after a field.
+    /// In the object of the bundle, before its first field or after a field.
     Top {
         is_first: bool,
     },

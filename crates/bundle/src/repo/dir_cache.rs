@@ -20,9 +20,10 @@ pub struct DirCache {
 /// A cached directory. It has only plain files and directories, no links.
 #[derive(Clone, Debug)]
 pub(super) struct CachedDir {
-    /// The stamp, which is trustworthy.
+    /// The stamp of the directory, which is trustworthy.
     pub file_stamp: FileStamp,
-    /// The names of its selected entries, each terminated by a zero byte; directory names end in a slash.
+    /// The names of the selected entries of the directory, each terminated by a zero byte; names of directories end
+    /// in a slash.
     pub entries: Arc<str>,
 }
 

@@ -111,7 +111,7 @@ struct DirWalk<'a> {
     options: ListOptions<'a>,
 }
 
-/// The listing of one directory.
+/// The result of listing one directory.
 #[derive(Default)]
 struct DirListing {
     listing: Listing,

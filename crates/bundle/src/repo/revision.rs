@@ -255,8 +255,8 @@ fn folder_at(path: &str, max: usize) -> Option<&str> {
     path.match_indices('/').nth(max).map(|(end, _)| &path[..end])
 }
 
-/// The best common ancestor of two revisions of the repository around `folder`. `None` if they have none, or
-/// if the history is too shallow to find it.
+/// The best common ancestor of two revisions of the repository around `folder`. `None` if they have no common
+/// ancestor, or if the history is too shallow to find it.
 pub fn merge_base(folder: &Path, one: &str, other: &str) -> Result<Option<String>, GitError> {
     let repository = Repository::discover(folder)?;
     let base = repository.merge_base(&repository.commit(one)?, &repository.commit(other)?)?;
