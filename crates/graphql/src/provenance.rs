@@ -1,7 +1,7 @@
-//! Provenance: the origins of the objects in a response, as file and JSON pointer. Line numbers are resolved
+//! Provenance: the origin of each object in a response, as a file and a JSON pointer. Line numbers are resolved
 //! later, by callers that have the files.
 //!
-//! **Invariant:** provenance is part of the response body only if requested, and never part of its digest.
+//! **Invariant:** provenance is part of the response body only if it is requested, and it is never part of a digest.
 
 use qontract_bundle::json::JavaScriptWriter;
 

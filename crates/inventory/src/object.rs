@@ -111,12 +111,12 @@ impl DesiredBody {
         &self.name
     }
 
-    /// The group and version.
+    /// The API group and version.
     pub fn api_version(&self) -> &str {
         &self.api_version
     }
 
-    /// The group; empty for the core group.
+    /// The API group; empty for the core group.
     pub fn group(&self) -> &str {
         group_of(&self.api_version)
     }
@@ -170,12 +170,12 @@ impl LiveBody {
         &self.body
     }
 
-    /// The mark of the integration that wrote it, if any.
+    /// The mark of the integration that wrote the object, if any.
     pub fn mark(&self) -> Option<&OwnerMark> {
         self.mark.as_ref()
     }
 
-    /// Whether it is being removed.
+    /// Whether the object is being removed.
     pub fn is_terminating(&self) -> bool {
         !self.body["metadata"]["deletionTimestamp"].is_null()
     }

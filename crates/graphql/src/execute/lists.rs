@@ -114,7 +114,7 @@ impl<'a, S: Sink> Executor<'a, S> {
         Ok(ListSource::Chosen(chosen))
     }
 
-    /// The resources that match the arguments. A requested path that does not exist results in a missing
+    /// The resources that match the arguments. If the requested path does not exist, the list has one missing
     /// element.
     pub(super) fn resources(&mut self, type_: TypeId, field: &FieldPlan) -> ListSource<'a> {
         let view = self.task.view;

@@ -18,7 +18,7 @@ const TRIAL_LOOKUPS: u32 = 8192;
 /// **Invariant:** an entry refers to an object in the response that is complete and has no errors.
 pub struct ObjectMemo {
     selections: Vec<SelectionMemo>,
-    /// The end of the last entry.
+    /// The end offset of the memoized object that ends last.
     end: usize,
 }
 
