@@ -143,14 +143,14 @@ pub struct LiveBody {
     mark: Option<OwnerMark>,
 }
 
-/// Prints kind and name, never the content: it may be a secret.
+/// Prints the kind and the name, never the content, which may be secret.
 impl fmt::Debug for DesiredBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Desired({} `{}`)", self.kind, self.name)
     }
 }
 
-/// Prints kind and name, never the content: it may be a secret.
+/// Prints the kind and the name, never the content, which may be secret.
 impl fmt::Debug for LiveBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, name) = (&self.body["kind"], &self.body["metadata"]["name"]);

@@ -15,7 +15,7 @@ pub enum DiffLine<'a> {
     At(usize),
 }
 
-/// Maximum number of line pairs that are compared to find the smallest diff. Beyond it, all differing lines
+/// Maximum number of line pairs that are compared to find the smallest diff. Above this limit, all differing lines
 /// are shown as replaced.
 const MAX_LINE_PAIRS: usize = 4_000_000;
 

@@ -1,5 +1,4 @@
-//! The declared state of a namespace: its managed kinds, and its objects as far as the data alone determines
-//! them.
+//! The declared state of a namespace: the managed kinds, and the objects as far as the data alone determines them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +55,7 @@ impl ResourceEntry {
         }
     }
 
-    /// The secrets that the data names for it.
+    /// The secrets that the data names for the entry.
     pub fn secret_lookups(&self) -> Vec<SecretLookup> {
         match self {
             ResourceEntry::Object(_) | ResourceEntry::Invalid(_) => Vec::new(),

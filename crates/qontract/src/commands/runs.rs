@@ -70,7 +70,8 @@ async fn run_action(arguments: Arguments, printer: &Printer) -> anyhow::Result<E
     Ok(Exit::Ok)
 }
 
-/// The run store in `folder`; without it, in the bucket of the configuration and the directory of this machine.
+/// The run store in `folder`; without a folder, the run store in the configured bucket and in the directory of this
+/// machine.
 pub fn open(folder: Option<PathBuf>, config: Option<&Path>) -> anyhow::Result<Arc<RunStore>> {
     if let Some(folder) = folder {
         return Ok(Arc::new(RunStore::new(Some(folder))?));
