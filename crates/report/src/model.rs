@@ -215,7 +215,7 @@ pub struct ReportedChange {
     pub scope: BTreeMap<String, String>,
     /// The kind of the object, such as `ConfigMap`.
     pub kind: String,
-    /// The name.
+    /// The name of the object.
     pub name: String,
     /// The namespace of the object, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! Fallback parser, for every text that the fast parser does not accept: granit, a YAML 1.2 event parser that
+//! Fallback parser for every text that the fast parser does not accept. It uses granit, a YAML 1.2 event parser that
 //! can be as lenient about indentation as libyaml.
 
 use granit_parser::{
@@ -71,7 +71,7 @@ fn translate(event: GranitEvent<'_>) -> Option<Event<'_>> {
         GranitEvent::SequenceEnd => Event::ListEnd,
         GranitEvent::MappingStart(_, anchor, tag) => Event::MapStart(properties(anchor, tag.as_deref())),
         GranitEvent::MappingEnd => Event::MapEnd,
-        // The start of the stream and the end of a document carry no content; new kinds of events would be
+        // The start of the stream and the end of a document have no content, and new kinds of events would be
         // metadata.
         _ => return None,
     })

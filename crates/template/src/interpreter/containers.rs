@@ -41,7 +41,7 @@ impl Interpreter<'_> {
         Ok(Rc::new(Mapping { level: Cell::new(0), items: RefCell::new(dict) }))
     }
 
-    /// Inserts a value into a dict. If the dict then contains itself, it is cleared: otherwise its memory
+    /// Inserts a value into a dict. If the dict then contains itself, it is cleared, because otherwise its memory
     /// would never be freed.
     pub fn insert_entry(&mut self, into: &Mapping, key: Key, name: &Value, value: &Value) -> EvalResult<()> {
         self.step(1)?;

@@ -12,14 +12,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Timeout until the servers are ready; it is long because the machine may be busy.
+/// Timeout until the servers are ready. The timeout is long, because the machine may be busy.
 const READY_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A running cluster. **Invariant:** its processes end and its directory is removed on drop, even if this
 /// process is killed.
 #[derive(Debug)]
 pub struct TestCluster {
-    // dropped in this order
+    // The servers are dropped in this order.
     controller_manager: Option<Process>,
     api_server: Option<Process>,
     etcd: Process,
@@ -61,7 +61,7 @@ impl TestCluster {
         Ok(cluster)
     }
 
-    /// Restarts the API server: same URL, same certificate, same objects.
+    /// Restarts the API server with the same URL, the same certificate and the same objects.
     pub fn restart_api_server(&mut self) {
         self.stop_api_server();
         self.start_api_server();
@@ -119,7 +119,7 @@ impl TestCluster {
             check_running(&mut self.etcd)?;
             let Some(api_server) = &mut self.api_server else { return Ok(()) };
             check_running(api_server)?;
-            // the server creates its certificate at its first start
+            // The server creates its certificate at its first start.
             let ready = self.api.ca.exists() && {
                 let arguments = ["get", "--raw", "/readyz", "--request-timeout=10s"];
                 let answer = self.api.run_kubectl(User::Admin, &arguments, "");
