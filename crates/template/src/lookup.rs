@@ -49,7 +49,7 @@ pub enum TemplateLookup {
         bucket: String,
         /// The object's key.
         path: String,
-        /// The region, if not the account's.
+        /// The region, if it is not the default region of the account.
         region: Option<String>,
     },
     /// `s3_ls(account, bucket, path, region)`: the keys under a path.
@@ -60,7 +60,7 @@ pub enum TemplateLookup {
         bucket: String,
         /// The path.
         path: String,
-        /// The region, if not the account's.
+        /// The region, if it is not the default region of the account.
         region: Option<String>,
     },
     /// `yesterday()`: the day before today in UTC, as `2024-02-29`.
