@@ -109,7 +109,7 @@ impl CommandLine {
         Ok(child.wait()?.success())
     }
 
-    /// Runs the command, and appends the command line and all output to a log. Returns whether the command succeeded.
+    /// Runs the command and appends the command line and all output to a log. Returns whether the command succeeded.
     pub fn run_logged(&self, mut log: &File) -> Result<bool> {
         writeln!(log, "$ {self}")?;
         let status = self.build().stdout(log.try_clone()?).stderr(log.try_clone()?).status();

@@ -1,4 +1,4 @@
-//! Completes a draft for sending, and removes server-populated fields. Pure.
+//! Completes a draft for sending and removes server-populated fields. Pure.
 
 use std::collections::BTreeMap;
 

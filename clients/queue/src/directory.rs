@@ -34,7 +34,8 @@ use stored::{QueueHistory, StoredMessage, position, receipt_position};
 
 /// Maximum number of messages in a directory.
 const MAX_MESSAGES: usize = 10_000;
-/// Maximum size of a file: a body in which every byte is escaped, and the other fields.
+/// Maximum size of a file, which may contain a body in which every byte is escaped, and the other fields of a
+/// message.
 const MAX_FILE_BYTES: u64 = (MAX_MESSAGE_BYTES as u64) * 6 + (1 << 20);
 /// The lock file, whose lock is held by the process that changes the queue.
 const LOCK: &str = ".lock";

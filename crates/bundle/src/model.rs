@@ -201,7 +201,7 @@ fn find<'a, T>(sorted: &'a [T], path: &str, path_of: impl Fn(&T) -> &str) -> Opt
 /// Live values by digest.
 type WeakTable<T> = HashMap<Sha256, Weak<T>, RandomState>;
 
-/// Interns documents and resources by digest, so that bundles share equal ones.
+/// Interns documents and resources by digest, so that bundles share equal documents and resources.
 ///
 /// **Invariant:** the pool keeps nothing alive: it holds weak references only.
 #[derive(Debug, Default)]

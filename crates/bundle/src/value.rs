@@ -118,7 +118,7 @@ impl Map {
         Self::drain(&mut entries, 0)
     }
 
-    /// Creates a map of the entries from `start` on, and removes them from the vector.
+    /// Creates a map of the entries from `start` on and removes them from the vector.
     pub(crate) fn drain<K: AsRef<str>>(entries: &mut Vec<(K, Value)>, start: usize) -> Self {
         if !entries[start..].is_sorted_by(|a, b| a.0.as_ref() < b.0.as_ref()) {
             entries[start..].sort_by(|a, b| a.0.as_ref().cmp(b.0.as_ref()));

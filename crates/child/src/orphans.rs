@@ -70,7 +70,7 @@ enum SweepAction {
     KillGroup,
 }
 
-/// Selects the processes that a sweep leaves alone, besides inherited ones.
+/// Selects the processes that a sweep leaves alone, besides inherited children.
 #[derive(Clone, Copy, Debug)]
 pub struct SweepFilter<'a> {
     /// The registered groups.

@@ -98,7 +98,7 @@ pub(crate) struct Children(Mutex<ChildRegistry>);
 struct ChildRegistry {
     /// Groups by the id of their first process.
     groups: BTreeMap<i32, GroupEntry>,
-    /// Groups up to this purpose are being ended, and no new ones are started.
+    /// Groups up to this purpose are being ended, and no new groups of these purposes are started.
     stopping: Option<Purpose>,
     watchdog: Watchdog,
     /// Whether orphans are adopted from the first child on.
@@ -301,8 +301,8 @@ pub fn is_stopping(purpose: Purpose) -> bool {
     CHILDREN.is_stopping(purpose)
 }
 
-/// Ends all groups whose purpose is at most `purpose`, and prevents new ones: sends `SIGINT`, then `SIGTERM`
-/// after half of the group's grace period, and `SIGKILL` at its end.
+/// Ends all groups whose purpose is at most `purpose`, and prevents new groups: sends `SIGINT`, then `SIGTERM` after
+/// half of the group's grace period, and `SIGKILL` at its end.
 ///
 /// Stopping [`Purpose::Write`] stops the others as well. Blocks until all these groups have ended or are killed;
 /// their owners reap them.

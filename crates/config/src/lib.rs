@@ -1,4 +1,4 @@
-//! The operator's configuration, `config.toml`: the keys of qontract-reconcile, and additional ones.
+//! The operator's configuration, `config.toml`: the keys of qontract-reconcile, and additional keys.
 
 pub mod environment;
 mod foreign;

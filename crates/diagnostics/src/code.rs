@@ -181,7 +181,7 @@ table! {
     UNKNOWN_FIELD = 3002 Error;
     /// A required field that is missing.
     MISSING_FIELD = 3003 Error;
-    /// A value that is not among the allowed ones.
+    /// A value that is not among the allowed values.
     NOT_ALLOWED = 3004 Error;
     /// A string that does not match its `pattern`.
     PATTERN = 3005 Error;

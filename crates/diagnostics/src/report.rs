@@ -77,7 +77,7 @@ impl Sources for NoSources {
     }
 }
 
-/// Maximum number of findings of one file in a report; the others are only counted.
+/// Maximum number of findings of one file in a report; further findings are only counted.
 pub const MAX_PER_FILE: usize = 100;
 
 /// Findings of one file that a report omits.
@@ -142,12 +142,12 @@ impl Report {
         self.omitted.iter().find(|omitted| omitted.file == file).map_or(0, OmittedFindings::count)
     }
 
-    /// Number of findings, including omitted ones.
+    /// Number of findings, including omitted findings.
     pub fn len(&self) -> usize {
         self.findings.len() + self.omitted.iter().map(OmittedFindings::count).sum::<usize>()
     }
 
-    /// Number of findings with this severity, including omitted ones.
+    /// Number of findings with this severity, including omitted findings.
     pub fn count(&self, severity: Severity) -> usize {
         let omitted = self.omitted.iter().map(|omitted| match severity {
             Severity::Error => omitted.errors,

@@ -9,7 +9,7 @@
 //! - *Who may read the file.* [`AtomicFile::private`] creates files of mode 0600, regardless of the permissions of
 //!   the previous file, and replaces a symbolic link itself, so nothing is written outside of the directory.
 //!   [`AtomicFile::output`] is for paths that the user chose: it keeps the permissions of the previous file, writes
-//!   to the target of a link, and writes directly to anything but a regular file, such as a pipe.
+//!   to the target of a link, and writes directly to a target that is not a regular file, such as a pipe.
 //! - *What survives a power failure*: see [`Durability`].
 //! - *Leftover temporary files of a killed process.* The name of the temporary file is unique, so concurrent
 //!   writers do not share it. Callers that hold a lock use [`AtomicFile::locked`], whose temporary file has a

@@ -76,7 +76,7 @@ impl Git {
         &self.limits
     }
 
-    /// Runs a subcommand with `input` on its standard input, and reads its output with `read`.
+    /// Runs a subcommand with `input` on its standard input and reads its output with `read`.
     ///
     /// `arguments` are constants and object ids; names from users or data go into `input`.
     pub fn run<T>(

@@ -55,7 +55,7 @@ pub struct Request<'r> {
 struct PreparedSchema {
     schema: Arc<Schema>,
     digest: Sha256,
-    /// Cached documents, or the errors of invalid ones, by query string.
+    /// Cached documents, or the errors of invalid documents, by query string.
     documents: Cache<Box<str>, Arc<Result<Document, Vec<Failure>>>>,
     /// Cached responses to introspection queries.
     introspections: Cache<IntrospectionKey, Arc<Answer>>,

@@ -49,7 +49,7 @@ impl Provenance {
         self.origins.len()
     }
 
-    /// Keeps the first `count` origins and drops the rest.
+    /// Keeps the first `count` origins and drops the others.
     pub(crate) fn truncate(&mut self, count: usize) {
         self.origins.truncate(count);
     }

@@ -83,7 +83,8 @@ impl ReferenceGraph {
         Self::of(found, schema, view)
     }
 
-    /// Searches the documents whose references may have changed, and remaps the ids of the others.
+    /// Searches the documents whose references may have changed, and remaps the ids in the references of the other
+    /// documents.
     fn scan_changed(
         &self,
         search: &mut RefSearch<'_>,
@@ -237,8 +238,8 @@ impl IdMapping {
     }
 }
 
-/// Returns the index of each path in `others`, and adds the hashes of the other paths to `new`. Both
-/// iterators must be sorted.
+/// Returns the index of each path in `others` and adds the hashes of the other paths to `new`. Both iterators must be
+/// sorted.
 fn map_paths<'p>(
     paths: impl Iterator<Item = &'p str>,
     others: impl Iterator<Item = &'p str>,

@@ -47,7 +47,7 @@ pub enum RawValue<'a> {
 pub enum ListSource<'a> {
     /// Values inside a datafile.
     Values(&'a [Value]),
-    /// The targets of references; `None` for dangling ones.
+    /// The targets of references; `None` for a dangling reference.
     Referred(Vec<Option<FileId>>),
     /// Datafiles.
     Files(&'a [FileId]),

@@ -18,7 +18,7 @@ impl ShortestDigits {
     /// The digits of a finite number.
     pub fn of(value: f64) -> Self {
         let shortest = Self::parse(&format!("{value:e}"));
-        // If a number is halfway between two shortest forms, both languages choose the even form, and Rust may not.
+        // If a number is halfway between two shortest forms, both languages choose the even form, but Rust might not.
         // Only numbers with nearly the maximum number of digits can be halfway between two forms.
         if shortest.digits.len() >= 15 {
             let text = format!("{value:.*e}", shortest.digits.len() - 1);

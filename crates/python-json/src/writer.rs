@@ -86,7 +86,7 @@ impl<'i> Writer<'i> {
         self.break_line();
     }
 
-    /// Starts the next field of an object, and writes its key.
+    /// Starts the next field of an object and writes its key.
     pub fn key(&mut self, key: &str) {
         self.item();
         self.str(key);

@@ -53,7 +53,7 @@ fn is_true(value: &bool) -> bool {
 /// Maximum number of causes shown per integration.
 const MAX_CAUSES: usize = 10;
 
-/// Renders affected integrations first; the others are counted, or listed if `verbose`.
+/// Renders the affected integrations first. The other integrations are counted, or listed if `verbose`.
 pub fn text(rows: &[AffectedRow], verbose: bool) -> StyledText {
     let mut out = StyledText::default();
     for row in rows.iter().filter(|row| row.affected) {

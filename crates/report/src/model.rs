@@ -138,7 +138,7 @@ pub struct IntegrationReport {
     pub totals: Totals,
     /// The changed lines of the data that caused the run.
     pub causes: Vec<Location>,
-    /// The changes, including held ones.
+    /// The changes, including held changes.
     pub changes: Vec<ReportedChange>,
     /// Objects, scopes and shards that were not planned, although the change may affect them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -317,7 +317,7 @@ pub struct ReleasedEntry {
     pub shard: Option<String>,
     /// The reason why the objects are no longer managed, and what happens to them.
     pub message: String,
-    /// Number of the objects, as the base declares them; absent if the number is not known.
+    /// Number of these objects that the base declares; absent if the number is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects: Option<usize>,
     /// Whether the objects are removed together with their target. If not, they stay in the target.
@@ -367,7 +367,7 @@ pub struct ReportedFault {
     pub locations: Vec<Location>,
 }
 
-/// Maximum number of shards that an error names; the others are counted.
+/// Maximum number of shards that an error names; further shards are counted.
 const MAX_NAMED_SHARDS: usize = 3;
 
 impl ReportedFault {

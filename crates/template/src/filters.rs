@@ -150,7 +150,7 @@ fn default(run: &mut Interpreter<'_>, value: Value, args: Args) -> EvalResult<Va
     Ok(if replace { default.unwrap_or_else(|| Value::text("")) } else { value })
 }
 
-/// Converts a string to lower case, and returns other values unchanged.
+/// Converts a string to lower case and returns other values unchanged.
 pub(crate) fn ignore_case(value: Value) -> Value {
     match value {
         Value::Text(text) => Value::text(text.to_lowercase()),

@@ -1,5 +1,5 @@
-//! JSONPath as in `jsonpath_ng.ext`, as far as data repos use it: fields, indices, slices, `*`, `..` before a
-//! field, and filters that compare a field with a literal. Anything else is refused.
+//! JSONPath as in `jsonpath_ng.ext`, as far as data repos use it: fields, indices, slices, `*`, `..` before a field,
+//! and filters that compare a field with a literal. All other paths are refused.
 
 use std::rc::Rc;
 

@@ -160,7 +160,7 @@ impl ValidationCache {
         is_comparable.then(|| changed.collect()).flatten()
     }
 
-    /// Compares digests of the dependencies, and clears the entries whose dependencies changed.
+    /// Compares digests of the dependencies and clears the entries whose dependencies changed.
     fn invalidate_by_digest(&mut self, bundle: &Bundle, options: &Options) {
         let formats: &[u8] = match options.formats {
             Formats::Ignored => b"ignored",

@@ -15,10 +15,10 @@ mod write;
 
 use fancy_regex::{Regex, RegexBuilder};
 
-/// Maximum number of backtracking steps of a match: enough for real patterns, and a quick stop for
-/// catastrophic ones.
+/// Maximum number of backtracking steps of a match: enough for real patterns, and few enough to stop catastrophic
+/// patterns quickly.
 const MAX_BACKTRACKS: usize = 100_000;
-/// Maximum length of a pattern in bytes. Longer ones are rejected before they are compiled.
+/// Maximum length of a pattern in bytes. Longer patterns are rejected before they are compiled.
 const MAX_PATTERN_LEN: usize = 64 << 10;
 /// Maximum size of a compiled expression in bytes.
 const MAX_COMPILED_SIZE: usize = 4 << 20;

@@ -25,8 +25,8 @@ pub fn explain(finding: Diagnostic, text: &str) -> Diagnostic {
     }
 }
 
-/// Adds a merge conflict, if `text` has one. The parser may not report it, because both sides of a conflict
-/// may start a document.
+/// Adds a merge conflict, if `text` has one. The parser might not report the conflict, because both sides of a
+/// conflict may start a document.
 pub fn explain_conflict(finding: Diagnostic, text: &str) -> Diagnostic {
     match conflict(text) {
         Some(mistake) => mistake.describe(finding),

@@ -12,7 +12,7 @@ use qontract_diagnostics::Span;
 
 pub(crate) use index::MapIndex;
 
-/// Identifies a node of its document. If two positions have the same id, one of them is an alias of the other.
+/// Identifies a node of its document. Positions with the same id have one value, to which aliases refer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub(crate) u32);
 

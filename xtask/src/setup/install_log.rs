@@ -32,8 +32,8 @@ pub struct FetchedTool {
 }
 
 impl FetchedTool {
-    /// Calls `fetch` with a work directory, and moves the result into place when it is complete. The caller
-    /// holds the lock of the cache, so no other process uses the directory.
+    /// Calls `fetch` with a work directory and moves the result into place when it is complete. The caller holds the
+    /// lock of the cache, so no other process uses the directory.
     pub fn install(
         self,
         cache: &ToolCache,

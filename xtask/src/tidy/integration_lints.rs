@@ -11,7 +11,7 @@ const WORKSPACE_CLIPPY: &str = "clippy.toml";
 /// The clippy settings for integrations. Clippy reads only the nearest file.
 const INTEGRATIONS_CLIPPY: &str = "integrations/clippy.toml";
 
-/// Compares the settings, and checks the dependencies of each integration.
+/// Compares the settings and checks the dependencies of each integration.
 pub fn check(tree: &SourceTree) -> Vec<Violation> {
     compare_settings(tree).into_iter().chain(check_dependencies(tree)).collect()
 }

@@ -2,7 +2,7 @@
 //!
 //! The schema defines the type of a list (`x-kubernetes-list-type`), and `managedFields` reflect it: the path of an
 //! item is `k:{"name":"web"}` in a list with keys and `v:"a"` in a set. A list without entries in `managedFields` is
-//! recognized by its name, or else counts as atomic.
+//! recognized by its name; otherwise it counts as atomic.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -39,8 +39,8 @@ pub struct Preview {
     pub declared: Value,
     /// Other managers that own fields which the write changes.
     pub conflicts: FieldConflicts,
-    /// Whether server-side apply alone would not write the object: it would leave behind defaults in maps that
-    /// are no longer declared, emptied maps, or fields that exclude declared ones.
+    /// Whether server-side apply alone would not write the object: it would leave behind defaults in maps that are no
+    /// longer declared, emptied maps, or fields that exclude declared fields.
     pub needs_rewrite: bool,
 }
 

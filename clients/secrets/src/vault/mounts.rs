@@ -104,7 +104,7 @@ impl Vault {
         Ok(mount)
     }
 
-    /// Queries the mount of a path. `None` if we may not access the path, or the server does not support the
+    /// Queries the mount of a path. `None` if access to the path is denied, or if the server does not support the
     /// query.
     async fn query_mount(&self, access: AccessPermit<'_>, path: &str) -> Result<Option<Mount>, SecretsError> {
         let what = format!("the mount of `{path}`");

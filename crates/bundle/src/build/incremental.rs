@@ -109,8 +109,7 @@ struct IncrementalBuild<'a> {
 type ChangedEntries = BTreeMap<usize, DiskPath>;
 
 impl<'a> IncrementalBuild<'a> {
-    /// Maps the changed paths to datafiles and resources in the cache. `None` if other files may have changed
-    /// too.
+    /// Maps the changed paths to datafiles and resources in the cache. `None` if other files may also have changed.
     fn locate(&self, changed_paths: &BTreeSet<PathBuf>) -> Option<(ChangedEntries, ChangedEntries)> {
         let (root, layout) = (std::path::absolute(self.repo.folder()?).ok()?, self.repo.layout());
         let opened = RootDir::open(&root.canonicalize().ok()?).ok()?;
@@ -155,7 +154,8 @@ impl<'a> IncrementalBuild<'a> {
         Some((data, raw))
     }
 
-    /// The contents of all datafiles: changed datafiles with their new content, the others from the cache.
+    /// The contents of all datafiles: changed datafiles have their new content, and the content of the other
+    /// datafiles comes from the cache.
     fn contents(
         &self,
         data: &'a BTreeMap<usize, CacheEntry<ParsedDatafile>>,

@@ -113,7 +113,7 @@ struct Candidate<'d, T> {
     new: &'d Arc<T>,
 }
 
-/// Pairs removed files with added files: equal ones first, then the most similar.
+/// Pairs removed files with added files: first the equal files, then the most similar files.
 fn pair<'d, T: 'd>(
     changes: impl Iterator<Item = (&'d str, &'d Change<Arc<T>>)>,
     is_same: impl Fn(&T, &T) -> bool,

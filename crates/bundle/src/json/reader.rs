@@ -92,7 +92,7 @@ impl<'a> JsonParser<'a> {
         self.at
     }
 
-    /// Skips the next value without parsing it, and returns the range of its text.
+    /// Skips the next value without parsing it and returns the range of its text.
     pub fn skip_range(&mut self) -> Result<Range<usize>> {
         self.skip_blanks();
         let start = self.at;

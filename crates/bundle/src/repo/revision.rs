@@ -43,7 +43,7 @@ enum ResolvedEntry<'a> {
 /// Maximum length of a chain of links.
 const MAX_LINK_HOPS: usize = 16;
 
-/// Maximum length of a link target, in bytes: file systems do not allow longer ones.
+/// Maximum length of a link target, in bytes. File systems do not allow longer targets.
 const MAX_LINK_BYTES: u64 = 4096;
 
 impl Revision {

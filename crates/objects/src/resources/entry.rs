@@ -111,8 +111,8 @@ impl Serialize for InvalidEntry {
     }
 }
 
-/// The entries of a namespace, its own and the shared ones, each with its JSON pointer into the query result.
-/// `at` is the pointer of the namespace.
+/// The entries of a namespace, which are its own and the shared entries, each with its JSON pointer into the query
+/// result. `at` is the pointer of the namespace.
 pub fn entries<L: IntoIterator>(
     at: &str,
     own: Option<L>,

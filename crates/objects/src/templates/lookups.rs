@@ -5,8 +5,8 @@
 //!
 //! **Invariant:** errors contain neither a response body nor the query of a URL.
 //!
-//! **Invariant:** a secret that the data names is read only if the shard may read it, and is recorded with
-//! the shard.
+//! **Invariant:** a secret that the data names is read only if the shard may read it. Every secret that is read is
+//! recorded with the shard.
 
 mod allow_list;
 mod github;

@@ -18,7 +18,7 @@ use super::{parse, variables};
 /// Maximum number of lookup rounds of a template.
 const MAX_LOOKUP_ROUNDS: usize = 8;
 
-/// Runs the queries of templates against the data, and records the results.
+/// Runs the queries of templates against the data and records the results.
 pub(crate) struct TemplateQueries<'d> {
     data: &'d Source,
     answers: RefCell<BTreeMap<TemplateLookup, LookupState>>,

@@ -84,7 +84,7 @@ fn usage(UnknownName(text): UnknownName) -> UsageError {
     UsageError(text)
 }
 
-/// A suggestion for a name or path that may not exist.
+/// A suggestion for a name or path that might not exist.
 fn suggestion(name: &str, rows: &Rows, kind: &Kind<'_>, engine: &Engine) -> Option<String> {
     if name.starts_with('/') {
         let paths = engine.bundle().datafiles().iter().map(|file| &*file.path);

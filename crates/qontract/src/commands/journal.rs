@@ -21,7 +21,7 @@ pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Runs the action, and returns the message about its result.
+/// Runs the action and returns the message about its result.
 async fn run_action(arguments: Arguments, printer: &Printer) -> anyhow::Result<String> {
     let Arguments { journal: options, action } = arguments;
     if options.sandbox.is_some() && matches!(action, JournalAction::Prune { .. }) {

@@ -343,7 +343,7 @@ impl RunContext<'_> {
         printer.text(&printed)
     }
 
-    /// Stores the record of the run, and prints the result.
+    /// Stores the record of the run and prints the result.
     fn report(
         &self,
         outcome: &RunOutcome,

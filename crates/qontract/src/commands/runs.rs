@@ -80,7 +80,7 @@ pub fn open(folder: Option<PathBuf>, config: Option<&Path>) -> anyhow::Result<Ar
     Ok(OpenJournal::new(&Config::find(config)?, None, folder, Mode::DryRun)?.runs)
 }
 
-/// The records of these runs. A record that was removed in the meantime, or cannot be read, is omitted.
+/// The records of these runs. A record that was removed after the listing, or that cannot be read, is omitted.
 async fn read_all(runs: &RunStore, listed: &[ListedRun]) -> Vec<RunRecord> {
     let mut records = Vec::new();
     for one in listed {

@@ -148,7 +148,7 @@ impl Api {
             .spawn()?;
         let output = thread::scope(|scope| {
             let pipe = child.stdin.take();
-            // The error is ignored, because a client may not read its stdin.
+            // The error is ignored, because a client might not read its stdin.
             scope.spawn(move || pipe.map(|mut pipe| pipe.write_all(stdin.as_bytes())));
             child.wait_with_output()
         })?;

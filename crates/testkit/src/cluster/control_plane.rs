@@ -44,7 +44,7 @@ impl TestCluster {
         }
     }
 
-    /// Starts a cluster with these programs, and waits until it is ready.
+    /// Starts a cluster with these programs and waits until it is ready.
     pub fn launch(binaries: &Binaries) -> Result<Self, Error> {
         let folder = files::folder()?;
         let [etcd, peer, api] = free_ports().map_err(Error::Port)?;
@@ -86,7 +86,7 @@ impl TestCluster {
         self.api_server.iter().for_each(Process::suspend);
     }
 
-    /// Continues the API server, and waits until it is ready.
+    /// Continues the API server and waits until it is ready.
     ///
     /// # Panics
     ///

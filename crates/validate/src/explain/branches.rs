@@ -12,7 +12,7 @@ pub enum BranchMatch {
     Common(SchemaFailure),
     /// Each branch fails only because one field is missing: one of these fields is required.
     MissingOneOf(Vec<String>),
-    /// No branch is closer than the others.
+    /// No branch is closer than all other branches.
     Undecided,
 }
 
