@@ -117,7 +117,7 @@ pub enum HttpError {
         call: Call,
         /// The status.
         status: StatusCode,
-        /// The origin that it redirects to.
+        /// The origin to which the response redirects.
         to: String,
     },
     /// The response has an error status.

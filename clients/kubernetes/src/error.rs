@@ -161,7 +161,7 @@ pub enum KubernetesError {
     Unsupported {
         /// The operation.
         what: String,
-        /// The component that does not support it.
+        /// The component that does not support the operation.
         by: &'static str,
     },
     /// A name is not valid.

@@ -62,7 +62,7 @@ fn listed(names: &[String]) -> String {
     format!(" (it has {})", names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "))
 }
 
-/// PEM in the kubeconfig itself, or in a file that is relative to it.
+/// PEM in the kubeconfig itself, or in a file that the kubeconfig names.
 #[derive(Clone, Debug)]
 pub enum Pem {
     /// PEM in the kubeconfig.

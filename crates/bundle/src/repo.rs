@@ -63,9 +63,9 @@ enum RepoTree {
 /// A file of a data repo.
 #[derive(Debug)]
 pub struct RepoFile {
-    /// Path within its part, with a leading slash: its name in the bundle.
+    /// Path within the part of the data repo, with a leading slash. It is the name of the file in the bundle.
     pub path: String,
-    /// Path within the data repo: its name in messages.
+    /// Path within the data repo, which is the name of the file in messages.
     pub name: String,
     content: RepoFileContent,
 }

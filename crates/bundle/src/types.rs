@@ -77,7 +77,7 @@ pub struct Field {
     pub is_unique: bool,
     /// Whether the value is unique in its list.
     pub is_context_unique: bool,
-    /// Whether the field names a resource, or lists all of them.
+    /// Whether the field names a resource, or lists all resources.
     pub is_resource: bool,
     /// Whether the field is resolved to the resource that it names.
     pub resolve_resource: bool,
@@ -103,7 +103,7 @@ impl Types {
     pub fn read(graphql: &Value) -> Self {
         let mut types: BTreeMap<Box<str>, Type> = BTreeMap::new();
         let mut by_schema: BTreeMap<Box<str>, Box<str>> = BTreeMap::new();
-        // In the order of the file: of two types for one schema, the last one is used.
+        // The types are visited in the order of the file, so that the last of two types for one schema is used.
         for conf in confs(graphql).unwrap_or_default() {
             let Some(type_) = conf.as_map().and_then(Type::read) else { continue };
             if let Some(datafile) = &type_.datafile {
@@ -240,8 +240,8 @@ impl Field {
         })
     }
 
-    /// Whether the field identifies an object within its list. Fields that are unique across all data also
-    /// do.
+    /// Whether the field identifies an object within its list. A field that is unique across all data also identifies
+    /// the object.
     pub fn identifies(&self) -> bool {
         self.is_unique || self.is_context_unique
     }

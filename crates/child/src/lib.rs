@@ -37,7 +37,7 @@ use registry::{CHILDREN, EndSignal};
 /// Interval at which the state of a child is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// A child process and its process group, which is killed when the child ends or this is dropped.
+/// A child process and its process group, which is killed when the child ends or this value is dropped.
 #[derive(Debug)]
 pub struct ProcessGroup {
     child: Child,

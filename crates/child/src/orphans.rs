@@ -29,7 +29,7 @@ pub enum SweepScope {
 pub struct RunningGroup {
     /// The id of the group, which is also that of its first process.
     pub id: i32,
-    /// The start time of its first process, in clock ticks since boot.
+    /// The start time of the first process of the group, in clock ticks since boot.
     pub started: u64,
 }
 

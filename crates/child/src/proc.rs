@@ -70,7 +70,7 @@ fn listed_children(proc: &Path) -> Option<Vec<i32>> {
         let task = folder.join(task.to_string());
         match fs::read_to_string(task.join("children")) {
             Ok(text) => pids.extend(text.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok())),
-            // A thread that has ended handed its children over to another one.
+            // The children of a thread that has ended belong to another thread, so an error is ignored.
             Err(_) if !task.exists() => {}
             Err(_) => return None,
         }

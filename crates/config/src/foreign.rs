@@ -8,7 +8,7 @@ use qontract_runtime::foreign::ForeignCommand;
 use qontract_runtime::process::StderrLog;
 use serde::Deserialize;
 
-/// An existing command, such as one of qontract-reconcile's.
+/// An existing command, such as a command of qontract-reconcile.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ForeignTable {

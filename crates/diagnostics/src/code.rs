@@ -103,7 +103,7 @@ table! {
     YAML_DUPLICATE_KEY = 1010 Warning;
     /// A number that has no value.
     YAML_NUMBER = 1011 Error;
-    /// An alias inside the value it refers to.
+    /// An alias inside the value to which it refers.
     YAML_CYCLE = 1012 Error;
     /// An anchor defined twice.
     YAML_DUPLICATE_ANCHOR = 1013 Error;

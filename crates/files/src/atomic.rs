@@ -49,7 +49,7 @@ enum Access {
     Preserved,
 }
 
-/// A file that replaces another one when it is committed.
+/// A file that replaces another file when it is committed.
 #[derive(Debug)]
 pub struct AtomicFile {
     path: PathBuf,

@@ -2,7 +2,7 @@
 //!
 //! A long list reads the same few fields of each of its datafiles. The datafiles are scattered in memory, so most of
 //! the time is spent on CPU cache misses. When long lists read a field for the second time, its values are copied
-//! into a column: strings as contiguous JSON, and references as the ids of the datafiles they point to.
+//! into a column: strings as contiguous JSON, and references as the ids of the datafiles to which they point.
 //!
 //! **Invariant:** a cell contains the same value as the datafile, or no value; in that case the caller reads
 //! the datafile. A bundle never changes, so a column never becomes invalid; the index of every new bundle

@@ -271,7 +271,7 @@ impl Engine {
         document
     }
 
-    /// The plan of a request and its variables; `None` if it cannot be executed.
+    /// The plan of a request and its variables; `None` if the request cannot be executed.
     pub(crate) fn planned_query(&self, request: Request<'_>) -> Option<(Arc<Plan>, Variables)> {
         match self.plan_request(request).ok()? {
             PlannedRequest::Query { plan, variables, .. } => Some((plan, variables)),

@@ -139,7 +139,7 @@ impl OwnerMark {
         self.integration == owner.integration && self.sha256sum.is_some() && self.has_major_of(owner)
     }
 
-    /// Whether the object was written by the same major version as that of `owner`.
+    /// Whether the object was written by the major version of `owner`.
     pub(crate) fn has_major_of(&self, owner: &Owner) -> bool {
         self.version.as_deref().and_then(major) == Some(owner.major)
     }

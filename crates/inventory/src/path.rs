@@ -55,7 +55,7 @@ struct VisibleNode<'a> {
 }
 
 impl<'a> PathCursor<'a> {
-    /// The path of the whole object. `visible` has all paths that may be shown; `None` means that all may be
+    /// The path of the whole object. `visible` has all paths that may be shown; `None` means that all paths may be
     /// shown.
     pub fn new(visible: Option<&'a Value>) -> Self {
         let visible = visible.map(|value| vec![VisibleNode { value, items: None }]);

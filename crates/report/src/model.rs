@@ -146,9 +146,9 @@ pub struct IntegrationReport {
     /// Objects that the base manages and the head does not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub released: Vec<ReleasedEntry>,
-    /// Operations in progress in the target that the run waits for.
+    /// Operations in progress in the target for which the run waits.
     pub waits: Vec<ReportedWait>,
-    /// Rollouts in progress that the run does not wait for.
+    /// Rollouts in progress for which the run does not wait.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rollouts: Vec<ReportedWait>,
     /// Objects that do not work as declared, although nothing failed.

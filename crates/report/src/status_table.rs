@@ -55,7 +55,7 @@ pub struct StatusTitle {
     pub unchecked: usize,
 }
 
-/// The state of a loop after its last run, in the order of the table.
+/// The state of a loop after its last run. The states are in the order in which the table shows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LoopState {
     /// The last run failed.

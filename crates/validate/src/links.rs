@@ -44,7 +44,7 @@ pub enum LinkKind<'b> {
 pub struct DatafileReference<'b> {
     /// The value.
     pub to: &'b Value,
-    /// The datafile that it points to, if it exists.
+    /// The datafile to which the `$ref` points, if it exists.
     pub target: Option<&'b Document>,
     /// The `$schemaRef` of the schema, which constrains the target, if the schema has one.
     pub expects: Option<&'b Value>,

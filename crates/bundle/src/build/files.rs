@@ -44,7 +44,8 @@ impl<'k> RepoFiles<'k> {
             types: &context.types,
         };
         let data = datafiles::read_all(listing, &datafile_context, findings);
-        // Not created earlier, because the listing of a Git revision holds the content of its files in memory.
+        // The listing is not created earlier, because the listing of a Git revision holds the content of its files in
+        // memory.
         let mut listing = match repo.list_cached(&layout.resources, NameFilter::All, before(known_resources))
         {
             // Resources are the only optional part of a data repo.

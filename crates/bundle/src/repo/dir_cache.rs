@@ -42,7 +42,7 @@ impl DirCache {
     pub(crate) fn encode(&self) -> Encoder {
         let mut packer = Encoder::default();
         let mut all: Vec<(&Arc<str>, &CachedDir)> = self.dirs.iter().collect();
-        // Sorted, so that equal caches have equal bytes.
+        // The directories are sorted, so that equal caches have equal bytes.
         all.sort_unstable_by_key(|(path, _)| *path);
         packer.list(all.into_iter(), |packer, (path, folder)| {
             packer.text(path);

@@ -130,7 +130,7 @@ impl DiskPath {
 
     /// The metadata of the path; for a link, of the link itself.
     pub fn metadata(&self) -> io::Result<Metadata> {
-        // Used only to compare stamps, so it does not matter how the path is resolved.
+        // The metadata is used only to compare stamps, so it does not matter how the path is resolved.
         fs::symlink_metadata(self.path())
     }
 

@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn stamps_differ_when_a_file_is_added_removed_or_changed() {
         let folder = tempfile::tempdir().unwrap();
-        // Later than all writes in this test, so that all stamps are trustworthy.
+        // This time is later than all writes in this test, so that all stamps are trustworthy.
         let later = SystemTime::now() + Duration::from_mins(1);
         let stamp = || RepoStamp::of(vec![folder.path().to_owned()], later);
         let empty = stamp();

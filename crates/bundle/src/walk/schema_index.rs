@@ -39,7 +39,7 @@ pub struct SchemaPosition<'g, T> {
     entry_index: EntryIndex,
 }
 
-// Not derived, because a derived implementation would require `T: Clone`.
+// The trait is not derived, because a derived implementation would require `T: Clone`.
 impl<T> Clone for SchemaPosition<'_, T> {
     fn clone(&self) -> Self {
         *self

@@ -9,7 +9,7 @@ use qontract_bundle::KeySet;
 
 use crate::plan::{Plan, ReadKey, SelectionId};
 
-/// Maximum number of key sets cached per selection. When it is reached, the cache is cleared.
+/// Maximum number of key sets cached per selection. When this number is reached, the cache is cleared.
 const MAX_CACHED_KEY_SETS: usize = 4096;
 
 /// For each selection of a plan, the key offsets that were looked up during one execution.

@@ -101,7 +101,7 @@ pub fn run(arguments: UpArgs) -> anyhow::Result<Exit> {
         runs,
         log: Arc::clone(&log),
         metrics,
-        // While the table shows the results of runs, they are logged only at the debug level.
+        // If the table shows the results of runs, the results are logged only at the debug level.
         run_level: if is_live { Level::Debug } else { Level::Info },
         mode,
         bodies: if arguments.full { Bodies::Shown } else { Bodies::Hidden },

@@ -35,7 +35,8 @@ impl TestCluster {
     ///
     /// # Panics
     ///
-    /// If that fails; the message names the remedy, or contains the end of the log of the failed server.
+    /// If the cluster cannot be started; the message names the remedy, or contains the end of the log of the failed
+    /// server.
     #[track_caller]
     pub fn start() -> Self {
         match Binaries::from_environment().and_then(|binaries| Self::launch(&binaries)) {
@@ -76,7 +77,7 @@ impl TestCluster {
     ///
     /// # Panics
     ///
-    /// If that fails; the message contains the end of its log.
+    /// If the server does not become ready; the message contains the end of its log.
     pub fn start_api_server(&mut self) {
         self.bring_up_api_server().unwrap_or_else(|error| panic!("{error}"));
     }
@@ -90,7 +91,7 @@ impl TestCluster {
     ///
     /// # Panics
     ///
-    /// If it does not become ready; the message contains the end of its log.
+    /// If the server does not become ready; the message contains the end of its log.
     pub fn resume_api_server(&mut self) {
         self.api_server.iter().for_each(Process::resume);
         self.wait_until_ready().unwrap_or_else(|error| panic!("{error}"));

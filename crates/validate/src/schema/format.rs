@@ -72,7 +72,7 @@ impl StringFormat {
     }
 }
 
-/// Parses `count` digits at the start of a text; returns the number and the rest.
+/// Parses `count` digits at the start of a text; returns the number and the rest of the text.
 fn digits(text: &str, count: usize) -> Option<(u32, &str)> {
     let (number, rest) = text.split_at_checked(count)?;
     let is_number = number.bytes().all(|byte| byte.is_ascii_digit());

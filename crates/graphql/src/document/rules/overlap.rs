@@ -38,7 +38,7 @@ struct CollectedFields<'c, 't> {
     fragments: Rc<[&'t str]>,
     /// Fragments with which this set was compared, and whether only as mutually exclusive.
     compared: HashMap<&'t str, bool>,
-    /// Per other collection, the groups that occur in both.
+    /// For each other collection, the groups that occur in both collections.
     shared: HashMap<usize, Rc<[(usize, usize)]>>,
 }
 

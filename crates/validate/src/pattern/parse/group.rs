@@ -165,7 +165,7 @@ impl PatternParser {
         found.ok_or_else(|| format!("group `{name}` not found"))
     }
 
-    /// Parses the flags of a group, after the first one.
+    /// Parses the flags of a group, after the first flag.
     fn group_flags(&mut self, first: char) -> Result<GroupFlags, PatternSyntaxError> {
         let missing = || "flags are not followed by `)` or `:`".to_owned();
         let (mut on, mut off) = (Flags::default(), Flags::default());
