@@ -72,7 +72,7 @@ impl Http {
         })
     }
 
-    /// Creates a stack for another run that shares connections, rate limits and allow-list with this one.
+    /// Creates a stack for another run that shares connections, rate limits and allow-list with this stack.
     #[must_use]
     pub fn for_run(&self, permit: &ReadPermit) -> Self {
         Self { mode: permit.mode(), ..self.clone() }

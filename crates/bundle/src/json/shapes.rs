@@ -1,4 +1,4 @@
-//! Shape prediction for the JSON parser: most maps have the same keys as an earlier one, in the same order.
+//! Shape prediction for the JSON parser: most maps have the same keys as an earlier map, in the same order.
 //!
 //! The shapes form a tree of keys, in the order in which they occurred. While parsing a map, the parser
 //! follows the tree. If the next key equals the predicted one (one byte comparison), it is not parsed; at the
