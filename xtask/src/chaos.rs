@@ -1,7 +1,7 @@
 //! `cargo xtask chaos`: runs the randomized tests with many more cases than the suite.
 //!
-//! Each scenario is a test of the suite. In the suite, it runs a seeded sample; here, it reads its number of cases
-//! from [`COUNT_VARIABLE`].
+//! Each scenario is a test of the suite. In the suite, it runs a seeded sample; here, it reads its number of
+//! cases from [`COUNT_VARIABLE`].
 
 use std::path::PathBuf;
 
@@ -163,7 +163,8 @@ const SCENARIOS: [Scenario; 13] = [
     },
 ];
 
-/// Runs the named scenarios, or all scenarios. A failure does not stop the others; failures are reported at the end.
+/// Runs the named scenarios, or all scenarios. A failure does not stop the others; failures are reported at
+/// the end.
 pub fn run(workspace: &Workspace, arguments: &ChaosArgs) -> Result<()> {
     if arguments.list {
         let row =

@@ -95,8 +95,8 @@ impl CommandLine {
         }
     }
 
-    /// Prints the command, runs it, and passes every line of its stderr to `line`. Returns whether the command
-    /// succeeded.
+    /// Prints the command, runs it, and passes every line of its stderr to `line`. Returns whether the
+    /// command succeeded.
     pub fn run_streaming(&self, mut line: impl FnMut(&str)) -> Result<bool> {
         console::print(format_args!("$ {self}"));
         let mut child =
@@ -109,7 +109,8 @@ impl CommandLine {
         Ok(child.wait()?.success())
     }
 
-    /// Runs the command and appends the command line and all output to a log. Returns whether the command succeeded.
+    /// Runs the command and appends the command line and all output to a log. Returns whether the command
+    /// succeeded.
     pub fn run_logged(&self, mut log: &File) -> Result<bool> {
         writeln!(log, "$ {self}")?;
         let status = self.build().stdout(log.try_clone()?).stderr(log.try_clone()?).status();

@@ -1,9 +1,9 @@
-//! Installs the tools that the tests need into the cache directory. Each missing tool is installed once, and never
-//! partially.
+//! Installs the tools that the tests need into the cache directory. Each missing tool is installed once, and
+//! never partially.
 //!
-//! A tool is one [`Provision`] in its own file, listed in [`FOR_TESTS`]. A tool is present if the machine already has
-//! it, or if its stamp file in the cache contains the required version. The stamp is written last, so an interrupted
-//! install is repeated; a file lock serializes concurrent runs.
+//! A tool is one [`Provision`] in its own file, listed in [`FOR_TESTS`]. A tool is present if the machine
+//! already has it, or if its stamp file in the cache contains the required version. The stamp is written
+//! last, so an interrupted install is repeated; a file lock serializes concurrent runs.
 
 mod apt;
 mod cargo_tool;

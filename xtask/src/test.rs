@@ -1,5 +1,5 @@
-//! `cargo xtask test`, the entry point for people and CI. It runs all steps, even after a step has failed, and prints
-//! a summary.
+//! `cargo xtask test`, the entry point for people and CI. It runs all steps, even after a step has failed,
+//! and prints a summary.
 
 pub mod cluster;
 mod steps;

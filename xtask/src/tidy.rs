@@ -1,7 +1,7 @@
 //! Checks layout and dependency rules that the compiler does not check.
 //!
-//! A rule is a function from the [`SourceTree`] to the [`Violation`]s in it. Each rule is in a separate file and is
-//! listed in [`RULES`].
+//! A rule is a function from the [`SourceTree`] to the [`Violation`]s in it. Each rule is in a separate file
+//! and is listed in [`RULES`].
 
 mod code_map;
 mod git;

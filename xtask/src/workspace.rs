@@ -97,8 +97,8 @@ impl ToolCache {
         named.map_or_else(|| self.path("faketime/lib/libfaketimeMT.so.1"), PathBuf::from)
     }
 
-    /// Path of the browser: `QONTRACT_CHROMIUM` if it is set, otherwise the first browser on `PATH`, otherwise the
-    /// cached browser.
+    /// Path of the browser: `QONTRACT_CHROMIUM` if it is set, otherwise the first browser on `PATH`,
+    /// otherwise the cached browser.
     pub fn chromium(&self) -> PathBuf {
         let named = env::var_os("QONTRACT_CHROMIUM").filter(|path| !path.is_empty()).map(PathBuf::from);
         let found = || find_on_path(&["chromium-headless-shell", "chromium"]);

@@ -23,7 +23,8 @@ impl BlobKey {
         } else if text.chars().any(char::is_control) {
             "it contains a control character"
         } else if text.split('/').any(|part| [".", ".."].contains(&part)) {
-            // Such segments are refused, because HTTP libraries and proxies may resolve them as relative paths.
+            // Such segments are refused, because HTTP libraries and proxies may resolve them as relative
+            // paths.
             "it contains a `.` or `..` segment"
         } else {
             return Ok(Self(text));
@@ -92,8 +93,8 @@ impl BlobContent {
         Self { bytes: bytes.into(), metadata: Metadata::new() }
     }
 
-    /// Fails unless each metadata name consists of lowercase letters, digits, `-` and `_`, and each value consists of
-    /// printable ASCII, because stores do not preserve other characters.
+    /// Fails unless each metadata name consists of lowercase letters, digits, `-` and `_`, and each value
+    /// consists of printable ASCII, because stores do not preserve other characters.
     pub(crate) fn check(&self, key: &BlobKey) -> Result<(), BlobsError> {
         let is_name = |name: &str| {
             !name.is_empty()

@@ -1,7 +1,8 @@
 //! A directory that replaces a bucket, for the sandbox.
 //!
-//! **Invariant:** a blob is written completely or not at all, unless the store is volatile. No key resolves to a path
-//! outside of the directory. A file lock serializes the writes of all processes that use the directory.
+//! **Invariant:** a blob is written completely or not at all, unless the store is volatile. No key resolves
+//! to a path outside of the directory. A file lock serializes the writes of all processes that use the
+//! directory.
 
 mod names;
 
@@ -172,8 +173,8 @@ impl BlockingDirectory {
         if let Some(folder) = file.parent() {
             create_private_dir(folder)?;
         }
-        // The metadata is written before the bytes, under a name derived from their digest, so that the new bytes are
-        // never read without their metadata.
+        // The metadata is written before the bytes, under a name derived from their digest, so that the new
+        // bytes are never read without their metadata.
         let metadata_file = names::metadata_path(&file, &etag);
         if content.metadata.is_empty() {
             ignore_absent(fs::remove_file(&metadata_file))

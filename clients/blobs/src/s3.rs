@@ -1,7 +1,7 @@
 //! S3 and compatible servers, through the AWS SDK.
 //!
-//! **Invariant:** in a dry run, an interceptor in the SDK refuses all methods except `GET`, `HEAD` and `OPTIONS`,
-//! regardless of the permit. A write with a bounded permit is refused.
+//! **Invariant:** in a dry run, an interceptor in the SDK refuses all methods except `GET`, `HEAD` and
+//! `OPTIONS`, regardless of the permit. A write with a bounded permit is refused.
 
 mod endpoint;
 mod failure;
@@ -78,8 +78,8 @@ impl S3 {
         Self { client: Client::from_conf(builder.build()), mode, shared }
     }
 
-    /// Refuses a write with a bounded permit, because the requests of the SDK are not compared with the bounds of the
-    /// permit.
+    /// Refuses a write with a bounded permit, because the requests of the SDK are not compared with the
+    /// bounds of the permit.
     fn refuse_bounded(&self, permit: &WritePermit) -> Result<(), BlobsError> {
         let Some(bounds) = permit.bounds() else { return Ok(()) };
         let bucket = &self.shared.settings.bucket;
@@ -179,8 +179,9 @@ impl S3 {
                 .key(key.as_str())
                 .set_metadata(Some(metadata))
                 .body(ByteStream::from(content.bytes.clone()));
-            // A retry after a lost response would find the blob of the first attempt, so the SDK does not retry
-            // conditional writes. These writes are retried below, only if the store reports that it did nothing.
+            // A retry after a lost response would find the blob of the first attempt, so the SDK does not
+            // retry conditional writes. These writes are retried below, only if the store reports that it did
+            // nothing.
             let once = aws_sdk_s3::config::Config::builder().retry_config(RetryConfig::disabled());
             let answer = match precondition {
                 Precondition::Any => request.send().await,

@@ -24,7 +24,8 @@ pub const EC2_READS: &[&str] =
 /// The actions of STS that change nothing. `AssumeRole` returns credentials; the requests that use them are
 /// checked separately.
 pub const STS_READS: &[&str] = &["AssumeRole", "GetCallerIdentity"];
-/// The actions of SQS that only read. `ReceiveMessage` is a write, because it hides messages from other consumers.
+/// The actions of SQS that only read. `ReceiveMessage` is a write, because it hides messages from other
+/// consumers.
 pub const SQS_READS: &[&str] = &["GetQueueAttributes", "GetQueueUrl", "ListQueues"];
 
 /// An AWS API, and its actions that only read.

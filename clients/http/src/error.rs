@@ -43,8 +43,8 @@ pub enum GuardRefusal {
 /// The error of a call. Its message is one line that ends with the cause.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// The stack or its TLS could not be set up, because there are no trusted certificates or the client certificate
-    /// cannot be used.
+    /// The stack or its TLS could not be set up, because there are no trusted certificates or the client
+    /// certificate cannot be used.
     #[error("the HTTP client cannot be set up: {}", cause(.0.as_ref(), ""))]
     SetUp(Arc<reqwest::Error>),
     /// The guard refused the request.

@@ -49,8 +49,8 @@ impl OriginLimiter {
         Self { permits: Limiter::new(concurrency), pacing: Mutex::default() }
     }
 
-    /// Waits for a permit to send a request, at least `spacing` after the previous one. `Err` is the remaining
-    /// back-off, if the back-off ends past `deadline`.
+    /// Waits for a permit to send a request, at least `spacing` after the previous one. `Err` is the
+    /// remaining back-off, if the back-off ends past `deadline`.
     pub async fn acquire(&self, spacing: Duration, deadline: Instant) -> Result<Permit, Duration> {
         self.back_off_end(deadline)?;
         let permit =

@@ -26,7 +26,8 @@ impl SafeRehearsal {
     /// Whether the request is a rehearsed `POST` to a collection or `PATCH` of an object.
     ///
     /// `DELETE` is excluded, because a server takes the options of a `DELETE` from its body, if it has one.
-    /// Subresources are excluded, because some of them are forwarded to programs that do not support dry runs.
+    /// Subresources are excluded, because some of them are forwarded to programs that do not support dry
+    /// runs.
     pub(crate) fn covers(&self, method: &Method, url: &Url) -> bool {
         let parts = match *method {
             Method::POST => [1, 3],

@@ -1,5 +1,5 @@
-//! Retry policy: the statuses that are transient, and exponential back-off (backoff) with jitter. Pure: randomness
-//! and time are arguments.
+//! Retry policy: the statuses that are transient, and exponential back-off (backoff) with jitter. Pure:
+//! randomness and time are arguments.
 
 use std::time::Duration;
 

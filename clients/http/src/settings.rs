@@ -34,7 +34,8 @@ pub struct Settings {
     pub identity: Option<Secret>,
     /// Whether calls go through proxies.
     pub proxies: Proxies,
-    /// The rate limiters by origin. All runs of a process that share these limiters have one limit for each target.
+    /// The rate limiters by origin. All runs of a process that share these limiters have one limit for each
+    /// target.
     pub limiters: OriginLimiters,
 }
 

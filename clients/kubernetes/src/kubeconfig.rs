@@ -1,8 +1,8 @@
 //! Kubeconfig files: server, CA and credentials of one context. Pure: the caller reads the files that a
 //! kubeconfig names.
 //!
-//! Tokens, token files and client certificates are supported. A setting is refused if it would run a program, or
-//! change the trust or the identity of a connection.
+//! Tokens, token files and client certificates are supported. A setting is refused if it would run a program,
+//! or change the trust or the identity of a connection.
 
 use std::path::PathBuf;
 
@@ -138,7 +138,8 @@ impl<'a> KubeconfigEntry<'a> {
         self.value.get(setting).and_then(Value::as_str).filter(|text| !text.is_empty())
     }
 
-    /// PEM from the setting whose name ends in `-data`, or from the file that the setting without `-data` names.
+    /// PEM from the setting whose name ends in `-data`, or from the file that the setting without `-data`
+    /// names.
     fn pem(&self, setting: &str) -> Result<Option<Pem>, KubeconfigError> {
         let Some(data) = self.text(&format!("{setting}-data")) else {
             return Ok(self.text(setting).map(|file| Pem::File(file.into())));

@@ -1,5 +1,5 @@
-//! Kubernetes client with a Read half and a Write half, without policy. Works with real API servers and with the
-//! sandbox.
+//! Kubernetes client with a Read half and a Write half, without policy. Works with real API servers and with
+//! the sandbox.
 
 mod discovery;
 mod draft;
@@ -84,8 +84,8 @@ pub trait ObjectReader: Send + Sync {
     ) -> BoxFuture<'a, Result<Rehearsal, KubernetesError>>;
 }
 
-/// The Write half. Every write may be repeated and has a precondition. The error `Stale` means that the precondition
-/// is not met.
+/// The Write half. Every write may be repeated and has a precondition. The error `Stale` means that the
+/// precondition is not met.
 pub trait ObjectWriter: Send + Sync {
     /// Writes an object.
     fn put<'a>(
@@ -146,8 +146,8 @@ impl std::fmt::Debug for ObjectDraft {
 pub enum WritePrecondition {
     /// The object must not exist.
     Absent,
-    /// The object has this version. The write removes fields that we declared before and no longer declare, and keeps
-    /// fields of other managers.
+    /// The object has this version. The write removes fields that we declared before and no longer declare,
+    /// and keeps fields of other managers.
     Version(ObjectVersion, FieldOwnership),
     /// The object has this version, and the write also removes fields that server-side apply alone would leave
     /// behind ([`Preview::needs_rewrite`]), which takes several requests.
@@ -181,8 +181,8 @@ pub enum Rehearsal {
 }
 
 impl Rehearsal {
-    /// Converts the result of an attempt that wrote nothing. A conflict with other field managers remains an error,
-    /// which is the same as the error of the write.
+    /// Converts the result of an attempt that wrote nothing. A conflict with other field managers remains an
+    /// error, which is the same as the error of the write.
     pub(crate) fn of(attempt: Result<(), KubernetesError>) -> Result<Self, KubernetesError> {
         match attempt {
             Ok(()) => Ok(Self::Accepted),

@@ -49,8 +49,8 @@ pub struct TokenRef {
 pub struct Kind {
     /// The name.
     pub name: String,
-    /// The group; empty for the core group. `None` selects the only group that serves a kind of this name, otherwise
-    /// the core group, otherwise the only built-in group.
+    /// The group; empty for the core group. `None` selects the only group that serves a kind of this name,
+    /// otherwise the core group, otherwise the only built-in group.
     pub group: Option<String>,
 }
 
@@ -194,14 +194,14 @@ pub enum FieldOwnership {
     Ours,
     /// Client-side apply, or our own creation, owns fields that have to be moved to us.
     ClientSideApplied,
-    /// In addition, a manager wrote the whole object by other means, and we have not applied the object yet. If the
-    /// object is ours, the fields of this manager have to be moved as well. Otherwise they are not moved, and the
-    /// write is planned with `ClientSideApplied`.
+    /// In addition, a manager wrote the whole object by other means, and we have not applied the object yet.
+    /// If the object is ours, the fields of this manager have to be moved as well. Otherwise they are not
+    /// moved, and the write is planned with `ClientSideApplied`.
     Updated,
 }
 
-/// An object that was read. The managed fields, which are as large as the rest of the object, are stored unparsed
-/// next to the body.
+/// An object that was read. The managed fields, which are as large as the rest of the object, are stored
+/// unparsed next to the body.
 #[derive(Clone, PartialEq)]
 pub struct Object {
     /// The address.

@@ -104,8 +104,8 @@ impl Default for ClusterSettings {
 
 /// The source of the settings of clusters.
 pub trait SettingsSource: Send + Sync {
-    /// Reads the settings of a cluster; the error names the key of the configuration. Called by the first request to
-    /// the cluster, and again by the next request if the call failed.
+    /// Reads the settings of a cluster; the error names the key of the configuration. Called by the first
+    /// request to the cluster, and again by the next request if the call failed.
     fn settings(&self, cluster: &str) -> Result<ClusterSettings, String>;
 }
 

@@ -5,7 +5,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// The configured program, otherwise the first `promtool` on `PATH`. The error names the location that was searched.
+/// The configured program, otherwise the first `promtool` on `PATH`. The error names the location that was
+/// searched.
 pub fn find(configured: Option<&Path>, path: Option<&OsStr>) -> Result<PathBuf, String> {
     if let Some(program) = configured {
         let found = is_program(program).then(|| program.to_owned());

@@ -20,8 +20,8 @@ use crate::{PromtoolError, PromtoolLimits, RuleVerdict};
 
 /// The environment variables that promtool inherits.
 const INHERITED_VARIABLES: [&str; 3] = ["PATH", "LANG", "TZ"];
-/// Files for the output of promtool. Unlike pipes, files need no reader, and a child that keeps a file open does not
-/// block us.
+/// Files for the output of promtool. Unlike pipes, files need no reader, and a child that keeps a file open
+/// does not block us.
 const OUTPUT_FILES: [&str; 2] = ["stdout", "stderr"];
 
 /// A file that the program reads.

@@ -1,9 +1,9 @@
-//! A directory that replaces a queue, for the sandbox. Each message is a file, whose name is the position of the
-//! message.
+//! A directory that replaces a queue, for the sandbox. Each message is a file, whose name is the position of
+//! the message.
 //!
-//! **Invariant:** a message is written completely or not at all, and it is removed only when it is deleted. Positions
-//! are never used again, so an old receipt handle never deletes another message. A file lock serializes the changes
-//! of all processes that use the directory.
+//! **Invariant:** a message is written completely or not at all, and it is removed only when it is deleted.
+//! Positions are never used again, so an old receipt handle never deletes another message. A file lock
+//! serializes the changes of all processes that use the directory.
 
 mod stored;
 
@@ -155,8 +155,8 @@ impl QueueFiles {
                 }
             };
             if !message.is_visible(now) {
-                // A hidden message blocks its group, because the messages of a group are delivered one after the
-                // other.
+                // A hidden message blocks its group, because the messages of a group are delivered one after
+                // the other.
                 blocked.extend(message.group().map(str::to_owned));
                 continue;
             }
@@ -180,8 +180,8 @@ impl QueueFiles {
         if !message.has_receipt(position, receipt) {
             return Err(stale());
         }
-        // The history is written before the message is removed. After a crash between the two, the message still
-        // exists, and its position is not used again.
+        // The history is written before the message is removed. After a crash between the two, the message
+        // still exists, and its position is not used again.
         let history = self.history()?.with_deleted(position, &message, now);
         self.replace(&self.root.join(HISTORY), &history)?;
         let file = self.file(position);

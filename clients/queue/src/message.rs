@@ -194,8 +194,8 @@ pub struct ReceiveOptions {
 }
 
 impl ReceiveOptions {
-    /// Options to receive at most `max` messages, from 1 to 10, which are hidden for whole seconds and at most 12
-    /// hours.
+    /// Options to receive at most `max` messages, from 1 to 10, which are hidden for whole seconds and at
+    /// most 12 hours.
     pub fn new(max: u8, hidden_for: Duration) -> Result<Self, QueueError> {
         if !(1..=MAX_BATCH).contains(&max) {
             return Err(QueueError::Options("a call receives 1 to 10 messages"));

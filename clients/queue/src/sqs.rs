@@ -1,8 +1,8 @@
 //! SQS and compatible servers. The client uses the JSON protocol and the HTTP stack of all clients.
 //!
-//! **Invariant:** in a dry run, only the listed read actions leave the process, regardless of the permit. A write
-//! with a bounded permit is refused. Every request goes to the endpoint of the settings; a URL in a response is never
-//! contacted.
+//! **Invariant:** in a dry run, only the listed read actions leave the process, regardless of the permit. A
+//! write with a bounded permit is refused. Every request goes to the endpoint of the settings; a URL in a
+//! response is never contacted.
 
 mod credentials;
 mod location;
@@ -272,8 +272,8 @@ impl QueueWriter for Sqs {
                 "MessageSystemAttributeNames": ["ApproximateReceiveCount", "MessageGroupId"],
             });
             let action = Action::new("ReceiveMessage", "receiving from");
-            // The action is not idempotent: after a lost response, its messages stay hidden, and a second attempt
-            // would hide further messages.
+            // The action is not idempotent: after a lost response, its messages stay hidden, and a second
+            // attempt would hide further messages.
             let action = Action { is_idempotent: false, max_body: MAX_MESSAGES_BYTES, ..action };
             let answer: wire::ReceiveResponse =
                 self.act(AccessPermit::Write(permit), action, body, now).await?;

@@ -109,8 +109,8 @@ pub enum SecretsError {
 }
 
 impl SecretsError {
-    /// Whether a retry of the same call may succeed. A sealed Vault counts as transient, because its operators will
-    /// unseal it.
+    /// Whether a retry of the same call may succeed. A sealed Vault counts as transient, because its
+    /// operators will unseal it.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Sealed(_) | Self::Stale(_) => true,

@@ -34,7 +34,8 @@ pub struct FileSecrets {
 /// The blocking implementation.
 struct SecretsFile {
     path: PathBuf,
-    /// The secrets that are used while the file does not exist. The first write copies these secrets into the file.
+    /// The secrets that are used while the file does not exist. The first write copies these secrets into the
+    /// file.
     seed: Table,
     mode: Mode,
 }

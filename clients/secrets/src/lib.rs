@@ -65,7 +65,8 @@ pub trait SecretReader: Send + Sync {
 
 /// The Write half. Every call is idempotent.
 pub trait SecretWriter: Send + Sync {
-    /// Writes exactly these fields as the latest version of a secret, unless the latest version already has them.
+    /// Writes exactly these fields as the latest version of a secret, unless the latest version already has
+    /// them.
     fn write<'a>(
         &'a self,
         permit: &'a WritePermit,

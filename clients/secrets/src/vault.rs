@@ -1,7 +1,7 @@
 //! Vault and compatible servers: KV 1 and 2.
 //!
-//! **Invariant:** a cached latest version is read again after a bounded time. Failures to read a secret are never
-//! cached.
+//! **Invariant:** a cached latest version is read again after a bounded time. Failures to read a secret are
+//! never cached.
 
 mod cache;
 mod call;

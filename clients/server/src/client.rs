@@ -91,8 +91,8 @@ pub struct ServerClient {
 }
 
 impl ServerClient {
-    /// A client of the server whose latest bundle is queried at `graphql_url`; other endpoints have another path at
-    /// the same server. `token` is the complete value of `Authorization`.
+    /// A client of the server whose latest bundle is queried at `graphql_url`; other endpoints have another
+    /// path at the same server. `token` is the complete value of `Authorization`.
     #[expect(
         clippy::disallowed_methods,
         reason = "GraphQL queries are posted, and a data server has no mutations; a lease changes no data"
@@ -226,8 +226,8 @@ impl ServerClient {
         }
     }
 
-    /// Leases a bundle for `time`, or until it is released. `None` if the server does not support leases or has too
-    /// many leases.
+    /// Leases a bundle for `time`, or until it is released. `None` if the server does not support leases or
+    /// has too many leases.
     pub async fn lease(
         &self,
         permit: &ReadPermit,

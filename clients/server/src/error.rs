@@ -80,8 +80,8 @@ impl ServerError {
         }
     }
 
-    /// The error of a call: `Denied` if a wrong or missing token is the reason, otherwise the result of `what`.
-    /// `sent` is whether a token was sent.
+    /// The error of a call: `Denied` if a wrong or missing token is the reason, otherwise the result of
+    /// `what`. `sent` is whether a token was sent.
     pub(crate) fn from_call(source: HttpError, sent: bool, what: impl FnOnce(HttpError) -> Self) -> Self {
         match source.status() {
             Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => Self::Denied { sent, source },

@@ -1,9 +1,9 @@
 //! Data repo → bundle.
 //!
-//! Schemas and GraphQL types are read first. Then each datafile is processed independently and in parallel: the file
-//! is read, hashed, parsed, walked (to collect the resources that it names and the identifiers of its list items) and
-//! converted. Facts that span files (identifiers of files named in lists, back-references of resources) are added at
-//! the end.
+//! Schemas and GraphQL types are read first. Then each datafile is processed independently and in parallel:
+//! the file is read, hashed, parsed, walked (to collect the resources that it names and the identifiers of
+//! its list items) and converted. Facts that span files (identifiers of files named in lists, back-references
+//! of resources) are added at the end.
 //!
 //! **Caching.** With a build cache, the result of the last build is reused at three levels:
 //!
@@ -76,8 +76,8 @@ pub fn build(repo: &Repo, stamp: CommitStamp, pool: &Pool) -> Result<BuildOutcom
     build_with(repo, stamp, pool, BuildOptions::default())
 }
 
-/// Optional inputs of a build. They do not change the content of the bundle: the cache and the changed paths make the
-/// build faster, and the output is written while the bundle is encoded.
+/// Optional inputs of a build. They do not change the content of the bundle: the cache and the changed paths
+/// make the build faster, and the output is written while the bundle is encoded.
 #[derive(Debug, Default)]
 pub struct BuildOptions<'a> {
     /// The build cache: read by this build, and replaced by its results.

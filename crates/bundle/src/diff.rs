@@ -77,8 +77,8 @@ pub struct ResourceChange {
     pub change: Change<Arc<Resource>>,
 }
 
-/// The differences between two bundles. Each list has first the changed and removed files, then the added files, both
-/// sorted by path.
+/// The differences between two bundles. Each list has first the changed and removed files, then the added
+/// files, both sorted by path.
 #[derive(Clone, Debug, Default)]
 pub struct Diff {
     /// The datafiles that differ.
@@ -134,7 +134,8 @@ impl DatafileChange {
     }
 }
 
-/// The resources in both bundles whose back-references differ, by path. [`Diff`] does not include these differences.
+/// The resources in both bundles whose back-references differ, by path. [`Diff`] does not include these
+/// differences.
 pub fn changed_backrefs<'b>(base: &'b Bundle, head: &'b Bundle) -> impl Iterator<Item = &'b str> {
     let is_same = |old: &Arc<Resource>, new: &Arc<Resource>| {
         Arc::ptr_eq(old, new) || old.digest == new.digest || old.backrefs == new.backrefs

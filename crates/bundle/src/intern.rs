@@ -31,8 +31,8 @@ const LOCAL_CACHE_SLOTS: usize = 1024;
 /// comparisons.
 pub type LocalCache<T> = RefCell<Vec<Option<(u64, T)>>>;
 
-/// Interns a value: returns the value for which `is` holds, or inserts the result of `make`. `hash` is the hash of
-/// the value. Holds the lock of one shard while `is` and `make` run.
+/// Interns a value: returns the value for which `is` holds, or inserts the result of `make`. `hash` is the
+/// hash of the value. Holds the lock of one shard while `is` and `make` run.
 pub fn intern<T: InternHandle + 'static>(
     recent: &'static LocalKey<LocalCache<T>>,
     table: &InternTable<T>,

@@ -1,9 +1,9 @@
 //! Data repo → bundle: validated bytes, named by their own SHA-256.
 //!
-//! [`repo`] lists the files of a directory or a Git revision, [`mod@build`] builds a [`Bundle`] and its bytes from
-//! them, [`mod@load`] loads a bundle from bytes, [`store`] writes a bundle to disk, and [`diff`] compares two
-//! bundles. The model (value, json, digest, model, types, diff) is pure. Only [`repo`], [`store`] and the build cache
-//! in [`mod@build`] access the disk, and only [`repo`] runs `git`.
+//! [`repo`] lists the files of a directory or a Git revision, [`mod@build`] builds a [`Bundle`] and its bytes
+//! from them, [`mod@load`] loads a bundle from bytes, [`store`] writes a bundle to disk, and [`diff`]
+//! compares two bundles. The model (value, json, digest, model, types, diff) is pure. Only [`repo`],
+//! [`store`] and the build cache in [`mod@build`] access the disk, and only [`repo`] runs `git`.
 
 pub mod build;
 pub mod codec;

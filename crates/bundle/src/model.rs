@@ -103,8 +103,8 @@ pub struct Bundle {
     pub(crate) context_digest: Option<Sha256>,
 }
 
-/// Indexes of datafiles by path, computed on first use. An index is shared only between bundles with the same paths
-/// of datafiles and resources.
+/// Indexes of datafiles by path, computed on first use. An index is shared only between bundles with the same
+/// paths of datafiles and resources.
 pub(crate) type PathIndex = Arc<OnceLock<HashMap<Arc<str>, usize, RandomState>>>;
 
 impl Bundle {

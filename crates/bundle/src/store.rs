@@ -34,8 +34,8 @@ impl BundleFile {
         Ok(Self { path: path.to_owned(), file: AtomicFile::output(path)?, is_complete: false })
     }
 
-    /// The output for a bundle that is written while it is encoded. `None` if `path` is not a regular file: the
-    /// reader of a pipe would consume a bundle that is not validated yet.
+    /// The output for a bundle that is written while it is encoded. `None` if `path` is not a regular file:
+    /// the reader of a pipe would consume a bundle that is not validated yet.
     pub(crate) fn stream(&mut self) -> Option<BundleStream<'_>> {
         let Self { file, is_complete, .. } = self;
         file.is_atomic().then_some(BundleStream { file, is_complete })

@@ -103,7 +103,8 @@ impl Types {
     pub fn read(graphql: &Value) -> Self {
         let mut types: BTreeMap<Box<str>, Type> = BTreeMap::new();
         let mut by_schema: BTreeMap<Box<str>, Box<str>> = BTreeMap::new();
-        // The types are visited in the order of the file, so that the last of two types for one schema is used.
+        // The types are visited in the order of the file, so that the last of two types for one schema is
+        // used.
         for conf in confs(graphql).unwrap_or_default() {
             let Some(type_) = conf.as_map().and_then(Type::read) else { continue };
             if let Some(datafile) = &type_.datafile {
@@ -240,8 +241,8 @@ impl Field {
         })
     }
 
-    /// Whether the field identifies an object within its list. A field that is unique across all data also identifies
-    /// the object.
+    /// Whether the field identifies an object within its list. A field that is unique across all data also
+    /// identifies the object.
     pub fn identifies(&self) -> bool {
         self.is_unique || self.is_context_unique
     }

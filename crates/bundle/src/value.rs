@@ -31,8 +31,8 @@ pub enum Value {
     Map(Map),
 }
 
-/// A map, sorted by key. Clones share the values. References to the same path also share their values, which are
-/// interned.
+/// A map, sorted by key. Clones share the values. References to the same path also share their values, which
+/// are interned.
 #[derive(Clone)]
 pub struct Map {
     keys: KeySet,

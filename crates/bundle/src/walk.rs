@@ -1,8 +1,8 @@
 //! Walks a datafile along its JSON Schema and its GraphQL type. Both building and validation use it.
 //!
-//! The walk follows the schema only where the schema of a field is unambiguous: `properties`, `items`, a `$ref` to a
-//! whole file, and a `oneOf` that is decided by an interface field or by the presence of `$ref`. It works on YAML
-//! trees and on bundle values (see [`Tree`]). A [`Visitor`] defines the actions.
+//! The walk follows the schema only where the schema of a field is unambiguous: `properties`, `items`, a
+//! `$ref` to a whole file, and a `oneOf` that is decided by an interface field or by the presence of `$ref`.
+//! It works on YAML trees and on bundle values (see [`Tree`]). A [`Visitor`] defines the actions.
 
 mod schema_index;
 

@@ -41,8 +41,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub struct ProcessGroup {
     child: Child,
-    /// The exit status; `None` until the child is reaped. Until then, no other process can get the id of the child or
-    /// of its group.
+    /// The exit status; `None` until the child is reaped. Until then, no other process can get the id of the
+    /// child or of its group.
     status: Option<ExitStatus>,
     grace: Duration,
 }
@@ -110,8 +110,8 @@ impl ProcessGroup {
         Ok(())
     }
 
-    /// Ends the group within its grace period: sends `SIGINT` at once, `SIGTERM` after half of the period, and
-    /// `SIGKILL` at its end.
+    /// Ends the group within its grace period: sends `SIGINT` at once, `SIGTERM` after half of the period,
+    /// and `SIGKILL` at its end.
     pub fn terminate(self) -> io::Result<()> {
         let grace = self.grace;
         self.terminate_within(grace)
@@ -168,8 +168,8 @@ mod tests {
 
     /// A shell that runs a script, and the stdout that it shares with its child processes.
     fn shell(script: &str) -> (ProcessGroup, ChildStdout) {
-        // Background jobs of a shell ignore `SIGINT`, and a shell cannot trap a signal that was ignored when it
-        // started.
+        // Background jobs of a shell ignore `SIGINT`, and a shell cannot trap a signal that was ignored when
+        // it started.
         let mut command = Command::new("env");
         command.args(["--default-signal=INT", "sh", "-c", script]).stdout(Stdio::piped());
         let mut group = ProcessGroup::start(&mut command).unwrap();

@@ -100,8 +100,8 @@ impl Adoption {
     /// Kills and reaps the current orphans. The caller prevents new children during the call.
     pub fn sweep(&self, spared: SweepFilter<'_>) -> SweepResult {
         let mut swept = SweepResult::default();
-        // The per-thread lists may miss a child while other children end. The next sweep finds that child. The last
-        // sweep lists all processes, because no sweep follows it.
+        // The per-thread lists may miss a child while other children end. The next sweep finds that child.
+        // The last sweep lists all processes, because no sweep follows it.
         let listing =
             if spared.scope == SweepScope::All { ChildListing::AllProcesses } else { ChildListing::Threads };
         for process in children(&self.proc, self.own.pid, listing) {

@@ -1,9 +1,9 @@
-//! Watchdog: a helper process that outlives this process, and ends the process groups of this process if this process
-//! is killed.
+//! Watchdog: a helper process that outlives this process, and ends the process groups of this process if this
+//! process is killed.
 //!
-//! This process holds the write end of a pipe to the watchdog. The kernel closes the pipe when this process ends in
-//! any way. Until then, this process writes a line for each group that it starts (`+ID GRACE`, with the grace period
-//! in milliseconds) and for each group that has ended (`-ID`). See
+//! This process holds the write end of a pipe to the watchdog. The kernel closes the pipe when this process
+//! ends in any way. Until then, this process writes a line for each group that it starts (`+ID GRACE`, with
+//! the grace period in milliseconds) and for each group that has ended (`-ID`). See
 //! `docs/adr/0030-graceful-shutdown-and-child-processes.md`.
 
 use std::collections::BTreeMap;
@@ -56,8 +56,8 @@ impl Watchdog {
 
     /// Starts the watchdog if none is running, and registers `groups`, the running groups.
     ///
-    /// A failure to start the watchdog is ignored: without a watchdog, children still end in every regular exit of
-    /// this process.
+    /// A failure to start the watchdog is ignored: without a watchdog, children still end in every regular
+    /// exit of this process.
     pub fn ensure(&mut self, groups: &BTreeMap<i32, Duration>) {
         let is_running = self.process.as_mut().is_some_and(|process| matches!(process.try_wait(), Ok(None)));
         if !self.is_enabled || is_running {
@@ -81,8 +81,8 @@ impl Watchdog {
 
     fn write(&mut self, line: &str) {
         let Some(stdin) = self.process.as_mut().and_then(|process| process.stdin.as_mut()) else { return };
-        // Lines are short enough for an atomic write to a pipe. A watchdog that no longer reads is killed; another
-        // one is started with the next child.
+        // Lines are short enough for an atomic write to a pipe. A watchdog that no longer reads is killed;
+        // another one is started with the next child.
         if stdin.write_all(line.as_bytes()).is_err()
             && let Some(mut process) = self.process.take()
         {

@@ -1,7 +1,7 @@
 //! Progress line on the terminal: shows the current activity of a slow command.
 //!
-//! The line is drawn on stderr, only if stderr is a terminal, and never in CI. All other output first erases the line
-//! ([`erase`]); the line is then drawn again below that output.
+//! The line is drawn on stderr, only if stderr is a terminal, and never in CI. All other output first erases
+//! the line ([`erase`]); the line is then drawn again below that output.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;

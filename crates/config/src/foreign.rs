@@ -45,8 +45,8 @@ fn default_shutdown_seconds() -> u64 {
 }
 
 impl ForeignTable {
-    /// The command that is run as the integration `name`, with the current values of the environment variables that
-    /// are passed to it.
+    /// The command that is run as the integration `name`, with the current values of the environment
+    /// variables that are passed to it.
     pub fn command(&self, name: &str, log: Option<Arc<dyn StderrLog>>) -> ForeignCommand {
         let values = |names: &[String]| {
             names.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))).collect()
@@ -63,8 +63,8 @@ impl ForeignTable {
         }
     }
 
-    /// Resolves relative paths of the command and of its configuration relative to the directory of the file that
-    /// contains this table.
+    /// Resolves relative paths of the command and of its configuration relative to the directory of the file
+    /// that contains this table.
     pub(crate) fn resolve(&mut self, folder: &Path) {
         super::resolve_command(&mut self.command, folder);
         if let Some(config) = &mut self.config {

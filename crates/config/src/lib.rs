@@ -408,8 +408,8 @@ impl std::fmt::Debug for SecretTables {
 }
 
 impl Config {
-    /// The data server: the server at the URL `word`, or the configured server if `word` is `None`. The token is the
-    /// configured token if it is for that server, otherwise `$QONTRACT_SERVER_TOKEN`.
+    /// The data server: the server at the URL `word`, or the configured server if `word` is `None`. The token
+    /// is the configured token if it is for that server, otherwise `$QONTRACT_SERVER_TOKEN`.
     pub fn server(&self, word: Option<&str>) -> Option<GraphqlTable> {
         let Some(word) = word else { return self.graphql.clone() };
         if !word.starts_with("http://") && !word.starts_with("https://") {
@@ -441,13 +441,14 @@ impl Config {
         self.store.0.clone()
     }
 
-    /// Reads `file`, otherwise the file that `QONTRACT_CONFIG` names. Without either, the configuration is empty.
+    /// Reads `file`, otherwise the file that `QONTRACT_CONFIG` names. Without either, the configuration is
+    /// empty.
     pub fn read(file: Option<&Path>) -> anyhow::Result<Self> {
         Ok(Self::load(&ConfigLocation::named(file))?)
     }
 
-    /// Reads `file`, otherwise the file that `QONTRACT_CONFIG` names or that is in a default location. Without a
-    /// file, the configuration is empty.
+    /// Reads `file`, otherwise the file that `QONTRACT_CONFIG` names or that is in a default location.
+    /// Without a file, the configuration is empty.
     pub fn find(file: Option<&Path>) -> anyhow::Result<Self> {
         Ok(Self::load(&ConfigLocation::find(file))?)
     }
@@ -465,8 +466,8 @@ impl Config {
         read::read(file)
     }
 
-    /// Moves the tables below `[targets]` that may also be at the top level to the top level. Each table may be used
-    /// at only one of the two positions.
+    /// Moves the tables below `[targets]` that may also be at the top level to the top level. Each table may
+    /// be used at only one of the two positions.
     fn unify_targets(&mut self) {
         if let Some(table) = self.targets.kubernetes.take() {
             self.kubernetes = Some(KubernetesTable { is_below_targets: true, ..table });
@@ -494,9 +495,9 @@ impl Config {
     }
 }
 
-/// Resolves each word of a command that is the relative path of a file in the directory of the configuration file.
-/// Other words are not changed, so other relative paths start at the working directory. The first word is not changed
-/// either if it has no slash and names a program on `PATH`.
+/// Resolves each word of a command that is the relative path of a file in the directory of the configuration
+/// file. Other words are not changed, so other relative paths start at the working directory. The first word
+/// is not changed either if it has no slash and names a program on `PATH`.
 fn resolve_command(command: &mut [String], folder: &Path) {
     for (index, word) in command.iter_mut().enumerate() {
         let is_on_path = || index == 0 && !word.contains('/') && is_on_path(word);

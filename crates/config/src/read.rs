@@ -1,7 +1,8 @@
 //! Reads the configuration and refuses unknown keys.
 //!
-//! As in the `config.toml` of qontract-reconcile, tables with unknown names hold secrets. A table is refused as
-//! misspelt if its name is similar to that of a known table and it is empty or has a key of the known table.
+//! As in the `config.toml` of qontract-reconcile, tables with unknown names hold secrets. A table is refused
+//! as misspelt if its name is similar to that of a known table and it is empty or has a key of the known
+//! table.
 
 use std::path::Path;
 

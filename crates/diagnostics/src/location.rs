@@ -42,8 +42,8 @@ pub struct Position {
     pub column: u32,
 }
 
-/// The line and column of byte `offset` of `text`. For an offset after the end of the text, returns the position of
-/// the end.
+/// The line and column of byte `offset` of `text`. For an offset after the end of the text, returns the
+/// position of the end.
 ///
 /// For many offsets of one text, create a [`LineIndex`] once.
 ///

@@ -10,7 +10,8 @@ use crate::location::{DiagnosticLocation, Span, char_boundary};
 use crate::report::{CachedSources, Report, SourceText, Sources};
 use crate::sanitize::{sanitize, sanitize_lines};
 
-/// Maximum length of a line in a frame, in bytes. Longer lines are not shown, because they would hide the message.
+/// Maximum length of a line in a frame, in bytes. Longer lines are not shown, because they would hide the
+/// message.
 const MAX_LINE_BYTES: usize = 1_000;
 /// Maximum number of lines of a span that a frame shows.
 const MAX_FRAME_LINES: usize = 6;
@@ -147,7 +148,8 @@ impl CodeFrame {
             return None;
         }
         let first_line = lines.line(from) + 1;
-        // An escape is longer than the escaped character, so the mark is moved to its position in the escaped line.
+        // An escape is longer than the escaped character, so the mark is moved to its position in the escaped
+        // line.
         let mark = start - from..end.min(to).max(start) - from;
         let [before, marked, after] =
             [&shown[..mark.start], &shown[mark.clone()], shown[mark.end..].trim_end_matches('\r')]

@@ -100,9 +100,9 @@ impl OmittedFindings {
 
 /// Findings sorted by file and position, at most [`MAX_PER_FILE`] per file.
 ///
-/// The limit is high enough to show a mistake that occurs everywhere in a file, and low enough that a hostile file
-/// cannot make a report large. If a file has too many findings, errors are kept before warnings. **Invariant:** the
-/// order does not depend on the order of the input.
+/// The limit is high enough to show a mistake that occurs everywhere in a file, and low enough that a hostile
+/// file cannot make a report large. If a file has too many findings, errors are kept before warnings.
+/// **Invariant:** the order does not depend on the order of the input.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     findings: Vec<Diagnostic>,

@@ -41,8 +41,8 @@ pub fn sanitize_lines(text: &str) -> Cow<'_, str> {
     escape_unsafe(text, is_line_break_or_tab, |character, out| out.extend(character.escape_default()))
 }
 
-/// Escapes unsafe characters in a JSON text with JSON escapes. The value is unchanged, because unsafe characters
-/// occur in JSON only in strings.
+/// Escapes unsafe characters in a JSON text with JSON escapes. The value is unchanged, because unsafe
+/// characters occur in JSON only in strings.
 ///
 /// ```
 /// let json = "{\n  \"a\": \"\u{7f}\u{202e}\u{e0041}\"\n}";

@@ -6,9 +6,9 @@ use crate::sanitize::sanitize_lines;
 
 /// Text with terminal styles, in which data is escaped.
 ///
-/// Only this module creates such text: findings are rendered with their styles, and all other text is added with
-/// [`push`](Self::push), which escapes unsafe characters. Text without styles is printed through [`sanitize_lines`],
-/// which escapes all styles.
+/// Only this module creates such text: findings are rendered with their styles, and all other text is added
+/// with [`push`](Self::push), which escapes unsafe characters. Text without styles is printed through
+/// [`sanitize_lines`], which escapes all styles.
 #[derive(Clone, Debug, Default)]
 pub struct StyledText(String);
 

@@ -18,8 +18,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Open flags: do not follow links, and do not block on pipes.
 pub const SAFE_OPEN_FLAGS: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
 
-/// Takes the lock of `path`, and creates the file if it is missing. The lock is held until the returned file is
-/// dropped. Fails if another process holds the lock for longer than `timeout`, and if `path` is a symbolic link.
+/// Takes the lock of `path`, and creates the file if it is missing. The lock is held until the returned file
+/// is dropped. Fails if another process holds the lock for longer than `timeout`, and if `path` is a symbolic
+/// link.
 pub fn acquire(path: &Path, timeout: Duration) -> io::Result<File> {
     poll(open(path)?, timeout)
 }

@@ -12,8 +12,8 @@ use crate::location::RepositoryLocation;
 use crate::private_dir::PrivateDir;
 use crate::{GitError, GitLimits, alternates};
 
-/// Settings on the command line. They repeat the configuration of the private directory, and they also disable
-/// features that files in the object store could enable.
+/// Settings on the command line. They repeat the configuration of the private directory, and they also
+/// disable features that files in the object store could enable.
 const CONFIG_OVERRIDES: [&str; 8] = [
     // No program of the repository is run.
     "core.hooksPath=/dev/null",
@@ -92,8 +92,8 @@ impl Git {
         let (Some(mut stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(GitError::Answer(subcommand));
         };
-        // Both threads end no later than the process group. An error is ignored, because a process may end before it
-        // has read all of its input.
+        // Both threads end no later than the process group. An error is ignored, because a process may end
+        // before it has read all of its input.
         thread::spawn(move || stdin.write_all(input.as_bytes()));
         let (sender, errors) = mpsc::channel();
         thread::spawn(move || {

@@ -1,16 +1,16 @@
 //! Reads Git repositories that may be hostile.
 //!
 //! Every `git` process of the workspace is built and run by this crate. The program is used only to resolve
-//! revisions, read packed objects, find common ancestors and count commits (`cat-file`, `ls-tree`, `merge-base` and
-//! `rev-list`). Everything that could make `git` run code or use the network is disabled:
+//! revisions, read packed objects, find common ancestors and count commits (`cat-file`, `ls-tree`,
+//! `merge-base` and `rev-list`). Everything that could make `git` run code or use the network is disabled:
 //!
 //! - The repository is found by `location`, not by `git`, and a bare repository is never discovered.
 //! - `git` does not read the repository's configuration, hooks, attributes or grafts. It runs on a private
 //!   Git directory (`private_dir`) that has a generated configuration and refers only to the refs and the
 //!   objects of the repository.
 //! - The environment of `git` is cleared, no transport protocol is allowed, and nothing is fetched lazily.
-//! - Revisions and paths are passed on standard input and never as arguments, so `git` cannot interpret them as
-//!   options. Arguments are constants and object ids.
+//! - Revisions and paths are passed on standard input and never as arguments, so `git` cannot interpret them
+//!   as options. Arguments are constants and object ids.
 //! - Each command has its own process group, a deadline, a memory limit and limits on its output.
 
 mod alternates;
@@ -191,8 +191,8 @@ impl Repository {
         tree::list(&self.git, tree)
     }
 
-    /// The contents of blobs, in order. Fails if an entry is not a blob, or does not have the size that the listing
-    /// states.
+    /// The contents of blobs, in order. Fails if an entry is not a blob, or does not have the size that the
+    /// listing states.
     pub fn blobs(&self, entries: &[&TreeEntry]) -> Result<Vec<Vec<u8>>, GitError> {
         object::blobs(&self.git, entries)
     }

@@ -91,7 +91,8 @@ pub fn merge_base(git: &Git, one: &ObjectId, other: &ObjectId) -> Result<Option<
         Ok(ObjectId::parse(line.trim_end()))
     });
     match found {
-        // `git` fails without a message if no common ancestor exists, and with a message if a commit is missing.
+        // `git` fails without a message if no common ancestor exists, and with a message if a commit is
+        // missing.
         Err(GitError::Failed { .. } | GitError::Answer(_)) => Ok(None),
         other => other,
     }

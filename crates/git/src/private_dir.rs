@@ -1,7 +1,7 @@
 //! A private Git directory that replaces the Git directory of a repository.
 //!
-//! `git` reads the configuration of the Git directory on which it runs, and many settings name programs to run. The
-//! private directory has its own generated configuration and links to the refs of the repository;
+//! `git` reads the configuration of the Git directory on which it runs, and many settings name programs to
+//! run. The private directory has its own generated configuration and links to the refs of the repository;
 //! `GIT_OBJECT_DIRECTORY` names the objects. It has no hooks, attributes, grafts, remotes or partial clones.
 
 use std::fs;

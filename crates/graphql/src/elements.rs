@@ -33,8 +33,8 @@ impl<'q> From<NamedOperation<'q>> for Request<'q> {
 
 impl Engine {
     /// The datafiles for which this bundle and another one, which differ by `diff`, give different responses.
-    /// Includes datafiles that exist in only one of the bundles. `None` if any other part of the responses differs,
-    /// or if a response has errors. Only elements that the diff can affect are executed.
+    /// Includes datafiles that exist in only one of the bundles. `None` if any other part of the responses
+    /// differs, or if a response has errors. Only elements that the diff can affect are executed.
     pub fn differing_elements(
         &self,
         other: &Engine,
@@ -84,7 +84,8 @@ impl Engine {
         Some(files.map(|file| Box::from(&*self.bundle().datafiles()[file].path)).collect())
     }
 
-    /// Those of the given datafiles that can be elements of a root list, which is given by its key in the response.
+    /// Those of the given datafiles that can be elements of a root list, which is given by its key in the
+    /// response.
     pub fn elements(
         &self,
         operation: NamedOperation<'_>,
@@ -97,8 +98,9 @@ impl Engine {
         among.into_iter().filter(|path| is_one(path)).collect()
     }
 
-    /// Whether the elements of a root list, given by its key in the response, are always separate datafiles of their
-    /// own schema: no element is inline in another datafile, and no datafile of another schema is read as an element.
+    /// Whether the elements of a root list, given by its key in the response, are always separate datafiles
+    /// of their own schema: no element is inline in another datafile, and no datafile of another schema is
+    /// read as an element.
     pub fn are_standalone(&self, operation: NamedOperation<'_>, list: &str) -> bool {
         let list = self.list(operation, list);
         let (links, schema) = (self.references(), self.schema());

@@ -49,8 +49,8 @@ pub struct Request<'r> {
     pub only_elements: Option<&'r ElementSelection>,
 }
 
-/// State shared by all bundles with the same GraphQL types: the schema, and the caches that depend on the schema
-/// alone. The state becomes invalid when the digest of the types changes.
+/// State shared by all bundles with the same GraphQL types: the schema, and the caches that depend on the
+/// schema alone. The state becomes invalid when the digest of the types changes.
 #[derive(Debug)]
 struct PreparedSchema {
     schema: Arc<Schema>,
@@ -108,9 +108,9 @@ impl Engine {
         Ok(Self::of(bundle, Arc::new(prepared), index, QueryLimits::default()))
     }
 
-    /// Prepares `bundle` for queries, incrementally from this engine. If the GraphQL types are equal, both engines
-    /// share the schema, the caches of documents and plans, and the unchanged lookup tables. Otherwise only the
-    /// limits are copied.
+    /// Prepares `bundle` for queries, incrementally from this engine. If the GraphQL types are equal, both
+    /// engines share the schema, the caches of documents and plans, and the unchanged lookup tables.
+    /// Otherwise only the limits are copied.
     pub fn derive(&self, bundle: Arc<Bundle>) -> Result<Self, SchemaError> {
         if bundle.graphql().digest == self.prepared.digest {
             let index = self.index.derive(&self.bundle, &bundle, &self.prepared.schema);
@@ -220,8 +220,8 @@ impl Engine {
         if self.references.get().is_some() || !self.has_types_of(other) {
             return;
         }
-        // The other graph is built first: `get_or_init` must not wait for the `OnceLock` of another engine while
-        // other threads wait for that of this engine.
+        // The other graph is built first: `get_or_init` must not wait for the `OnceLock` of another engine
+        // while other threads wait for that of this engine.
         let theirs = other.references();
         self.references.get_or_init(|| theirs.derive(other.view(), self.schema(), self.view()));
     }
@@ -335,8 +335,8 @@ pub(crate) enum PlannedRequest {
         /// Estimated number of objects in the response.
         cost: u64,
     },
-    /// A request whose response is only this error. The second field is the type of the operation if it is not a
-    /// query.
+    /// A request whose response is only this error. The second field is the type of the operation if it is
+    /// not a query.
     ErrorOnly(Failure, Option<&'static str>),
 }
 

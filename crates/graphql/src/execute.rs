@@ -1,7 +1,8 @@
 //! Executes a plan: walks the bundle and writes the fields of the plan.
 //!
-//! **Invariant:** fields are written depth first, in the order of the plan. An error at a non-nullable position nulls
-//! the closest nullable ancestor: the output of that ancestor is rewound, but earlier errors remain.
+//! **Invariant:** fields are written depth first, in the order of the plan. An error at a non-nullable
+//! position nulls the closest nullable ancestor: the output of that ancestor is rewound, but earlier errors
+//! remain.
 
 mod column_cursors;
 mod complete;

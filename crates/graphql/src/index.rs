@@ -9,8 +9,8 @@ use crate::columns::Columns;
 use crate::ref_targets::RefTargetCache;
 use crate::schema::{BackReference, Schema, TypeId};
 
-/// A hash map with a fast hash function that is not resistant to attacks: the keys are paths and schemas of the
-/// bundle, not untrusted input.
+/// A hash map with a fast hash function that is not resistant to attacks: the keys are paths and schemas of
+/// the bundle, not untrusted input.
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
 /// The id of a datafile: its index among all datafiles of the bundle.

@@ -1,7 +1,8 @@
-//! Provenance: the origin of each object in a response, as a file and a JSON pointer. Line numbers are resolved
-//! later, by callers that have the files.
+//! Provenance: the origin of each object in a response, as a file and a JSON pointer. Line numbers are
+//! resolved later, by callers that have the files.
 //!
-//! **Invariant:** provenance is part of the response body only if it is requested, and it is never part of a digest.
+//! **Invariant:** provenance is part of the response body only if it is requested, and it is never part of a
+//! digest.
 
 use qontract_bundle::json::JavaScriptWriter;
 

@@ -31,7 +31,8 @@ pub struct ReferenceGraph {
     referrers: IdLists,
     /// Per resource, the datafiles that name it.
     naming: IdLists,
-    /// The consequences of mistyped references, which read a datafile as a type other than that of its schema.
+    /// The consequences of mistyped references, which read a datafile as a type other than that of its
+    /// schema.
     mistyped: MistypedRefs,
 }
 
@@ -83,8 +84,8 @@ impl ReferenceGraph {
         Self::of(found, schema, view)
     }
 
-    /// Searches the documents whose references may have changed, and remaps the ids in the references of the other
-    /// documents.
+    /// Searches the documents whose references may have changed, and remaps the ids in the references of the
+    /// other documents.
     fn scan_changed(
         &self,
         search: &mut RefSearch<'_>,
@@ -125,8 +126,8 @@ impl ReferenceGraph {
         self.referrers.of(file)
     }
 
-    /// The datafiles that refer to this datafile through a mistyped reference, or that refer to it while they are
-    /// themselves read as another type.
+    /// The datafiles that refer to this datafile through a mistyped reference, or that refer to it while they
+    /// are themselves read as another type.
     pub(crate) fn mistyped_referrers(&self, file: FileId) -> impl Iterator<Item = FileId> {
         self.mistyped.referrers.get(&file).into_iter().flatten().copied()
     }
@@ -238,8 +239,8 @@ impl IdMapping {
     }
 }
 
-/// Returns the index of each path in `others` and adds the hashes of the other paths to `new`. Both iterators must be
-/// sorted.
+/// Returns the index of each path in `others` and adds the hashes of the other paths to `new`. Both iterators
+/// must be sorted.
 fn map_paths<'p>(
     paths: impl Iterator<Item = &'p str>,
     others: impl Iterator<Item = &'p str>,

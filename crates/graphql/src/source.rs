@@ -133,7 +133,8 @@ impl<'a> DataView<'a> {
         self.bundle.index_of(path).and_then(|place| FileId::try_from(place).ok())
     }
 
-    /// The raw value of `key` in `source`. In a datafile, the value of the key `path` is the path of the datafile.
+    /// The raw value of `key` in `source`. In a datafile, the value of the key `path` is the path of the
+    /// datafile.
     pub fn raw(&self, source: Source<'a>, key: &str) -> RawValue<'a> {
         let found = match source {
             Source::File(file) if key == "path" => {
@@ -174,7 +175,8 @@ impl<'a> DataView<'a> {
         }
     }
 
-    /// Resolves the value of a key: follows a reference, or every element of a list that contains only references.
+    /// Resolves the value of a key: follows a reference, or every element of a list that contains only
+    /// references.
     pub fn follow(&self, raw: RawValue<'a>) -> Result<ResolvedValue<'a>, FollowError> {
         let value = match raw {
             RawValue::Absent => return Ok(ResolvedValue::Null),

@@ -17,8 +17,8 @@ pub enum DifferenceSide {
     Hidden,
     /// Content that depends on a secret and is not shown at all.
     SecretContent,
-    /// Number of differing fields below the path that come from a secret; not even the names of these fields are
-    /// shown.
+    /// Number of differing fields below the path that come from a secret; not even the names of these fields
+    /// are shown.
     SecretFields(usize),
 }
 
@@ -83,8 +83,8 @@ impl DifferenceList {
         self.all.push(difference);
     }
 
-    /// Counts a field, whose name may come from a secret, below the visible path `path`. The empty path denotes the
-    /// whole object.
+    /// Counts a field, whose name may come from a secret, below the visible path `path`. The empty path
+    /// denotes the whole object.
     pub fn count_secret(&mut self, path: String) {
         let path = if path.is_empty() { "object".to_owned() } else { path };
         let position = *self.secret.entry(path.clone()).or_insert(self.all.len());

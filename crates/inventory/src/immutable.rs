@@ -6,8 +6,8 @@ use serde_json::Value;
 use crate::compare::holds;
 use crate::normalize;
 
-/// Kinds and groups of objects that may be removed and created again, because they hold no data or all of their data
-/// is declared.
+/// Kinds and groups of objects that may be removed and created again, because they hold no data or all of
+/// their data is declared.
 const REPLACEABLE_KINDS: [(&str, &str); 10] = [
     ("ClusterRoleBinding", "authorization.openshift.io"),
     ("ClusterRoleBinding", "rbac.authorization.k8s.io"),

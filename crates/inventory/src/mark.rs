@@ -65,7 +65,8 @@ impl Owner {
         })
     }
 
-    /// The owner for an integration, by its command-line name; `None` if the integration does not mark objects.
+    /// The owner for an integration, by its command-line name; `None` if the integration does not mark
+    /// objects.
     pub fn of(integration: &str, caller: Option<String>) -> Option<Self> {
         let (name, version) = marks_of(integration)?;
         Self::new(name, version, caller).ok()
@@ -131,8 +132,8 @@ impl OwnerMark {
         })
     }
 
-    /// Whether the object is managed by the integration of this owner: its mark has the same name, the same major
-    /// version and a hash.
+    /// Whether the object is managed by the integration of this owner: its mark has the same name, the same
+    /// major version and a hash.
     ///
     /// The caller is not considered.
     pub fn is_managed_by(&self, owner: &Owner) -> bool {
@@ -163,8 +164,8 @@ pub(crate) fn set_update_time(body: &mut Value, now: &str) {
     }
 }
 
-/// The body with all marks of `owner` except the time of writing, and without previous marks and server-populated
-/// fields.
+/// The body with all marks of `owner` except the time of writing, and without previous marks and
+/// server-populated fields.
 pub(crate) fn add_marks(body: &Value, owner: &Owner, sha256: &Sha256) -> Value {
     let mut body = body.clone();
     let Some(metadata) = metadata(&mut body) else { return body };

@@ -1,5 +1,5 @@
-//! Names and versions of integrations in marks. They are the same as in qontract-reconcile, so that objects that it
-//! wrote are recognized as ours.
+//! Names and versions of integrations in marks. They are the same as in qontract-reconcile, so that objects
+//! that it wrote are recognized as ours.
 
 /// For each integration: its command-line name, its name in the mark, and its version in the mark.
 const INTEGRATION_MARKS: [(&str, &str, &str); 24] = [

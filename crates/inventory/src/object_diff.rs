@@ -27,8 +27,8 @@ pub struct ObjectWrite<'a> {
     pub live: &'a LiveBody,
     /// The object after the write.
     pub after: &'a Value,
-    /// The part of the live object that only we own, or that is declared. The keys that the object can lose are in
-    /// this part.
+    /// The part of the live object that only we own, or that is declared. The keys that the object can lose
+    /// are in this part.
     pub ours: &'a Value,
     /// The declared object, as it is written.
     pub declared: &'a Value,
@@ -60,7 +60,8 @@ pub struct ObjectDiff {
     pub loss: KeyLoss,
 }
 
-/// Counts the keys of ours that an object loses. A key is a leaf: a scalar at any depth, or an empty list item.
+/// Counts the keys of ours that an object loses. A key is a leaf: a scalar at any depth, or an empty list
+/// item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyLoss {
     /// Number of keys that the write removes.

@@ -42,8 +42,8 @@ pub fn print(path: &[PathSegment]) -> String {
 /// The current path of a walk through an object, and the part of it that may be shown.
 pub struct PathCursor<'a> {
     segments: Vec<PathSegment>,
-    /// The values at the prefixes of the path, from the object itself to the last prefix that exists in the object
-    /// with all visible paths. `None` means that all paths may be shown.
+    /// The values at the prefixes of the path, from the object itself to the last prefix that exists in the
+    /// object with all visible paths. `None` means that all paths may be shown.
     visible: Option<Vec<VisibleNode<'a>>>,
 }
 
@@ -55,8 +55,8 @@ struct VisibleNode<'a> {
 }
 
 impl<'a> PathCursor<'a> {
-    /// The path of the whole object. `visible` has all paths that may be shown; `None` means that all paths may be
-    /// shown.
+    /// The path of the whole object. `visible` has all paths that may be shown; `None` means that all paths
+    /// may be shown.
     pub fn new(visible: Option<&'a Value>) -> Self {
         let visible = visible.map(|value| vec![VisibleNode { value, items: None }]);
         Self { segments: Vec::new(), visible }

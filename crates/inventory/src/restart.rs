@@ -1,5 +1,5 @@
-//! Preserves restarts that were requested on the cluster, because without them a write would undo or repeat the
-//! restart.
+//! Preserves restarts that were requested on the cluster, because without them a write would undo or repeat
+//! the restart.
 
 use std::borrow::Cow;
 
@@ -42,7 +42,8 @@ pub(crate) fn hash(body: &Value) -> Sha256 {
     canonical(body).expect("a desired body is validated when it is created").sha256
 }
 
-/// The body to write over `live`, or to create if there is no live object: with preserved restarts, hash and marks.
+/// The body to write over `live`, or to create if there is no live object: with preserved restarts, hash and
+/// marks.
 ///
 /// `now` is UTC in seconds, as in `2024-05-01T12:00:00`.
 pub fn to_write(desired: &DesiredBody, live: Option<&LiveBody>, owner: &Owner, now: &str) -> Value {

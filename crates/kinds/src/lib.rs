@@ -1,9 +1,9 @@
 //! Facts about object kinds: the immutable fields and the free-form maps of Kubernetes kinds, which the planner
 //! (`inventory`) and the client (`clients/kubernetes`) share, and the kinds that guards protect. Pure.
 //!
-//! **Invariant:** the planner and the sandbox use the same table of immutable fields. The sandbox accepts every
-//! in-place change that the planner makes. For every change that the sandbox refuses, the planner replaces the object
-//! or reports an error.
+//! **Invariant:** the planner and the sandbox use the same table of immutable fields. The sandbox accepts
+//! every in-place change that the planner makes. For every change that the sandbox refuses, the planner
+//! replaces the object or reports an error.
 
 /// An object kind: its name and API group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +63,8 @@ impl GroupKind {
     }
 }
 
-/// Whether a field of this name is a map with user-defined keys. The API server adds no default keys to such a map. A
-/// key of the map does not denote the field of that name, and it may be part of a secret.
+/// Whether a field of this name is a map with user-defined keys. The API server adds no default keys to such
+/// a map. A key of the map does not denote the field of that name, and it may be part of a secret.
 ///
 /// ```
 /// assert!(qontract_kinds::is_free_form("labels"));

@@ -43,8 +43,8 @@ impl ClusterAccess {
         self.internal == Some(true)
     }
 
-    /// The key of a shard with the address of this cluster in place of its name. This key does not change if the data
-    /// renames the cluster.
+    /// The key of a shard with the address of this cluster in place of its name. This key does not change if
+    /// the data renames the cluster.
     pub fn target_key(&self, key: &ShardKey) -> ShardKey {
         let address = normalize_key(&self.server_url);
         ShardKey::new(key.parts().map(|(dimension, value)| match dimension {

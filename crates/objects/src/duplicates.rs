@@ -1,4 +1,5 @@
-//! Handles objects that are declared more than once. It is unknown which declaration is intended, so none is written.
+//! Handles objects that are declared more than once. It is unknown which declaration is intended, so none is
+//! written.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,8 @@ use crate::scope::DesiredObject;
 pub enum EqualContent {
     /// The declarations count as one.
     Merge,
-    /// The declarations are an error as well, because in the data one of them is redundant or has a wrong name.
+    /// The declarations are an error as well, because in the data one of them is redundant or has a wrong
+    /// name.
     Reject,
 }
 
@@ -61,8 +63,8 @@ pub fn reject_duplicates(
     unique
 }
 
-/// The error of items that declare one object. It names the locations of the items or, if the locations are equal,
-/// the positions of the items in the list of the shard's objects.
+/// The error of items that declare one object. It names the locations of the items or, if the locations are
+/// equal, the positions of the items in the list of the shard's objects.
 fn duplicate_fault(items: &[DesiredItem<DesiredObject>], named: &[usize]) -> Fault {
     let mut places: Vec<_> = named.iter().map(|index| items[*index].place.clone()).collect();
     places.dedup();

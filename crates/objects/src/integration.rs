@@ -1,7 +1,7 @@
 //! The adapter for integrations that manage Kubernetes objects.
 //!
-//! An [`ObjectIntegration`] declares the objects of each shard; [`ManagedObjects`] adds the other stages of an
-//! integration: observe, plan, rehearse and apply.
+//! An [`ObjectIntegration`] declares the objects of each shard; [`ManagedObjects`] adds the other stages of
+//! an integration: observe, plan, rehearse and apply.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -42,8 +42,8 @@ pub type ObjectShardView<'d, S> = DeclaredShardView<'d, (), Cluster, S>;
 
 /// The integration-specific part of a Kubernetes integration.
 pub trait ObjectIntegration: Send + Sync + 'static {
-    /// The declared state of a shard; [`DeclaredObjects`](crate::DeclaredObjects) if the objects of a shard follow
-    /// from the data alone.
+    /// The declared state of a shard; [`DeclaredObjects`](crate::DeclaredObjects) if the objects of a shard
+    /// follow from the data alone.
     type State: ObjectState;
 
     /// Metadata of the integration: name, queries, flags and guarantees.
@@ -78,8 +78,8 @@ pub trait ObjectIntegration: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// The desired objects of a shard. By default, they follow from the state of the shard alone. An integration that
-    /// looks up templates or secrets overrides this function.
+    /// The desired objects of a shard. By default, they follow from the state of the shard alone. An
+    /// integration that looks up templates or secrets overrides this function.
     fn resolve(
         &self,
         context: ResolveContext<'_>,
@@ -115,7 +115,8 @@ pub struct ScopeSpec {
     pub namespace: Option<String>,
     /// The managed kinds.
     pub kinds: Vec<ManagedKind>,
-    /// Whether unmarked objects are managed as well. If so, unmarked objects that are not declared are removed.
+    /// Whether unmarked objects are managed as well. If so, unmarked objects that are not declared are
+    /// removed.
     pub adopts_unmarked: bool,
 }
 
@@ -222,8 +223,8 @@ pub struct ManagedObjects<I> {
     owner: Arc<Owner>,
     reconciler: ObjectReconciler,
     lookups: Arc<ExternalLookups>,
-    /// The callers of the integration in a bundle, by the sha of the bundle. Only the entry of the last bundle is
-    /// kept.
+    /// The callers of the integration in a bundle, by the sha of the bundle. Only the entry of the last
+    /// bundle is kept.
     callers: OnceMap<String, Result<Arc<Callers>, Fault>>,
 }
 
@@ -273,8 +274,8 @@ impl<I: ObjectIntegration> ManagedObjects<I> {
     }
 }
 
-/// The metadata of an integration as [`ManagedObjects`], which adds the flag that prints objects and the permissions
-/// of the integration.
+/// The metadata of an integration as [`ManagedObjects`], which adds the flag that prints objects and the
+/// permissions of the integration.
 pub fn object_meta(integration: &impl ObjectIntegration) -> IntegrationMeta {
     with_print_flag(integration.meta()).permissions(integration.managed_kinds().permissions())
 }

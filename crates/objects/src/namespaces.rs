@@ -1,5 +1,5 @@
-//! Builds the shards of integrations: one shard for each namespace, or one for each cluster. A disabled shard has the
-//! reason why it is disabled.
+//! Builds the shards of integrations: one shard for each namespace, or one for each cluster. A disabled shard
+//! has the reason why it is disabled.
 
 use std::collections::BTreeMap;
 
@@ -163,8 +163,8 @@ impl<S: Default> ShardBuilder<S> {
         self.declared.target_keys.insert(key.clone(), cluster.target_key(key));
     }
 
-    /// Whether the server, or its namespace, is already declared under another key. If so, reports an error, because
-    /// two shards with one target would revert each other's changes.
+    /// Whether the server, or its namespace, is already declared under another key. If so, reports an error,
+    /// because two shards with one target would revert each other's changes.
     fn is_duplicate(&mut self, server: ServerTarget, key: &ShardKey, place: Option<&SourceLocation>) -> bool {
         let what = if server.namespace.is_none() { "cluster" } else { "namespace" };
         let Some(other) = self.servers.insert(server, key.clone()) else {
@@ -200,8 +200,8 @@ impl<S: Default> ShardBuilder<S> {
     }
 }
 
-/// The shard; if it is disabled and has a fault, an empty shard in its place. A disabled shard must exist, because
-/// otherwise it counts as removed from the data, and its objects are removed.
+/// The shard; if it is disabled and has a fault, an empty shard in its place. A disabled shard must exist,
+/// because otherwise it counts as removed from the data, and its objects are removed.
 fn ignore_fault_if<S: Default>(
     is_disabled: bool,
     shard: Result<Shard<Cluster, S>, Fault>,

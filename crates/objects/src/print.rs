@@ -9,9 +9,9 @@ use crate::scope::DesiredObject;
 /// The objects of a shard as YAML, in the order of the data, below a comment with the key of the shard;
 /// `None` if it has no objects.
 ///
-/// An object has the marks that a write would give it, except for the time of the write, so that the same data gives
-/// the same text. Objects that contain secrets and objects that are removed are only named in a comment, because
-/// applying a text with a placeholder in place of a secret would overwrite the secret.
+/// An object has the marks that a write would give it, except for the time of the write, so that the same
+/// data gives the same text. Objects that contain secrets and objects that are removed are only named in a
+/// comment, because applying a text with a placeholder in place of a secret would overwrite the secret.
 pub fn print_objects(key: &ShardKey, wanted: &[DesiredItem<DesiredObject>]) -> Option<String> {
     let mut text = String::new();
     for want in wanted {

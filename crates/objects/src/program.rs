@@ -1,5 +1,5 @@
-//! Object programs: process integrations that only declare Kubernetes objects. qontract observes, plans and applies
-//! these objects, with the same ownership rules, callers and guards as for other objects.
+//! Object programs: process integrations that only declare Kubernetes objects. qontract observes, plans and
+//! applies these objects, with the same ownership rules, callers and guards as for other objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -23,10 +23,11 @@ pub struct ManagedScope {
     pub owner: Arc<Owner>,
     /// All callers of the integration in the whole bundle.
     pub callers: Arc<Callers>,
-    /// Whether unmarked objects are managed as well. If so, unmarked objects that are not declared are removed.
+    /// Whether unmarked objects are managed as well. If so, unmarked objects that are not declared are
+    /// removed.
     pub adopts_unmarked: bool,
-    /// Whether other shards manage objects of the same kinds in the namespace. If so, all these shards share the
-    /// lists of the namespace.
+    /// Whether other shards manage objects of the same kinds in the namespace. If so, all these shards share
+    /// the lists of the namespace.
     pub is_shared: bool,
 }
 
@@ -66,13 +67,13 @@ pub enum Sensitivity {
     /// The object holds no secrets.
     #[default]
     Public,
-    /// The object is rendered from a template with secrets. The value of a secret may decide which fields exist, so
-    /// neither the paths that differ nor their number may be shown.
+    /// The object is rendered from a template with secrets. The value of a secret may decide which fields
+    /// exist, so neither the paths that differ nor their number may be shown.
     Template,
     /// Secrets are written into certain fields. The paths of the contained object may be shown.
     Filled(Arc<Value>),
-    /// The object is a Secret. Everything except the content of the contained object is confidential. The record of a
-    /// real run names the fields of the Secret.
+    /// The object is a Secret. Everything except the content of the contained object is confidential. The
+    /// record of a real run names the fields of the Secret.
     Entry(Arc<Value>),
 }
 
@@ -104,8 +105,8 @@ impl Sensitivity {
 }
 
 impl ManagedScope {
-    /// Whether the scope manages an object with this mark: the object belongs to the owner of the scope, or it is
-    /// unmarked and the scope adopts it.
+    /// Whether the scope manages an object with this mark: the object belongs to the owner of the scope, or
+    /// it is unmarked and the scope adopts it.
     pub fn manages(&self, mark: Option<&OwnerMark>) -> bool {
         mark.map_or(self.adopts_unmarked, |mark| {
             mark.integration == self.owner.integration() && mark.caller.as_deref() == self.owner.caller()
@@ -157,8 +158,8 @@ impl ManagedScope {
         DesiredItem { object: self.object_key(&kind, name), place, state }
     }
 
-    /// A desired object of this scope. An object that cannot be managed is returned as unresolved, so that nothing is
-    /// removed from its scope.
+    /// A desired object of this scope. An object that cannot be managed is returned as unresolved, so that
+    /// nothing is removed from its scope.
     ///
     /// **Invariant:** kind and name come from the data alone, even if the object holds secrets, because they
     /// are shown.

@@ -49,8 +49,8 @@ pub fn short_escape(byte: u8) -> Option<&'static [u8; 2]> {
     })
 }
 
-/// Number of leading bytes that need no escape in a JSON string. Checks eight bytes at a time, because most strings
-/// need no escapes.
+/// Number of leading bytes that need no escape in a JSON string. Checks eight bytes at a time, because most
+/// strings need no escapes.
 #[inline]
 pub fn plain_prefix(bytes: &[u8]) -> usize {
     prefix_len(bytes, |word| bytes_below(word, 0x20) | bytes_equal(word, b'"') | bytes_equal(word, b'\\'))

@@ -2,8 +2,8 @@
 
 /// The shortest digits that parse back to the same number.
 ///
-/// Python and JavaScript print the same digits. They differ only in which numbers have an exponent, so the caller
-/// chooses the layout.
+/// Python and JavaScript print the same digits. They differ only in which numbers have an exponent, so the
+/// caller chooses the layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShortestDigits {
     /// Whether the number has a minus sign.
@@ -18,8 +18,8 @@ impl ShortestDigits {
     /// The digits of a finite number.
     pub fn of(value: f64) -> Self {
         let shortest = Self::parse(&format!("{value:e}"));
-        // If a number is halfway between two shortest forms, both languages choose the even form, but Rust might not.
-        // Only numbers with nearly the maximum number of digits can be halfway between two forms.
+        // If a number is halfway between two shortest forms, both languages choose the even form, but Rust
+        // might not. Only numbers with nearly the maximum number of digits can be halfway between two forms.
         if shortest.digits.len() >= 15 {
             let text = format!("{value:.*e}", shortest.digits.len() - 1);
             if text.parse() == Ok(value) {

@@ -54,8 +54,8 @@ impl<'i> Writer<'i> {
         self.raw(&number.to_string());
     }
 
-    /// Writes a float, or one of the three values that Python writes although JSON has no syntax for them: `NaN`,
-    /// `Infinity` and `-Infinity`.
+    /// Writes a float, or one of the three values that Python writes although JSON has no syntax for them:
+    /// `NaN`, `Infinity` and `-Infinity`.
     pub fn float(&mut self, number: f64) {
         if number.is_nan() {
             self.raw("NaN");
@@ -117,8 +117,8 @@ impl<'i> Writer<'i> {
                 self.close(']');
             }
             Value::Object(map) => {
-                // The keys are sorted, whatever the order of the map. Python sorts by code points, which is the order
-                // of UTF-8 bytes.
+                // The keys are sorted, whatever the order of the map. Python sorts by code points, which is
+                // the order of UTF-8 bytes.
                 let mut entries: Vec<_> = map.iter().collect();
                 entries.sort_unstable_by_key(|(key, _)| key.as_str());
                 self.open('{');

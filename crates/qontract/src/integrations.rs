@@ -87,8 +87,8 @@ impl KnownIntegrations {
     }
 }
 
-/// The metadata of the integrations of this binary and of a configuration. The metadata of the integration `selected`
-/// comes from its program, which is started to describe itself.
+/// The metadata of the integrations of this binary and of a configuration. The metadata of the integration
+/// `selected` comes from its program, which is started to describe itself.
 fn metas(config: &Config, selected: Option<&str>) -> Vec<IntegrationMeta> {
     let mut metas: Vec<IntegrationMeta> = REGISTRY.metas().collect();
     for (name, registered) in &config.integrations {

@@ -10,9 +10,9 @@ use crate::normalization;
 /// Minimum length of a line of a multi-line secret that is a separate form.
 const MIN_LINE_BYTES: usize = 32;
 
-/// The forms of a secret that have at least `min_bytes`: the secret trimmed, in lowercase and uppercase, normalized,
-/// without white space and in hexadecimal; its long lines; and the base64 of the secret and of its lines. Empty if
-/// the secret is shorter than `min_bytes`.
+/// The forms of a secret that have at least `min_bytes`: the secret trimmed, in lowercase and uppercase,
+/// normalized, without white space and in hexadecimal; its long lines; and the base64 of the secret and of
+/// its lines. Empty if the secret is shorter than `min_bytes`.
 pub fn forms_of(secret: &str, min_bytes: usize) -> Vec<Box<[u8]>> {
     let secret = secret.trim();
     if secret.len() < min_bytes {

@@ -1,5 +1,5 @@
-//! Redaction: replaces secrets in text. It protects output in addition to the types that keep secrets out of it.
-//! Pure.
+//! Redaction: replaces secrets in text. It protects output in addition to the types that keep secrets out of
+//! it. Pure.
 //!
 //! **Invariant:** a field that contains a held secret, in one of the known encodings, is never returned
 //! (`tests::a_field_that_contains_a_secret_is_replaced_as_a_whole`).
@@ -24,8 +24,8 @@ pub const REDACTED: &str = "[redacted]";
 /// Minimum length of the secrets that are searched for. Shorter strings occur in ordinary text.
 pub const MIN_BYTES: usize = 8;
 
-/// Minimum length of the forms that are also found if they are interrupted by white space, as in wrapped base64 or in
-/// an indented block.
+/// Minimum length of the forms that are also found if they are interrupted by white space, as in wrapped
+/// base64 or in an indented block.
 const MIN_SPREAD_BYTES: usize = 16;
 
 /// Recognises secrets in text.

@@ -12,7 +12,8 @@ pub struct AffectedRow {
     pub integration: String,
     /// Whether the integration is affected.
     pub affected: bool,
-    /// Whether the data declares the integration; omitted if it does. An undeclared integration cannot be checked.
+    /// Whether the data declares the integration; omitted if it does. An undeclared integration cannot be
+    /// checked.
     #[serde(skip_serializing_if = "is_true")]
     pub declared: bool,
     /// The rule that decided whether the integration is affected.

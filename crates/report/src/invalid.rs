@@ -26,8 +26,8 @@ pub struct InvalidData {
     pub errors: usize,
     /// Number of warnings, including those that are not listed.
     pub warnings: usize,
-    /// At most [`MAX_FINDINGS`] findings in the order of files and lines. If the data has more findings, errors take
-    /// precedence over warnings.
+    /// At most [`MAX_FINDINGS`] findings in the order of files and lines. If the data has more findings,
+    /// errors take precedence over warnings.
     pub findings: Vec<FindingReport>,
     /// Number of findings that are not listed.
     #[serde(default)]

@@ -15,8 +15,8 @@ pub enum DiffLine<'a> {
     At(usize),
 }
 
-/// Maximum number of line pairs that are compared to find the smallest diff. Above this limit, all differing lines
-/// are shown as replaced.
+/// Maximum number of line pairs that are compared to find the smallest diff. Above this limit, all differing
+/// lines are shown as replaced.
 const MAX_LINE_PAIRS: usize = 4_000_000;
 
 /// The lines that differ, with `context` lines around them. Line endings are ignored.

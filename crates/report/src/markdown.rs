@@ -21,8 +21,8 @@ const MAX_NOTES: usize = 10;
 /// Bytes reserved for the end of the comment: closing tags and the count of omitted entries.
 const RESERVED_BYTES: usize = 2_000;
 
-/// Renders the plan as Markdown of at most `max_bytes`, of which 2,000 are reserved for the end. Entries that do not
-/// fit are counted.
+/// Renders the plan as Markdown of at most `max_bytes`, of which 2,000 are reserved for the end. Entries that
+/// do not fit are counted.
 pub fn render(report: &PlanReport, detail: PlanDetail, max_bytes: usize) -> String {
     let mut out = LimitedText { text: String::new(), max: max_bytes.saturating_sub(RESERVED_BYTES) };
     heading(report, &mut out);

@@ -79,8 +79,8 @@ pub struct Totals {
     /// Number of changes that are not made because the desired state of their scope is unknown.
     #[serde(default)]
     pub not_done: usize,
-    /// Number of objects, scopes and shards that are not planned because an input or an address is not approved yet,
-    /// or because a command does not report its changes.
+    /// Number of objects, scopes and shards that are not planned because an input or an address is not
+    /// approved yet, or because a command does not report its changes.
     #[serde(default)]
     pub not_planned: usize,
     /// Number of objects that are no longer managed and stay in the target. A shard with an unknown number of
@@ -629,7 +629,8 @@ impl PlanReport {
         self.integrations.iter_mut().for_each(|integration| integration.rename_files(name));
     }
 
-    /// The JSON form, with a final newline. Unsafe characters are not escaped here, because the printer escapes them.
+    /// The JSON form, with a final newline. Unsafe characters are not escaped here, because the printer
+    /// escapes them.
     pub fn to_json(&self) -> Vec<u8> {
         let mut json = serde_json::to_vec_pretty(self).expect("a report is plain data");
         json.push(b'\n');

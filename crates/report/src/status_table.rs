@@ -1,5 +1,5 @@
-//! Renders the `up` table (status table). Pure: the table depends only on the state of the loops and the size of the
-//! terminal.
+//! Renders the `up` table (status table). Pure: the table depends only on the state of the loops and the size
+//! of the terminal.
 //!
 //! **Invariant:** the table has at most (terminal rows − 2) lines, and no line is wider than the terminal
 //! (`a_table_fits_its_terminal`).

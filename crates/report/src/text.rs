@@ -23,7 +23,8 @@ pub struct PlanDetail {
     pub show_added_fields: bool,
 }
 
-/// Maximum number of removed fields shown per change, even if `max_fields` is lower. Removed fields come first.
+/// Maximum number of removed fields shown per change, even if `max_fields` is lower. Removed fields come
+/// first.
 const MAX_REMOVED_FIELDS: usize = 100;
 
 impl Default for PlanDetail {
@@ -274,8 +275,8 @@ pub(crate) fn not_done_word(change: &ReportedChange) -> &'static str {
 }
 
 impl ReportedChange {
-    /// The object of a removal that is not made because the decision is not possible: the data may still declare the
-    /// object. Such a change is not shown as a removal.
+    /// The object of a removal that is not made because the decision is not possible: the data may still
+    /// declare the object. Such a change is not shown as a removal.
     fn unchanged_object(&self) -> Option<&str> {
         let is_undecided = self.held.is_some() && !self.approvable && self.action == ChangeAction::Remove;
         self.summary.strip_prefix("remove ").filter(|_| is_undecided)
@@ -306,8 +307,8 @@ fn field_line(field: &ReportedField, max_value: usize) -> String {
     sanitize(&format!("{} {path}{values}", action.sign())).into_owned()
 }
 
-/// A value as JSON, with at most `max` characters. A string ends with the number of omitted characters. For a map or
-/// list, that number is unknown, because its values are also truncated.
+/// A value as JSON, with at most `max` characters. A string ends with the number of omitted characters. For a
+/// map or list, that number is unknown, because its values are also truncated.
 pub(crate) fn value_text(value: &Value, max: usize) -> String {
     match value {
         Value::String(text) => Value::String(shortened(text, max)).to_string(),

@@ -19,8 +19,9 @@ pub enum Kind {
     Lookup,
 }
 
-/// The reason why a template was not rendered. **Invariant:** after a secret was looked up, neither the message nor
-/// the line depends on the rest of the rendering (`after_a_secret_was_read_every_fault_reads_the_same`).
+/// The reason why a template was not rendered. **Invariant:** after a secret was looked up, neither the
+/// message nor the line depends on the rest of the rendering
+/// (`after_a_secret_was_read_every_fault_reads_the_same`).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}{}: {message}", line.map_or_else(String::new, |line| format!(":{line}")))]
 pub struct TemplateFault {

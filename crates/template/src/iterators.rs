@@ -40,8 +40,8 @@ pub(crate) enum IterState {
     Slices { of: Value, count: i128, fill: Value },
     /// `items`, before the first item is requested.
     Pairs(Value),
-    /// A value to iterate over, before the first item is requested. For some filters, the iterator is empty unless
-    /// the value is true.
+    /// A value to iterate over, before the first item is requested. For some filters, the iterator is empty
+    /// unless the value is true.
     Deferred { of: Value, if_true: bool },
     /// The iterator of a deferred value, after the first item was requested.
     Inner(Rc<Iter>),

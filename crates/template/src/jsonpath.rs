@@ -1,5 +1,5 @@
-//! JSONPath as in `jsonpath_ng.ext`, as far as data repos use it: fields, indices, slices, `*`, `..` before a field,
-//! and filters that compare a field with a literal. All other paths are refused.
+//! JSONPath as in `jsonpath_ng.ext`, as far as data repos use it: fields, indices, slices, `*`, `..` before a
+//! field, and filters that compare a field with a literal. All other paths are refused.
 
 use std::rc::Rc;
 
@@ -296,7 +296,8 @@ impl Segment {
                     );
                 }
                 Value::None => {}
-                // A dict that is shorter than the index is skipped; in a longer dict, the index would be a key.
+                // A dict that is shorter than the index is skipped; in a longer dict, the index would be a
+                // key.
                 Value::Dict(dict) if is_index_skipped(dict.items.borrow().len(), *index) => {}
                 other => return refused(format!("an index into a {} in a path", other.kind())),
             },

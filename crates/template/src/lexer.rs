@@ -1,4 +1,5 @@
-//! Splits text into tokens as Jinja2's lexer does: delimiters, whitespace control, raw blocks, comments and literals.
+//! Splits text into tokens as Jinja2's lexer does: delimiters, whitespace control, raw blocks, comments and
+//! literals.
 
 use crate::fault::{EvalError, EvalResult, Kind};
 use crate::literal;
@@ -181,8 +182,8 @@ impl<'a> Lexer<'a> {
             if let Some((length, sign)) = raw_opening(here, self.delimiters) {
                 return Some((offset, Opening::Raw, length, sign));
             }
-            // As in Jinja2, the longest delimiter comes first, and delimiters of equal length are in reverse order of
-            // their names.
+            // As in Jinja2, the longest delimiter comes first, and delimiters of equal length are in reverse
+            // order of their names.
             let rules = [
                 (self.delimiters.variable.open, Opening::Variable),
                 (self.delimiters.comment.open, Opening::Comment),

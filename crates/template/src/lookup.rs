@@ -134,8 +134,8 @@ pub trait LookupSource {
     /// The result of the lookup `address`.
     fn answer(&self, address: &TemplateLookup) -> LookupState;
 
-    /// Whether lookups of secrets return the values of the secrets. If not, rendered text is not sensitive, and
-    /// faults are reported in full.
+    /// Whether lookups of secrets return the values of the secrets. If not, rendered text is not sensitive,
+    /// and faults are reported in full.
     fn reveals_secrets(&self) -> bool {
         true
     }
@@ -148,8 +148,8 @@ impl LookupSource for BTreeMap<TemplateLookup, LookupState> {
     }
 }
 
-/// Lookups in declared state: each is replaced by its description, and nothing external is read. The inner source
-/// resolves queries, because they read only the data.
+/// Lookups in declared state: each is replaced by its description, and nothing external is read. The inner
+/// source resolves queries, because they read only the data.
 #[derive(Debug)]
 pub struct DeclaredLookups<Q>(pub Q);
 

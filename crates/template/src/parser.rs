@@ -25,8 +25,8 @@ pub(crate) struct TemplateParser {
 struct UnknownCallable {
     line: usize,
     description: String,
-    /// Whether the filter or test is within a condition or a branch of one. There, Jinja2 reports it only if it is
-    /// evaluated.
+    /// Whether the filter or test is within a condition or a branch of one. There, Jinja2 reports it only if
+    /// it is evaluated.
     may_be_skipped: bool,
 }
 
@@ -35,8 +35,8 @@ pub(crate) fn parse(tokens: Vec<SpannedToken>, depth: usize, strict: bool) -> Ev
     parse_with_offset(tokens, depth, strict).map_err(|(error, _)| error)
 }
 
-/// Parses a whole template. Otherwise returns the error, with the byte offset of its token if the error belongs to
-/// one token.
+/// Parses a whole template. Otherwise returns the error, with the byte offset of its token if the error
+/// belongs to one token.
 pub(crate) fn parse_with_offset(
     tokens: Vec<SpannedToken>,
     depth: usize,

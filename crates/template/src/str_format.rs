@@ -1,4 +1,5 @@
-//! Python's `"{}".format(…)`: positions, names, and specs with width and type. All other features are refused.
+//! Python's `"{}".format(…)`: positions, names, and specs with width and type. All other features are
+//! refused.
 
 use crate::fault::{EvalResult, failed, refused};
 use crate::interpreter::{Args, Interpreter};

@@ -1,4 +1,5 @@
-//! Parses YAML within templates with `qontract-yaml`. The result equals that of PyYAML, or the YAML is refused.
+//! Parses YAML within templates with `qontract-yaml`. The result equals that of PyYAML, or the YAML is
+//! refused.
 
 use qontract_diagnostics::Diagnostic;
 use qontract_yaml::{Limits, Node, Value as Yaml, parse};

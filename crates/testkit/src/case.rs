@@ -16,9 +16,9 @@
 //! | `text exit` | the exit codes of the dry run and, if it differs, of the real run; 0 by default |
 //! | `yaml after` | the sandbox after; by default the same as before |
 //!
-//! A case may have later steps. Their blocks begin with `at TIME`, which is the time since the start of the case
-//! (`30s`, `10m`, `2h`, `3d`); the clock of the runs and the age of the sandbox files correspond to this time. A step
-//! changes the data, the sandbox, or both, and then runs a dry run and a real run:
+//! A case may have later steps. Their blocks begin with `at TIME`, which is the time since the start of the
+//! case (`30s`, `10m`, `2h`, `3d`); the clock of the runs and the age of the sandbox files correspond to this
+//! time. A step changes the data, the sandbox, or both, and then runs a dry run and a real run:
 //!
 //! | block | meaning |
 //! |---|---|

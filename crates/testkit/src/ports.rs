@@ -4,8 +4,8 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The first port of the search. The ports are below the ephemeral ports of outgoing connections, so that the port of
-/// a stopped server is still free when the server is started again.
+/// The first port of the search. The ports are below the ephemeral ports of outgoing connections, so that the
+/// port of a stopped server is still free when the server is started again.
 const FIRST_PORT: u32 = 11_000;
 const PORT_COUNT: u32 = 20_000;
 

@@ -15,7 +15,8 @@ const LISTEN_TIMEOUT: Duration = Duration::from_mins(1);
 /// Number of lines at the end of a log that are shown.
 const TAIL_LINES: usize = 20;
 
-/// A running server. **Invariant:** the server ends when this value is dropped or this process ends, even by SIGKILL.
+/// A running server. **Invariant:** the server ends when this value is dropped or this process ends, even by
+/// SIGKILL.
 #[derive(Debug)]
 pub struct Process {
     program: PathBuf,
@@ -33,7 +34,8 @@ pub enum Leftover {
 }
 
 impl Process {
-    /// Starts a program in `folder`, with its output in a log there. The directory remains when the program ends.
+    /// Starts a program in `folder`, with its output in a log there. The directory remains when the program
+    /// ends.
     ///
     /// # Panics
     ///

@@ -1,8 +1,8 @@
 //! Vault for tests: [`TestVault`], an emulator with faults, and [`RealVault`], a `RustyVault` server.
 //!
-//! The emulator has one KV 2 mount, `secret/`, and logins by token, role and Kubernetes. Its responses match those of
-//! Vault as far as clients depend on them, which `tests/hvac.rs` checks with a real client. The emulator runs in a
-//! thread with its own runtime, and its clock advances only when a test advances it.
+//! The emulator has one KV 2 mount, `secret/`, and logins by token, role and Kubernetes. Its responses match
+//! those of Vault as far as clients depend on them, which `tests/hvac.rs` checks with a real client. The
+//! emulator runs in a thread with its own runtime, and its clock advances only when a test advances it.
 
 mod emulator_state;
 mod faults;

@@ -1,13 +1,13 @@
 //! Cache for incremental validation: files that were valid before are not checked again.
 //!
-//! Two facts are cached by the SHA-256 of a file's content: that the file conforms to its schema, and that the links
-//! of the datafile are valid. Files with findings are not cached, and link results are cached only if the links of
-//! all datafiles are valid.
+//! Two facts are cached by the SHA-256 of a file's content: that the file conforms to its schema, and that
+//! the links of the datafile are valid. Files with findings are not cached, and link results are cached only
+//! if the links of all datafiles are valid.
 //!
-//! The first fact becomes invalid when schemas, GraphQL types, options or the set of unreadable files change. The
-//! second fact also becomes invalid when a file is added or removed, or when its `$schema` or `__identifier` changes.
-//! Links whose validity depends on the content of their targets (because of an inline `$schemaRef`) are cached
-//! separately. They become invalid when the content of any such target changes.
+//! The first fact becomes invalid when schemas, GraphQL types, options or the set of unreadable files change.
+//! The second fact also becomes invalid when a file is added or removed, or when its `$schema` or
+//! `__identifier` changes. Links whose validity depends on the content of their targets (because of an inline
+//! `$schemaRef`) are cached separately. They become invalid when the content of any such target changes.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -48,8 +48,8 @@ pub struct ValidationCache {
 /// Datafiles whose links are valid.
 #[derive(Debug, Default)]
 struct LinkCache {
-    /// A digest of the possible link targets: the paths, schemas and identifiers of all datafiles, and the paths of
-    /// all resources.
+    /// A digest of the possible link targets: the paths, schemas and identifiers of all datafiles, and the
+    /// paths of all resources.
     dependencies: Option<Sha256>,
     /// Datafiles whose links stay valid while the digest does not change.
     stable: HashMap<Sha256, UniqueHashes, RandomState>,
@@ -57,8 +57,8 @@ struct LinkCache {
     content_dependent: HashMap<Sha256, UniqueHashes, RandomState>,
     /// The paths of the files on whose content links depend.
     content_targets: HashSet<Box<str>, RandomState>,
-    /// The digest of the files in `content_targets` when the cache was saved; set only in a cache that was read from
-    /// bytes.
+    /// The digest of the files in `content_targets` when the cache was saved; set only in a cache that was
+    /// read from bytes.
     content_digest: Option<Sha256>,
 }
 
@@ -124,10 +124,10 @@ impl LinkCache {
 impl ValidationCache {
     /// Drops all entries that are not valid for `bundle` and `options`.
     ///
-    /// If only the content of datafiles changed since the last validation in this process, and no links depend on
-    /// their content, all entries are kept. Otherwise, content-dependent entries are dropped, unless the cache was
-    /// just read and their targets still have the saved digest. If anything besides content changed, the digests of
-    /// the dependencies are compared.
+    /// If only the content of datafiles changed since the last validation in this process, and no links
+    /// depend on their content, all entries are kept. Otherwise, content-dependent entries are dropped,
+    /// unless the cache was just read and their targets still have the saved digest. If anything besides
+    /// content changed, the digests of the dependencies are compared.
     pub(crate) fn invalidate_for(&mut self, bundle: &Bundle, options: &Options) {
         match self.changed_files(bundle, options) {
             Some(changed) if !changed.iter().any(|path| self.links.content_targets.contains(*path)) => {}

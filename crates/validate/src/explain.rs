@@ -1,4 +1,5 @@
-//! Converts schema failures to findings: one finding for each mistake, with the allowed values and a suggestion.
+//! Converts schema failures to findings: one finding for each mistake, with the allowed values and a
+//! suggestion.
 
 mod branches;
 
@@ -400,8 +401,8 @@ fn repeated_item(value: &Value, pointer: &str) -> String {
     second.map_or_else(|| pointer.to_owned(), |index| keywords::child_pointer(pointer, &index.to_string()))
 }
 
-/// Removes duplicates. If a value has the wrong type, also removes its other failures, because they follow from the
-/// wrong type.
+/// Removes duplicates. If a value has the wrong type, also removes its other failures, because they follow
+/// from the wrong type.
 fn without_redundant(reported: Vec<ReportedFailure>) -> Vec<ReportedFailure> {
     let typed: BTreeSet<String> = reported
         .iter()

@@ -1,9 +1,9 @@
 //! Fast path of the link rules: decides whether all links are valid, without collecting findings.
 //!
 //! Nearly all data is valid. The fast path checks the same links as [`references`] and
-//! [`unique`](crate::rules::unique), but does not allocate data that only findings need, and compares hashes of
-//! unique values. **Invariant:** if the fast path reports that all links are valid, those rules find nothing.
-//! Otherwise those rules decide, because a hash collision is not a finding.
+//! [`unique`](crate::rules::unique), but does not allocate data that only findings need, and compares hashes
+//! of unique values. **Invariant:** if the fast path reports that all links are valid, those rules find
+//! nothing. Otherwise those rules decide, because a hash collision is not a finding.
 
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
 

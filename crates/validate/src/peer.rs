@@ -1,4 +1,5 @@
-//! Writes the records of `qontract-validator`: those of the same rules, in the same order and with the same wording.
+//! Writes the records of `qontract-validator`: those of the same rules, in the same order and with the same
+//! wording.
 //!
 //! Only the messages of JSON Schema errors differ. Mistakes that `qontract-validator` does not find are not
 //! in the records; `docs/compatibility.md` lists the differences.
@@ -187,7 +188,8 @@ pub fn visit_records(bundle: &Bundle, visit: &mut dyn FnMut(ValidatorRecord)) {
     types_records(&cx).into_iter().for_each(visit);
 }
 
-/// Resources that name a schema but are not plain YAML. Most of them are templates. They are accepted with a warning.
+/// Resources that name a schema but are not plain YAML. Most of them are templates. They are accepted with a
+/// warning.
 pub fn unchecked_resources(bundle: &Bundle) -> impl Iterator<Item = &str> {
     let named = bundle.resources().iter().filter(|resource| resource.schema.is_some());
     named.filter(|resource| resources::document(resource).is_none()).map(|resource| &*resource.path)

@@ -58,8 +58,8 @@ fn commented_out(rest: &str) -> Option<String> {
     })
 }
 
-/// The span of a value. For a map or list, returns the span of its key, or of its first key, because a span of many
-/// lines is not helpful.
+/// The span of a value. For a map or list, returns the span of its key, or of its first key, because a span
+/// of many lines is not helpful.
 fn span(document: &Document, pointer: &str, about_key: bool) -> Span {
     let located = document.root().locate(pointer);
     let is_collection = matches!(located.node.value(), Yaml::Map(_) | Yaml::List(_));

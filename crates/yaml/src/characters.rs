@@ -38,14 +38,15 @@ pub fn check<'a>(syntax: Syntax, bytes: &'a [u8], limits: &Limits) -> Result<&'a
 fn is_unsuspicious(bytes: &[u8]) -> bool {
     let is_suspicious =
         |byte: u8| (byte < b' ' && byte != b'\n') || matches!(byte, 0x7f | 0xc2 | 0xe2 | 0xef);
-    // The chunks have a fixed size, and the loop over a chunk has no early exit, so that the compiler vectorises it.
+    // The chunks have a fixed size, and the loop over a chunk has no early exit, so that the compiler
+    // vectorises it.
     let (chunks, rest) = bytes.as_chunks::<64>();
     let any = |chunk: &[u8; 64]| chunk.iter().fold(false, |any, byte| any | is_suspicious(*byte));
     !chunks.iter().any(any) && !rest.iter().any(|byte| is_suspicious(*byte))
 }
 
-/// Whether all characters are allowed within a line: no control characters except line feeds and tabs, and no byte
-/// order marks.
+/// Whether all characters are allowed within a line: no control characters except line feeds and tabs, and no
+/// byte order marks.
 pub(crate) fn is_valid_charset(text: &str) -> bool {
     let is_legible = |character: char| match character {
         '\u{feff}' => false,

@@ -1,4 +1,5 @@
-//! Builds the tree from events: handles anchors, aliases, merge keys and limits, and reports findings about them.
+//! Builds the tree from events: handles anchors, aliases, merge keys and limits, and reports findings about
+//! them.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -37,8 +38,8 @@ pub fn compose<'a>(
         composer.findings.push(*finding);
     }
     let Composer { document, mut findings, .. } = composer;
-    // The number of findings is limited, because a hostile file must not exhaust memory. The limit is high enough to
-    // show a mistake that occurs everywhere.
+    // The number of findings is limited, because a hostile file must not exhaust memory. The limit is high
+    // enough to show a mistake that occurs everywhere.
     let first_error = findings.iter().position(Diagnostic::is_error);
     if let Some(error) = first_error.filter(|error| *error >= MAX_FINDINGS) {
         findings.swap(error, MAX_FINDINGS - 1);
@@ -348,8 +349,8 @@ impl<'t> Composer<'t> {
         (Slot::List(ArenaRange { start, end: narrow(self.document.items.len()) }), weight, last)
     }
 
-    /// Counts the entries that a merge key copies before they are copied, because a few lines can require billions of
-    /// entries.
+    /// Counts the entries that a merge key copies before they are copied, because a few lines can require
+    /// billions of entries.
     fn check_merge(&self, base: usize, span: Span) -> Result<(), FatalFinding> {
         let raw = &self.entries[base..];
         if !raw.iter().any(|entry| matches!(entry.key, Key::Merge)) {

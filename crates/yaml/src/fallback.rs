@@ -1,5 +1,5 @@
-//! Fallback parser for every text that the fast parser does not accept. It uses granit, a YAML 1.2 event parser that
-//! can be as lenient about indentation as libyaml.
+//! Fallback parser for every text that the fast parser does not accept. It uses granit, a YAML 1.2 event
+//! parser that can be as lenient about indentation as libyaml.
 
 use granit_parser::{
     ErrorKind, Event as GranitEvent, Parser, ScalarStyle, Span as GranitSpan, StrInput, Tag,

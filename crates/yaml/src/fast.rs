@@ -1,14 +1,15 @@
-//! Fast parser for simple block YAML, in which nearly all datafiles are written. It makes one pass over the bytes.
+//! Fast parser for simple block YAML, in which nearly all datafiles are written. It makes one pass over the
+//! bytes.
 //!
-//! It supports block maps and lists, scalars and flow collections on one line, block scalars, comments, and anchors
-//! and aliases of values. At any other construct (tags, several documents, multi-line scalars, tabs, errors), it
-//! stops, and the fallback parser ([`crate::fallback`]) parses the text from the start.
+//! It supports block maps and lists, scalars and flow collections on one line, block scalars, comments, and
+//! anchors and aliases of values. At any other construct (tags, several documents, multi-line scalars, tabs,
+//! errors), it stops, and the fallback parser ([`crate::fallback`]) parses the text from the start.
 //!
-//! **Invariant:** if the fast parser accepts a file, its events and their spans are those of granit, and granit finds
-//! no error.
+//! **Invariant:** if the fast parser accepts a file, its events and their spans are those of granit, and
+//! granit finds no error.
 //!
-//! **Invariant:** if the fast parser accepts a file, the compatibility checker ([`crate::yaml11_compat`]) refuses
-//! nothing in the file.
+//! **Invariant:** if the fast parser accepts a file, the compatibility checker ([`crate::yaml11_compat`])
+//! refuses nothing in the file.
 
 mod anchors;
 mod block_collection;

@@ -1,6 +1,6 @@
-//! Explains syntax errors. The parser reports where it stopped, but the mistake is often on an earlier line. Most
-//! mistakes have a common form: an open bracket, a merge conflict, an unquoted value, or a line with one space too
-//! many.
+//! Explains syntax errors. The parser reports where it stopped, but the mistake is often on an earlier line.
+//! Most mistakes have a common form: an open bracket, a merge conflict, an unquoted value, or a line with one
+//! space too many.
 
 mod delimiters;
 
@@ -25,8 +25,8 @@ pub fn explain(finding: Diagnostic, text: &str) -> Diagnostic {
     }
 }
 
-/// Adds a merge conflict, if `text` has one. The parser might not report the conflict, because both sides of a
-/// conflict may start a document.
+/// Adds a merge conflict, if `text` has one. The parser might not report the conflict, because both sides of
+/// a conflict may start a document.
 pub fn explain_conflict(finding: Diagnostic, text: &str) -> Diagnostic {
     match conflict(text) {
         Some(mistake) => mistake.describe(finding),

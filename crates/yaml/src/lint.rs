@@ -1,7 +1,8 @@
 //! Finds plain scalars on which YAML 1.1, the language of data repos, and YAML 1.2 disagree.
 //!
-//! Such a scalar is not an error: it has the meaning that YAML 1.1 defines. However, editors and other tools may read
-//! it differently, and its author may have intended another value. Quoted strings are never ambiguous.
+//! Such a scalar is not an error: it has the meaning that YAML 1.1 defines. However, editors and other tools
+//! may read it differently, and its author may have intended another value. Quoted strings are never
+//! ambiguous.
 
 use qontract_diagnostics::{Diagnostic, Span, code};
 

@@ -91,9 +91,9 @@ impl<'d> EntryCollector<'d> {
 
 /// The final entries of a map that was written as `raw`.
 ///
-/// Merged entries come first. If several merged maps have the same key, a later merge key takes precedence over an
-/// earlier merge key, and an earlier map of a list takes precedence over a later map. The map's own keys take
-/// precedence over all merged keys.
+/// Merged entries come first. If several merged maps have the same key, a later merge key takes precedence
+/// over an earlier merge key, and an earlier map of a list takes precedence over a later map. The map's own
+/// keys take precedence over all merged keys.
 pub fn entries(raw: &[RawEntry], document: &Document, findings: &mut Vec<Diagnostic>) -> Vec<EntrySlot> {
     let mut gathered =
         EntryCollector { document, entries: Vec::with_capacity(raw.len()), index_by_key: HashMap::new() };
@@ -147,8 +147,8 @@ pub fn size(entry: &RawEntry, document: &Document) -> u64 {
     }
 }
 
-/// The entries of the value of a merge key, those with the lowest precedence first; `None` if the value is not a map
-/// or a list of maps.
+/// The entries of the value of a merge key, those with the lowest precedence first; `None` if the value is
+/// not a map or a list of maps.
 fn merged(value: NodeId, document: &Document) -> Option<Vec<EntrySlot>> {
     let of_map = |id: NodeId| match document.slots[id.0 as usize] {
         Slot::Map(stretch) => Some(&document.entries[stretch.range()]),

@@ -1,7 +1,7 @@
 //! The tree of one document: values with byte spans, in the order of the file, stored in one arena.
 //!
-//! An alias refers to the node of its anchor and is not a copy: equal [`NodeId`]s mean the same value. Merge keys are
-//! already applied.
+//! An alias refers to the node of its anchor and is not a copy: equal [`NodeId`]s mean the same value. Merge
+//! keys are already applied.
 
 mod index;
 

@@ -1,7 +1,7 @@
 //! Compatibility checker for YAML 1.1, the language of the data, which is parsed with a YAML 1.2 parser.
 //!
-//! The parser does not report where the two versions differ. The checker follows the scalars of the parser through
-//! the source and inspects the text between them. It corrects a difference or refuses the construct.
+//! The parser does not report where the two versions differ. The checker follows the scalars of the parser
+//! through the source and inspects the text between them. It corrects a difference or refuses the construct.
 
 use qontract_diagnostics::{Diagnostic, Span};
 

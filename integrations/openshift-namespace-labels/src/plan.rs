@@ -126,8 +126,8 @@ fn plan_labels(
     plan.add_step(change, LabelAction::Put(Box::new(put)));
 }
 
-/// The namespace to write. The write removes labels that we wrote before and no longer declare, and keeps the labels
-/// of other owners.
+/// The namespace to write. The write removes labels that we wrote before and no longer declare, and keeps the
+/// labels of other owners.
 fn draft(object: &Object, labels: &BTreeMap<&str, &str>, record: &BTreeSet<&str>) -> ObjectDraft {
     let mut metadata = json!({"name": object.address.name});
     if !labels.is_empty() {

@@ -1,5 +1,5 @@
-//! The inputs of plans as plain data, for replays: the labels of a namespace, and the annotation that records our
-//! labels.
+//! The inputs of plans as plain data, for replays: the labels of a namespace, and the annotation that records
+//! our labels.
 
 use std::collections::BTreeMap;
 

@@ -114,8 +114,8 @@ fn difference(expected: &[String], made: &[String]) -> String {
     shown.join("\n")
 }
 
-/// The pairs of lines of a longest common subsequence, in order. Common prefixes and suffixes are matched first. If
-/// the remaining part is large, it counts as different as a whole.
+/// The pairs of lines of a longest common subsequence, in order. Common prefixes and suffixes are matched
+/// first. If the remaining part is large, it counts as different as a whole.
 fn common(left: &[String], right: &[String]) -> Vec<(usize, usize)> {
     const MAX_COMPARED_PAIRS: usize = 4_000_000;
     let ahead = left.iter().zip(right).take_while(|(left, right)| left == right).count();

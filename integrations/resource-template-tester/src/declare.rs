@@ -1,4 +1,5 @@
-//! Declares each test: the expectation, and the result for every namespace that uses the template of the test. Pure.
+//! Declares each test: the expectation, and the result for every namespace that uses the template of the
+//! test. Pure.
 
 use std::collections::BTreeMap;
 

@@ -20,8 +20,8 @@ pub fn run(workspace: &Workspace, release: &Release, target_folder: &Path, profi
     let cargo_home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let cargo_home =
         cargo_home.or_else(|| Some(env::home_dir()?.join(".cargo"))).context("no home directory")?;
-    // The directories are ordered from the outermost to the innermost, because they may be nested and the last match
-    // wins.
+    // The directories are ordered from the outermost to the innermost, because they may be nested and the
+    // last match wins.
     let mut folders =
         [(workspace.root.as_path(), "qontract"), (&cargo_home, "cargo"), (target_folder, "target")];
     folders.sort_by_key(|(folder, _)| folder.components().count());

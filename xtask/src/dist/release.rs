@@ -20,8 +20,8 @@ impl Release {
     /// The version of every package of this workspace.
     pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-    /// Reads the commit and the time from the environment, otherwise from Git. Both are empty if neither source has
-    /// them.
+    /// Reads the commit and the time from the environment, otherwise from Git. Both are empty if neither
+    /// source has them.
     pub fn detect(workspace: &Workspace, target: Option<&str>) -> Result<Self> {
         let git = |words: &str, format: &str| {
             let output = CommandLine::new(words).args([format]).folder(&workspace.root).output().ok()?;

@@ -1,7 +1,8 @@
 //! The SBOM of the binary in `CycloneDX` format, read from the binary itself.
 //!
-//! `cargo auditable` embeds the dependency list when it links, so the list belongs to exactly this binary. The list
-//! has no licences. These come from the packages of this checkout, which must be those of the binary.
+//! `cargo auditable` embeds the dependency list when it links, so the list belongs to exactly this binary.
+//! The list has no licences. These come from the packages of this checkout, which must be those of the
+//! binary.
 
 use crate::command::CommandLine;
 use crate::workspace::Workspace;
@@ -60,7 +61,8 @@ fn describe(component: &mut Map<String, Value>, licences: &Licences) -> Result<(
     if !licence.is_empty() {
         component.insert("licenses".to_owned(), json!([{ "expression": licence }]));
     }
-    // `auditable2cdx` writes `&` before the first qualifier of packages without a registry, but it has to be `?`.
+    // `auditable2cdx` writes `&` before the first qualifier of packages without a registry, but it has to be
+    // `?`.
     if let Some(purl) = component.get_mut("purl") {
         *purl = json!(purl.as_str().unwrap_or_default().replacen('&', "?", 1));
     }

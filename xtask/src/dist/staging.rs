@@ -41,7 +41,8 @@ pub fn stage(workspace: &Workspace, binary: &Path, folder: &Path) -> Result<()> 
     for (name, _) in PEERS {
         symlink("qontract", bin.join(name))?;
     }
-    // The user's configuration is ignored, because it may name more integrations, which would appear in the release.
+    // The user's configuration is ignored, because it may name more integrations, which would appear in the
+    // release.
     let command = |words: [&str; 2]| CommandLine::program(&program).args(words).env("QONTRACT_CONFIG", "");
     for (shell, path) in COMPLETIONS {
         write(&folder.join(path), &command(["completions", shell]).output()?)?;

@@ -1,5 +1,5 @@
-//! Fetches Debian packages with the apt of this machine, but with separate lists, caches and sources. Those of the
-//! system stay unchanged, and no root permissions are needed.
+//! Fetches Debian packages with the apt of this machine, but with separate lists, caches and sources. Those
+//! of the system stay unchanged, and no root permissions are needed.
 
 mod sources;
 
@@ -27,8 +27,8 @@ impl<'a> Apt<'a> {
         fs::write(folder.join("sources.list.d/machine.sources"), stanzas)?;
         fs::write(folder.join("apt.conf"), configuration(folder))?;
         let apt = Self { folder: folder.to_owned(), steps };
-        // A failure is ignored, because it may concern an unrelated source. If the source is needed, the next step
-        // fails, and the log shows why.
+        // A failure is ignored, because it may concern an unrelated source. If the source is needed, the next
+        // step fails, and the log shows why.
         let update = apt.get("update", folder);
         if let Err(error) = steps.run("updating the package lists", &update) {
             steps.report(&format!("continuing: {error}"));

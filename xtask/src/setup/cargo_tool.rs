@@ -18,7 +18,8 @@ pub const AUDITABLE: CargoTool =
 /// Converts the embedded dependency list to `CycloneDX`.
 pub const AUDITABLE2CDX: CargoTool = CargoTool { name: "auditable2cdx", subcommand: None, version: "0.1.0" };
 
-/// A program that is published as a package: a cargo subcommand, or a program that is used only from the cache.
+/// A program that is published as a package: a cargo subcommand, or a program that is used only from the
+/// cache.
 #[derive(Debug)]
 pub struct CargoTool {
     name: &'static str,
@@ -44,7 +45,8 @@ impl Provision for CargoTool {
     }
 
     fn install(&self, cache: &ToolCache) -> Result<()> {
-        // The command runs outside of the checkout, so that the cargo configuration of the checkout does not apply.
+        // The command runs outside of the checkout, so that the cargo configuration of the checkout does not
+        // apply.
         cache
             .cargo("install --locked --force --root")
             .args([cache.path("tools")])

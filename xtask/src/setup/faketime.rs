@@ -1,4 +1,5 @@
-//! `libfaketime`, a library that changes the clock of one process. Debian's package is unpacked into the cache.
+//! `libfaketime`, a library that changes the clock of one process. Debian's package is unpacked into the
+//! cache.
 
 use super::Provision;
 use super::apt::Apt;

@@ -1,4 +1,5 @@
-//! The steps of a long install. Each step is printed when it begins, and the output of its commands goes to a log.
+//! The steps of a long install. Each step is printed when it begins, and the output of its commands goes to a
+//! log.
 
 use super::folder;
 use crate::command::CommandLine;
@@ -32,8 +33,8 @@ pub struct FetchedTool {
 }
 
 impl FetchedTool {
-    /// Calls `fetch` with a work directory and moves the result into place when it is complete. The caller holds the
-    /// lock of the cache, so no other process uses the directory.
+    /// Calls `fetch` with a work directory and moves the result into place when it is complete. The caller
+    /// holds the lock of the cache, so no other process uses the directory.
     pub fn install(
         self,
         cache: &ToolCache,

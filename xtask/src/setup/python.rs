@@ -1,5 +1,6 @@
-//! Two Python environments. One has the reference implementations with which tests compare results (YAML, JSON
-//! Schema, templates), real Vault and GraphQL clients, and an AWS server. The other has qontract-reconcile.
+//! Two Python environments. One has the reference implementations with which tests compare results (YAML,
+//! JSON Schema, templates), real Vault and GraphQL clients, and an AWS server. The other has
+//! qontract-reconcile.
 
 use super::{Provision, folder};
 use crate::command::CommandLine;
@@ -54,9 +55,9 @@ impl Provision for Python {
         stamped && cache.path(self.name).join("bin/python").exists()
     }
 
-    /// Installs into a directory that is unique to this process, and then renames the directory, because children of
-    /// a killed run may still write to their own directory. The interpreter finds its packages relative to itself, so
-    /// it can be moved.
+    /// Installs into a directory that is unique to this process, and then renames the directory, because
+    /// children of a killed run may still write to their own directory. The interpreter finds its packages
+    /// relative to itself, so it can be moved.
     fn install(&self, cache: &ToolCache) -> Result<()> {
         let place = cache.path(self.name);
         let fresh = cache.path(&format!("{}-{}.new", self.name, std::process::id()));

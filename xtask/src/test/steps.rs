@@ -30,8 +30,8 @@ pub fn run(step: TestStep, workspace: &Workspace, arguments: &TestArgs) -> Resul
     Ok(StepOutcome::Passed)
 }
 
-/// Checks the dependencies for known vulnerabilities. The check never fails a run, because there may be no database,
-/// and findings need judgement.
+/// Checks the dependencies for known vulnerabilities. The check never fails a run, because there may be no
+/// database, and findings need judgement.
 fn advisories(workspace: &Workspace) -> Result<StepOutcome> {
     if !has_database() {
         console::print("no advisory database on this machine; `cargo deny fetch db` fetches one");

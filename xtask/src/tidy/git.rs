@@ -11,8 +11,8 @@ const START: &str = "Command::new(\"git";
 /// Directories of the product.
 const PRODUCT: [&str; 3] = ["crates/", "clients/", "integrations/"];
 
-/// Directories that may start `git`: the crate itself, and the testkit, which creates repositories. Build scripts and
-/// tests are not checked: they read their own checkout, and they are not in a directory `src`.
+/// Directories that may start `git`: the crate itself, and the testkit, which creates repositories. Build
+/// scripts and tests are not checked: they read their own checkout, and they are not in a directory `src`.
 const ALLOWED: [&str; 2] = ["crates/git/", "crates/testkit/"];
 
 /// Checks every source file of the product.

@@ -1,6 +1,6 @@
-//! **Invariant:** dependencies between layers have one direction: only the binary depends on integrations, clients
-//! depend only on the crates of a short list, and integrations never depend on integrations. Also, a package is named
-//! after its directory.
+//! **Invariant:** dependencies between layers have one direction: only the binary depends on integrations,
+//! clients depend only on the crates of a short list, and integrations never depend on integrations. Also, a
+//! package is named after its directory.
 
 use super::{Kind, SourceTree, Violation};
 

@@ -72,7 +72,8 @@ const MECHANISMS: [Mechanism; 7] = [
     },
 ];
 
-/// Seeded random numbers, which are recognized by the constants of common generators. Tests are checked as well.
+/// Seeded random numbers, which are recognized by the constants of common generators. Tests are checked as
+/// well.
 const RANDOM_NUMBERS: Mechanism = Mechanism {
     patterns: &["0xbf58_476d_1ce4_e5b9", "6_364_136_223_846_793_005"],
     allowed_in: &["benches/src/corpus/random.rs", "xtask/src/tidy/"],

@@ -1,6 +1,7 @@
-//! No function takes a tuple, no field holds one, and no type alias names one: values that belong together are a
-//! named type. A tuple inside another type also counts, except in a list of pairs that begin with a text, which are
-//! the entries of a map in order. A compound key of a map or set may be a tuple. Closures and tests may take tuples.
+//! No function takes a tuple, no field holds one, and no type alias names one: values that belong together
+//! are a named type. A tuple inside another type also counts, except in a list of pairs that begin with a
+//! text, which are the entries of a map in order. A compound key of a map or set may be a tuple. Closures and
+//! tests may take tuples.
 
 use std::collections::BTreeSet;
 
@@ -110,8 +111,8 @@ struct Field<'t> {
     type_: &'t str,
 }
 
-/// The fields of all structs and enums. They are found by the layout of rustfmt: a definition begins at the margin
-/// and ends with a brace at the margin, and each field begins a new line.
+/// The fields of all structs and enums. They are found by the layout of rustfmt: a definition begins at the
+/// margin and ends with a brace at the margin, and each field begins a new line.
 fn fields(text: &str) -> Vec<Field<'_>> {
     let (mut fields, mut is_inside) = (Vec::new(), false);
     for (line, content) in (1..).zip(text.lines()) {

@@ -26,7 +26,8 @@ impl SourceTree {
         for path in listing.split(|byte| *byte == 0).filter(|path| !path.is_empty()) {
             let path = String::from_utf8_lossy(path).into_owned();
             let full = workspace.root.join(&path);
-            // A file that was deleted but is still tracked, and a link to a directory, have no content to read.
+            // A file that was deleted but is still tracked, and a link to a directory, have no content to
+            // read.
             if full.is_file() {
                 let bytes = fs::read(&full).with_context(|| format!("cannot read {path}"))?;
                 files.insert(path, String::from_utf8(bytes).ok());
@@ -65,7 +66,8 @@ impl SourceTree {
         self.files.keys().map(String::as_str)
     }
 
-    /// The path and the text of every file whose name ends with `suffix`; the empty suffix means all text files.
+    /// The path and the text of every file whose name ends with `suffix`; the empty suffix means all text
+    /// files.
     pub fn texts<'a>(&'a self, suffix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.files
             .iter()

@@ -1,5 +1,6 @@
-//! Names use the established words of the trade: no module, type or constant contains a coined word, and no type is a
-//! bare participle or pronoun. Comments and pages are checked for a few habits, which are reported as warnings.
+//! Names use the established words of the trade: no module, type or constant contains a coined word, and no
+//! type is a bare participle or pronoun. Comments and pages are checked for a few habits, which are reported
+//! as warnings.
 
 use super::{SourceTree, Violation};
 
@@ -106,7 +107,8 @@ const BARE_WORDS: [BareWords; 7] = [
 /// The concept that a type name should state instead of a regular participle.
 const INSTEAD_OF_PARTICIPLE: &str = "the noun that it describes, for example `ParsedFile`";
 
-/// Nouns that end as a participle does, and participles that are terms of the [glossary](../../docs/glossary.md).
+/// Nouns that end as a participle does, and participles that are terms of the
+/// [glossary](../../docs/glossary.md).
 const ALLOWED_TYPES: [&str; 4] = ["Declared", "Observed", "Token", "Unresolved"];
 
 /// Phrases that plain technical English does not use: archaic and vague words, passives of *tell*, *ask*, *say*

@@ -85,7 +85,8 @@ impl S3Settings {
             .region(Region::new(self.region.clone()))
             .retry_config(RetryConfig::standard().with_max_attempts(self.retries + 1))
             .timeout_config(timeouts)
-            // Checksums are used only where they are required, because not every server supports those of AWS.
+            // Checksums are used only where they are required, because not every server supports those of
+            // AWS.
             .request_checksum_calculation(RequestChecksumCalculation::WhenRequired)
             .response_checksum_validation(ResponseChecksumValidation::WhenRequired);
         if let Some(endpoint) = &self.endpoint {

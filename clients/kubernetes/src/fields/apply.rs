@@ -1,5 +1,5 @@
-//! Server-side apply on values: removes fields that a manager declared before and no longer declares, and keeps
-//! fields of other managers. Pure.
+//! Server-side apply on values: removes fields that a manager declared before and no longer declares, and
+//! keeps fields of other managers. Pure.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,8 +13,8 @@ use super::residue::residue;
 use super::{FieldPath, FieldSet, ListTypes, ManagedFieldsEntry, display_path, is_overruled};
 use crate::error::ConflictingManager;
 
-/// The object and its entries after `manager` applied `declared` to `live`. Fails with the managers that own fields
-/// which the apply would change.
+/// The object and its entries after `manager` applied `declared` to `live`. Fails with the managers that own
+/// fields which the apply would change.
 pub(crate) fn apply(
     live: &Value,
     entries: &[ManagedFieldsEntry],
@@ -54,8 +54,8 @@ pub(crate) fn apply_without_residue(
     Ok((object, after))
 }
 
-/// The object after `manager` applied `declared` to `live`, and the fields that `manager` then owns. Conflicting
-/// managers are overruled.
+/// The object after `manager` applied `declared` to `live`, and the fields that `manager` then owns.
+/// Conflicting managers are overruled.
 pub(super) fn merge_applied(
     live: &Value,
     entries: &[ManagedFieldsEntry],
@@ -144,8 +144,9 @@ fn ends_in_item(path: &[String]) -> bool {
     path.last().is_some_and(|last| !last.starts_with("f:"))
 }
 
-/// Adds to `changed` those of `paths` at which the two sides differ. The paths are sorted and share their first
-/// `depth` parts; `sides` are the values at these parts. Therefore, each list on the way is indexed only once.
+/// Adds to `changed` those of `paths` at which the two sides differ. The paths are sorted and share their
+/// first `depth` parts; `sides` are the values at these parts. Therefore, each list on the way is indexed
+/// only once.
 fn find_changed<'a>(
     sides: [Option<&Value>; 2],
     paths: &[&'a FieldPath],

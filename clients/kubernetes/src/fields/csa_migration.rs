@@ -1,6 +1,6 @@
-//! Migrates field ownership from client-side apply to server-side apply, as `kubectl apply --server-side` does.
-//! Fields of previous writers become fields that we applied, so that they are removed when they are no longer
-//! declared.
+//! Migrates field ownership from client-side apply to server-side apply, as `kubectl apply --server-side`
+//! does. Fields of previous writers become fields that we applied, so that they are removed when they are no
+//! longer declared.
 
 use serde_json::{Map, Value, json};
 
@@ -29,8 +29,8 @@ pub(crate) fn field_ownership(managed: &Value) -> FieldOwnership {
 /// there is nothing to take over.
 ///
 /// Sets of another API version cannot be merged with ours. They are dropped, so their fields have no owner
-/// afterwards. Fields that a tool owns but did not apply, according to the annotation of `live`, are dropped as well,
-/// because they are server defaults.
+/// afterwards. Fields that a tool owns but did not apply, according to the annotation of `live`, are dropped
+/// as well, because they are server defaults.
 pub(crate) fn migrate(
     live: &Value,
     managed: &Value,

@@ -1,9 +1,9 @@
-//! Fields that exclude each other: the API server accepts an object with one of them, and rejects an object with
-//! several. Pure.
+//! Fields that exclude each other: the API server accepts an object with one of them, and rejects an object
+//! with several. Pure.
 //!
-//! If another manager sets such a field beside a declared field, server-side apply keeps both, so every write is
-//! rejected. The tables have the cases that result from manual changes, for kinds that the API server validates.
-//! Custom kinds are not in the tables.
+//! If another manager sets such a field beside a declared field, server-side apply keeps both, so every write
+//! is rejected. The tables have the cases that result from manual changes, for kinds that the API server
+//! validates. Custom kinds are not in the tables.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,8 +13,8 @@ use serde_json::{Map, Value, json};
 
 use super::{FieldPath, ListTypes, without_keys};
 
-/// Kinds with an update strategy, and the field of the strategy. The parameters `rollingUpdate` are valid only for
-/// one `type`.
+/// Kinds with an update strategy, and the field of the strategy. The parameters `rollingUpdate` are valid
+/// only for one `type`.
 const UPDATE_STRATEGIES: [(&str, &str); 3] =
     [("DaemonSet", "f:updateStrategy"), ("Deployment", "f:strategy"), ("StatefulSet", "f:updateStrategy")];
 
@@ -169,7 +169,8 @@ fn is_strategy(kind: &str, group: &str, path: &[String]) -> bool {
     group == "apps" && spec == "f:spec" && UPDATE_STRATEGIES.contains(&(kind, strategy))
 }
 
-/// Whether the map at `path` may have only one of several alternatives, and `key` is one of these alternatives.
+/// Whether the map at `path` may have only one of several alternatives, and `key` is one of these
+/// alternatives.
 fn is_alternative(kind: &str, group: &str, path: &[String], key: &str) -> bool {
     let parts: Vec<&str> = path.iter().map(String::as_str).collect();
     match parts[..] {
@@ -183,8 +184,8 @@ fn is_alternative(kind: &str, group: &str, path: &[String], key: &str) -> bool {
     }
 }
 
-/// The command that replaces the fields by the declared fields. If the fields were only removed, the server might
-/// reject the object: a probe needs a handler.
+/// The command that replaces the fields by the declared fields. If the fields were only removed, the server
+/// might reject the object: a probe needs a handler.
 pub(super) fn removal_command(live: &Value, declared: &Value, exclusions: &[Exclusion<'_>]) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let group = group_of(live["apiVersion"].as_str().unwrap_or_default()).to_owned();

@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::LAST_APPLIED;
 use crate::{MANAGER, RESTART_MANAGER};
 
-/// The manager of client-side apply. All fields of this manager become ours, and those that we do not declare are
-/// removed.
+/// The manager of client-side apply. All fields of this manager become ours, and those that we do not declare
+/// are removed.
 const CLIENT_SIDE_APPLY: &str = "kubectl-client-side-apply";
 
 /// Managers that write whole objects by other means.
@@ -20,8 +20,8 @@ const WHOLE_OBJECT_WRITERS: [&str; 6] = [
     "qontract-reconcile",
 ];
 
-/// Managers that write whole objects or individual fields. Such a manager wrote the whole object if it owns the
-/// last-applied annotation.
+/// Managers that write whole objects or individual fields. Such a manager wrote the whole object if it owns
+/// the last-applied annotation.
 const AMBIGUOUS_WRITERS: [&str; 2] = ["kubectl", "oc"];
 
 /// Managers of manual changes to individual fields. Fields of these managers that are not declared are kept.

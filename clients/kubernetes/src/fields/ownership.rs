@@ -28,8 +28,8 @@ impl fmt::Debug for ManagedFields {
 /// An object before and after a write.
 #[derive(Clone, PartialEq)]
 pub struct Preview {
-    /// The object after the write. The object does not contain server defaults, unless they already existed without
-    /// an owner.
+    /// The object after the write. The object does not contain server defaults, unless they already existed
+    /// without an owner.
     pub after: Value,
     /// The object without the fields that only we own, as if nothing were declared.
     pub without_ours: Value,
@@ -39,8 +39,8 @@ pub struct Preview {
     pub declared: Value,
     /// Other managers that own fields which the write changes.
     pub conflicts: FieldConflicts,
-    /// Whether server-side apply alone would not write the object: it would leave behind defaults in maps that are no
-    /// longer declared, emptied maps, or fields that exclude declared fields.
+    /// Whether server-side apply alone would not write the object: it would leave behind defaults in maps
+    /// that are no longer declared, emptied maps, or fields that exclude declared fields.
     pub needs_rewrite: bool,
 }
 
@@ -129,8 +129,8 @@ fn own_part(live: &Value, entries: &[ManagedFieldsEntry], manager: &str, declare
 }
 
 impl ManagedFields {
-    /// The effect of removing the object `live` and creating it again as `declared`: fields of other managers are
-    /// also removed, and fields without an owner are set to their defaults again.
+    /// The effect of removing the object `live` and creating it again as `declared`: fields of other managers
+    /// are also removed, and fields without an owner are set to their defaults again.
     pub fn replacement(&self, live: &Value, declared: &Value) -> Preview {
         let mut managed: Value = serde_json::from_str(&self.0).unwrap_or_default();
         for entry in managed.as_array_mut().into_iter().flatten() {

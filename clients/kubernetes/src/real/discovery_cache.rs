@@ -122,7 +122,8 @@ impl DiscoveryCache {
         })
     }
 
-    /// Replaces the error "not served" by a transient error if the kind may be in a group that could not be read.
+    /// Replaces the error "not served" by a transient error if the kind may be in a group that could not be
+    /// read.
     fn check_complete(
         &self,
         cluster: &Cluster,

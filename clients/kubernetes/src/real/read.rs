@@ -65,8 +65,8 @@ impl Clusters {
         loop {
             let request = ApiRequest::list(path, page_size, continue_token.as_deref());
             let answer = match self.send(AccessPermit::Read(&self.permit), cluster, subject, request).await {
-                // A page of large objects may exceed the size limit, so the page is requested again with a smaller
-                // page size.
+                // A page of large objects may exceed the size limit, so the page is requested again with a
+                // smaller page size.
                 Err(KubernetesError::Malformed { .. }) if page_size > 1 => {
                     page_size = (page_size / 10).max(1);
                     continue;

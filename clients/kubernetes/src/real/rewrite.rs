@@ -1,11 +1,11 @@
-//! Writes that also remove fields that server-side apply would leave behind, so that the API server would reject the
-//! object. These are defaults of removed fields, and fields that exclude declared fields.
+//! Writes that also remove fields that server-side apply would leave behind, so that the API server would
+//! reject the object. These are defaults of removed fields, and fields that exclude declared fields.
 //!
-//! First, an update writes the final content, so that the API server never validates an intermediate state. Then the
-//! fields become ours by server-side apply. Only the last request contains our marks.
+//! First, an update writes the final content, so that the API server never validates an intermediate state.
+//! Then the fields become ours by server-side apply. Only the last request contains our marks.
 //!
-//! **Invariant:** if the process ends after the update and before the last request, the object has its final content,
-//! but not its new marks. Therefore, the next run writes the object again and takes over its fields
+//! **Invariant:** if the process ends after the update and before the last request, the object has its final
+//! content, but not its new marks. Therefore, the next run writes the object again and takes over its fields
 //! (`a_rewrite_that_is_killed_is_completed_on_a_real_cluster`).
 
 use serde_json::{Map, Value, json};
@@ -57,9 +57,9 @@ impl Clusters {
 
     /// Writes the final content by an update; returns the object.
     ///
-    /// An update takes fields of other managers without a conflict. Therefore, the apply is rehearsed first: the
-    /// server reports conflicts before it validates the object. The server does not treat a field that excludes a
-    /// declared field as a conflict, so this function does.
+    /// An update takes fields of other managers without a conflict. Therefore, the apply is rehearsed first:
+    /// the server reports conflicts before it validates the object. The server does not treat a field that
+    /// excludes a declared field as a conflict, so this function does.
     pub(super) async fn rewrite_content(&self, rewrite: Rewrite<'_>) -> Result<Value, KubernetesError> {
         let Rewrite { writer, target, body, version, fields } = rewrite;
         let (_, revision) = target.parts(version)?;
@@ -107,7 +107,8 @@ fn content(object: &Value) -> Value {
     content
 }
 
-/// The JSON merge patch that changes one value to another; `None` if the values are equal. Lists are replaced.
+/// The JSON merge patch that changes one value to another; `None` if the values are equal. Lists are
+/// replaced.
 fn merge_patch(before: &Value, after: &Value) -> Option<Value> {
     let (Value::Object(before), Value::Object(after)) = (before, after) else {
         return (before != after).then(|| after.clone());

@@ -72,8 +72,8 @@ impl RequestSubject {
             cluster: cluster.name.clone(),
             object: kind.to_string(),
             namespace: namespace.map(str::to_owned),
-            // The group is not checked, because the names of kinds for sealed or external secrets also contain the
-            // word.
+            // The group is not checked, because the names of kinds for sealed or external secrets also
+            // contain the word.
             is_secret: kind.name.contains("Secret"),
         }
     }

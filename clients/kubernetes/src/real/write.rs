@@ -123,8 +123,8 @@ impl Clusters {
         let writer = FieldWriter::new(AccessPermit::Read(&self.permit), manager);
         let attempt = match &draft.precondition {
             WritePrecondition::Absent => self.create(writer, &target, &body).await,
-            // Fields are not migrated for a rehearsal. Instead, managers whose fields would be migrated, including
-            // our own, are overruled.
+            // Fields are not migrated for a rehearsal. Instead, managers whose fields would be migrated,
+            // including our own, are overruled.
             WritePrecondition::Version(version, _) => {
                 self.apply_existing(writer, &target, body, version).await
             }
@@ -220,8 +220,8 @@ impl Clusters {
         }
     }
 
-    /// Creates the object by server-side apply, so that server defaults have no owner. If the server cannot apply the
-    /// object, creates it by `POST`.
+    /// Creates the object by server-side apply, so that server defaults have no owner. If the server cannot
+    /// apply the object, creates it by `POST`.
     async fn create(
         &self,
         writer: FieldWriter<'_>,
@@ -241,8 +241,8 @@ impl Clusters {
         self.post(writer, target, body).await
     }
 
-    /// Applies an object that must not exist. The request has the first revision of a server, which no object has, so
-    /// an existing object is a conflict.
+    /// Applies an object that must not exist. The request has the first revision of a server, which no object
+    /// has, so an existing object is a conflict.
     async fn apply_new(
         &self,
         writer: FieldWriter<'_>,
@@ -390,15 +390,15 @@ impl<'a> WriteTarget<'a> {
         })
     }
 
-    /// The uid and the revision of a version. A version without a uid was not read from this cluster and counts as
-    /// stale.
+    /// The uid and the revision of a version. A version without a uid was not read from this cluster and
+    /// counts as stale.
     pub fn parts<'v>(&self, version: &'v ObjectVersion) -> Result<(&'v str, &'v str), KubernetesError> {
         let uid = version.uid.as_deref().filter(|uid| !uid.is_empty()).ok_or_else(|| self.stale())?;
         Ok((uid, &version.resource_version))
     }
 
-    /// The body of a write to this version of the object. Without the uid, an object that no longer exists would be
-    /// created again.
+    /// The body of a write to this version of the object. Without the uid, an object that no longer exists
+    /// would be created again.
     pub fn versioned_body(&self, mut body: Value, version: &ObjectVersion) -> Result<Value, KubernetesError> {
         let (uid, revision) = self.parts(version)?;
         body["metadata"]["uid"] = uid.into();

@@ -69,7 +69,8 @@ fn custom_groups(folder: &ClusterDir, kind: &str) -> Result<KindGroups, Kubernet
     let mut groups = KindGroups::new();
     for name in object_names(&definitions)? {
         let Some(found) = folder.read(&definitions.join(format!("{name}.yaml")))? else { continue };
-        // A definition that cannot be read defines no kind. The error is reported when the definition itself is read.
+        // A definition that cannot be read defines no kind. The error is reported when the definition itself
+        // is read.
         let Ok(ObjectFile { body, .. }) = ObjectFile::read(&found.bytes) else { continue };
         let spec = &body["spec"];
         if spec["names"]["kind"] != kind {

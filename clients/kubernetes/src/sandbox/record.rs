@@ -1,7 +1,8 @@
 //! The file of an object: the object and its managed fields.
 //!
-//! The file is the object in plain YAML. The managed fields follow the object, in one comment for each manager, so
-//! that the object remains readable. `metadata.managedFields`, as printed by Kubernetes, is also read.
+//! The file is the object in plain YAML. The managed fields follow the object, in one comment for each
+//! manager, so that the object remains readable. `metadata.managedFields`, as printed by Kubernetes, is also
+//! read.
 
 use serde_json::{Value, json};
 

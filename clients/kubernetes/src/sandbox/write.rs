@@ -27,8 +27,8 @@ impl Sandbox {
         draft: &ObjectDraft,
     ) -> Result<(), KubernetesError> {
         let folder = self.folder(cluster)?;
-        // The write is checked before the cluster is locked, so that no directory is created for an object without a
-        // namespace.
+        // The write is checked before the cluster is locked, so that no directory is created for an object
+        // without a namespace.
         prepare(&folder, cluster, manager, draft)?;
         let _locked = folder.lock()?;
         let (file, record) = prepare(&folder, cluster, manager, draft)?;

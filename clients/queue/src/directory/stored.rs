@@ -41,8 +41,8 @@ fn milliseconds(time: SystemTime) -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Whether a message that was sent at `sent` is within the deduplication window. A message with a time in the future,
-/// which was sent before the clock was set back, is also within the window.
+/// Whether a message that was sent at `sent` is within the deduplication window. A message with a time in the
+/// future, which was sent before the clock was set back, is also within the window.
 fn is_recent(sent: u64, now: SystemTime) -> bool {
     Duration::from_millis(milliseconds(now).saturating_sub(sent)) < DEDUPLICATION_WINDOW
 }

@@ -87,7 +87,8 @@ impl fmt::Debug for CachedCredentials {
 }
 
 impl NoCredentials {
-    /// Only the kind of the library's error is shown, because its message may contain values of the environment.
+    /// Only the kind of the library's error is shown, because its message may contain values of the
+    /// environment.
     fn of(error: &CredentialsError) -> Self {
         let (reason, is_transient) = match error {
             CredentialsError::CredentialsNotLoaded(_) => {

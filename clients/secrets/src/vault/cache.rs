@@ -1,7 +1,7 @@
 //! Cache of secrets, by path and version.
 //!
-//! **Invariant:** the number and the lifetime of entries are limited. Concurrent reads of a key share one request. An
-//! entry is invalid when it expires or when its path is written. Failures are not cached.
+//! **Invariant:** the number and the lifetime of entries are limited. Concurrent reads of a key share one
+//! request. An entry is invalid when it expires or when its path is written. Failures are not cached.
 
 use std::fmt;
 use std::sync::Arc;
@@ -58,8 +58,8 @@ impl SecretCache {
         Self { caching, entries: OnceMap::default() }
     }
 
-    /// The cached secret, or the result of `load`. Callers that wait for the same read share its failure, which is
-    /// not cached.
+    /// The cached secret, or the result of `load`. Callers that wait for the same read share its failure,
+    /// which is not cached.
     pub async fn get(
         &self,
         key: CacheKey,
@@ -76,8 +76,8 @@ impl SecretCache {
         Ok(secret.secret)
     }
 
-    /// Removes expired entries. If that is not enough, also removes the entries that expire first. Entries that are
-    /// being read are kept.
+    /// Removes expired entries. If that is not enough, also removes the entries that expire first. Entries
+    /// that are being read are kept.
     fn evict(&self) {
         if self.entries.len() <= self.caching.max_entries {
             return;

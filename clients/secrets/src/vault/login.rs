@@ -28,7 +28,8 @@ pub enum Login {
         /// The secret id.
         secret_id: Secret,
     },
-    /// The service account token of a pod. The token is read again at each login, because Kubernetes rotates it.
+    /// The service account token of a pod. The token is read again at each login, because Kubernetes rotates
+    /// it.
     Kubernetes {
         /// The mount, `kubernetes` by default.
         mount: String,

@@ -36,7 +36,8 @@ pub(super) struct Mount {
 pub(super) struct MountCache {
     configured: BTreeMap<String, KvVersion>,
     discovered: Mutex<BTreeMap<String, DiscoveredMount>>,
-    /// The queries in progress, by the first segment of their paths. The value is the mount, if the query found one.
+    /// The queries in progress, by the first segment of their paths. The value is the mount, if the query
+    /// found one.
     queries: OnceMap<String, Option<Mount>>,
     /// Lifetime of a discovered mount.
     ttl: Duration,
@@ -89,8 +90,8 @@ impl Vault {
         match (failure, shared) {
             (Some(error), _) => Err(error),
             (None, Some(mount)) if format!("{path}/").starts_with(&mount.path) => Ok(mount),
-            // The query found another mount with the same first segment, or it failed for a reason that does not
-            // concern this path.
+            // The query found another mount with the same first segment, or it failed for a reason that does
+            // not concern this path.
             (None, _) => Box::pin(self.discover_mount(access, path)).await,
         }
     }
@@ -104,8 +105,8 @@ impl Vault {
         Ok(mount)
     }
 
-    /// Queries the mount of a path. `None` if access to the path is denied, or if the server does not support the
-    /// query.
+    /// Queries the mount of a path. `None` if access to the path is denied, or if the server does not support
+    /// the query.
     async fn query_mount(&self, access: AccessPermit<'_>, path: &str) -> Result<Option<Mount>, SecretsError> {
         let what = format!("the mount of `{path}`");
         let place = ["sys", "internal", "ui", "mounts"].into_iter().chain(segments(path)?);
@@ -154,8 +155,8 @@ impl Vault {
     }
 }
 
-/// The KV version in the description of a mount. An unknown version is an error, because a wrong guess would make a
-/// secret seem absent.
+/// The KV version in the description of a mount. An unknown version is an error, because a wrong guess would
+/// make a secret seem absent.
 fn parse_engine(data: &Value) -> Result<KvVersion, &'static str> {
     if !matches!(data["type"].as_str(), Some("kv" | "generic")) {
         return Err("its engine is not KV");

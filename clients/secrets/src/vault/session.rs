@@ -1,7 +1,7 @@
 //! The current Vault session.
 //!
-//! **Invariant:** at most one login or renewal, which holds the lock, runs at a time. Callers that waited for a
-//! failed login share its failure.
+//! **Invariant:** at most one login or renewal, which holds the lock, runs at a time. Callers that waited for
+//! a failed login share its failure.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,5 @@
-//! Build cache: per-file results of the last build, and the stamps of the files from which they were computed.
+//! Build cache: per-file results of the last build, and the stamps of the files from which they were
+//! computed.
 //!
 //! **Invariant:** a build with a cache makes the same bundle as a build without one.
 //!
@@ -66,8 +67,8 @@ pub(super) struct CacheState {
     pub folders: [DirCache; 2],
     /// The bundle itself.
     pub last_bundle: Option<Bundle>,
-    /// The state for an incremental build. Present only if the last build had no findings and no file of the data
-    /// repo is a link.
+    /// The state for an incremental build. Present only if the last build had no findings and no file of the
+    /// data repo is a link.
     pub base: Option<IncrementalBase>,
 }
 

@@ -47,8 +47,8 @@ pub(super) struct DatafileContent {
     pub value: Option<Value>,
     pub schema: Option<String>,
     pub facts: DatafileFacts,
-    /// The identifier that the datafile has in lists of other datafiles, computed on demand; `None` if the datafile
-    /// cannot have one.
+    /// The identifier that the datafile has in lists of other datafiles, computed on demand; `None` if the
+    /// datafile cannot have one.
     pub identity: OnceLock<Option<Identity>>,
     pub documents: Documents,
 }

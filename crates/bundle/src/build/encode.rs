@@ -1,7 +1,7 @@
 //! Encodes values: makes the bundle in memory, its bytes and its hash.
 //!
-//! Encoding runs in parallel in chunks; the text is hashed and written in order. During hashing, checkpoints of the
-//! hasher are stored, so that an incremental build rehashes only the text from the first change on.
+//! Encoding runs in parallel in chunks; the text is hashed and written in order. During hashing, checkpoints
+//! of the hasher are stored, so that an incremental build rehashes only the text from the first change on.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -67,8 +67,8 @@ pub fn encode(
     let mut out = |text: &[u8], written: Option<usize>| {
         hasher.update(text);
         checkpoints.extend(written.map(|written| HashCheckpoint { written, hasher: hasher.clone() }));
-        // A failed write is not reported here, because finishing the draft writes the bundle again and reports its
-        // own error.
+        // A failed write is not reported here, because finishing the draft writes the bundle again and
+        // reports its own error.
         if draft.as_mut().is_some_and(|draft| draft.write(text).is_err()) {
             draft = None;
         }
@@ -149,8 +149,8 @@ pub fn encode_document(content: DocumentSource<'_>, pool: &Pool, text: &mut Vec<
     }
 }
 
-/// Recomputes the SHA-256 of a bundle whose first `same` entries (datafiles, then resources) are unchanged. Starts
-/// from the last checkpoint in that prefix, drops the later checkpoints, and adds new checkpoints.
+/// Recomputes the SHA-256 of a bundle whose first `same` entries (datafiles, then resources) are unchanged.
+/// Starts from the last checkpoint in that prefix, drops the later checkpoints, and adds new checkpoints.
 pub fn rehash(bundle: &mut Bundle, same: usize, checkpoints: &mut Vec<HashCheckpoint>) {
     let good = checkpoints.iter().take_while(|checkpoint| checkpoint.written <= same).count();
     checkpoints.truncate(good);
@@ -246,8 +246,8 @@ fn encode_documents(documents: Vec<DocumentInput<'_>>, pool: &Pool, out: &mut Te
     })
 }
 
-/// Receives text and returns whether to continue. The number is the count of entries written so far; it is given only
-/// at positions where a checkpoint is possible.
+/// Receives text and returns whether to continue. The number is the count of entries written so far; it is
+/// given only at positions where a checkpoint is possible.
 type TextSink<'o> = dyn FnMut(&[u8], Option<usize>) -> bool + Send + 'o;
 
 /// Encodes items in parallel and emits their JSON in order. While one group of chunks is encoded, the

@@ -9,7 +9,8 @@
 //! - a file or directory was added or removed, or is a link;
 //! - a schema or the GraphQL type file changed;
 //! - a changed file has findings, another `$schema`, or changes which schemas get the field `__identifier`;
-//! - the cache has no usable state: there was no previous build, or it had findings, links or another commit stamp.
+//! - the cache has no usable state: there was no previous build, or it had findings, links or another commit
+//!   stamp.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::Metadata;
@@ -88,8 +89,8 @@ pub fn build(
     Some(built)
 }
 
-/// Whether the file may have another name: on Unix a hard link, on other platforms a symbolic link. A change through
-/// that name is not reported as a change of this file.
+/// Whether the file may have another name: on Unix a hard link, on other platforms a symbolic link. A change
+/// through that name is not reported as a change of this file.
 fn has_other_names(about: &Metadata) -> bool {
     #[cfg(unix)]
     return std::os::unix::fs::MetadataExt::nlink(about) > 1;
@@ -109,7 +110,8 @@ struct IncrementalBuild<'a> {
 type ChangedEntries = BTreeMap<usize, DiskPath>;
 
 impl<'a> IncrementalBuild<'a> {
-    /// Maps the changed paths to datafiles and resources in the cache. `None` if other files may also have changed.
+    /// Maps the changed paths to datafiles and resources in the cache. `None` if other files may also have
+    /// changed.
     fn locate(&self, changed_paths: &BTreeSet<PathBuf>) -> Option<(ChangedEntries, ChangedEntries)> {
         let (root, layout) = (std::path::absolute(self.repo.folder()?).ok()?, self.repo.layout());
         let opened = RootDir::open(&root.canonicalize().ok()?).ok()?;

@@ -53,8 +53,8 @@ impl ShapeTree {
         level % LEVELS
     }
 
-    /// Predicts that `text` starts with the key that followed this node last time. If it does, returns the node of
-    /// the key, and the length of the key with its colon.
+    /// Predicts that `text` starts with the key that followed this node last time. If it does, returns the
+    /// node of the key, and the length of the key with its colon.
     pub fn predict(&self, at: ShapeId, text: &[u8]) -> Option<(ShapeId, usize)> {
         let last = self.nodes[at].last_child;
         let written = self.nodes[last].encoded.as_bytes();

@@ -1,7 +1,8 @@
 //! Splits the JSON text of a bundle into its documents while the text is read.
 //!
-//! A large bundle has a hundred megabytes of small documents. Batches of documents are parsed in parallel while the
-//! next batches are read, so that the whole text is never in memory at once, and splitting and parsing overlap.
+//! A large bundle has a hundred megabytes of small documents. Batches of documents are parsed in parallel
+//! while the next batches are read, so that the whole text is never in memory at once, and splitting and
+//! parsing overlap.
 
 use std::borrow::Cow;
 use std::io::{self, Read};

@@ -22,8 +22,8 @@ pub struct DirCache {
 pub(super) struct CachedDir {
     /// The stamp of the directory, which is trustworthy.
     pub file_stamp: FileStamp,
-    /// The names of the selected entries of the directory, each terminated by a zero byte; names of directories end
-    /// in a slash.
+    /// The names of the selected entries of the directory, each terminated by a zero byte; names of
+    /// directories end in a slash.
     pub entries: Arc<str>,
 }
 

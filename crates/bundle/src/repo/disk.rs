@@ -139,8 +139,8 @@ impl DiskPath {
         FileStamp::of(&self.metadata().ok()?)
     }
 
-    /// Reads the bytes of the file. Also returns the stamp that the file had before the read. Fails if the path is
-    /// not a regular file.
+    /// Reads the bytes of the file. Also returns the stamp that the file had before the read. Fails if the
+    /// path is not a regular file.
     pub fn read_with_stamp(&self) -> Result<(Vec<u8>, Option<FileStamp>), FileReadError> {
         let file = self.root.open_below(&self.relative, OPEN_FLAGS).map_err(|error| match error {
             Errno::LOOP | Errno::XDEV => io::Error::other("it was replaced by a link"),

@@ -1,7 +1,8 @@
 //! Detects changes below the directories of a data repo by names and file stamps, without reading files.
 //!
-//! This walk is separate from that of a listing (`directory`). A listing fails if a part is missing, ignores files by
-//! their names, and has a maximum depth; a stamp covers every entry, even if a listing would not read it.
+//! This walk is separate from that of a listing (`directory`). A listing fails if a part is missing, ignores
+//! files by their names, and has a maximum depth; a stamp covers every entry, even if a listing would not
+//! read it.
 
 use std::fs::{self, DirEntry};
 use std::path::PathBuf;
@@ -20,9 +21,9 @@ pub struct RepoStamp {
 }
 
 impl RepoStamp {
-    /// Walks the directories. **Invariant:** two equal stamps mean that nothing changed between the two walks. A file
-    /// that was written shortly before `now` could be written again without a new stamp, so a stamp that includes
-    /// such a file never equals another stamp.
+    /// Walks the directories. **Invariant:** two equal stamps mean that nothing changed between the two
+    /// walks. A file that was written shortly before `now` could be written again without a new stamp, so a
+    /// stamp that includes such a file never equals another stamp.
     pub fn of(mut folders: Vec<PathBuf>, now: SystemTime) -> Self {
         let (mut text, mut files) = (String::new(), 0);
         while let Some(folder) = folders.pop() {

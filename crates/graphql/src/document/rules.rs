@@ -1,8 +1,8 @@
 //! Validates a request in the same way as graphql-js 16: the same rules, in the same order, with the same
 //! messages and locations.
 //!
-//! The request is walked once, in source order. The checks of an operation's variables need all fragments. Therefore
-//! they run after the walk, and their errors are inserted at the end of the operation.
+//! The request is walked once, in source order. The checks of an operation's variables need all fragments.
+//! Therefore they run after the walk, and their errors are inserted at the end of the operation.
 
 mod directives;
 mod fragments;

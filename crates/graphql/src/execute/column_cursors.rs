@@ -11,7 +11,8 @@ use crate::source::{DataView, Source};
 /// Minimum length of a list that uses columns.
 const MIN_LIST_LEN: usize = 256;
 
-/// Per selection, the columns of its fields. The columns are opened when a long list of the selection is written.
+/// Per selection, the columns of its fields. The columns are opened when a long list of the selection is
+/// written.
 pub struct ColumnCursors(Vec<Option<OpenColumns>>);
 
 struct OpenColumns {

@@ -1,4 +1,5 @@
-//! An inline cache: for each selection and each key set of a map, the offsets of the keys that the selection reads.
+//! An inline cache: for each selection and each key set of a map, the offsets of the keys that the selection
+//! reads.
 //!
 //! Maps of the same type have few different key sets, so a selection looks up its keys once per key set.
 

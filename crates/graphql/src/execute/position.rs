@@ -1,5 +1,5 @@
-//! The position of the executor in the response and in the data. Each of the two is a linked list on the stack, which
-//! is read only when it is needed.
+//! The position of the executor in the response and in the data. Each of the two is a linked list on the
+//! stack, which is read only when it is needed.
 
 use crate::failure::ErrorPathSegment;
 use crate::index::{FileId, ResourceId};

@@ -152,8 +152,8 @@ impl<'a> RefSearch<'a> {
         }
     }
 
-    /// Searches the next datafile as each of these types. Targets that are read as the type of their schema are not
-    /// followed, because they are searched separately.
+    /// Searches the next datafile as each of these types. Targets that are read as the type of their schema
+    /// are not followed, because they are searched separately.
     pub fn scan(&mut self, file: FileId, types: Option<&BTreeSet<TypeId>>) {
         for type_ in types.into_iter().flatten() {
             self.scan_as(file, *type_);

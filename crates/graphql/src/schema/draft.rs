@@ -1,5 +1,5 @@
-//! Draft types, which refer to each other by name. Before ids are assigned, the draft types are built from the type
-//! descriptions of the data repo and from the GraphQL specification.
+//! Draft types, which refer to each other by name. Before ids are assigned, the draft types are built from
+//! the type descriptions of the data repo and from the GraphQL specification.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! The order in which a schema lists its types.
 //!
-//! Introspection exposes this order to clients, so it is the order of graphql-js. The object types of the data repo
-//! come first, in file order. Each is followed by the other types that it is the first to mention: its interfaces,
-//! then for each field the type of the field and the types of its arguments. The types that only directives mention
-//! come next, and the introspection types come last.
+//! Introspection exposes this order to clients, so it is the order of graphql-js. The object types of the
+//! data repo come first, in file order. Each is followed by the other types that it is the first to mention:
+//! its interfaces, then for each field the type of the field and the types of its arguments. The types that
+//! only directives mention come next, and the introspection types come last.
 
 use std::collections::HashSet;
 

@@ -15,8 +15,8 @@ pub struct CompareWalk<'a> {
 }
 
 impl<'a> CompareWalk<'a> {
-    /// A walk through an object of this kind. `declared` has all paths that may be shown; `None` means that all paths
-    /// may be shown.
+    /// A walk through an object of this kind. `declared` has all paths that may be shown; `None` means that
+    /// all paths may be shown.
     pub fn new(kind: &'a str, show: Visibility, declared: Option<&'a Value>) -> Self {
         Self { kind, show, path: PathCursor::new(declared), differences: DifferenceList::default() }
     }

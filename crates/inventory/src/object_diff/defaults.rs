@@ -1,8 +1,8 @@
 //! Values that an API server sets by default, so that removing them has no effect.
 //!
-//! With server-side apply, defaults have no owner. However, a write can remove defaults: a tool that created or
-//! replaced an object as a whole owns all of its fields, and an atomic list is written as a whole, without the
-//! defaults.
+//! With server-side apply, defaults have no owner. However, a write can remove defaults: a tool that created
+//! or replaced an object as a whole owns all of its fields, and an atomic list is written as a whole, without
+//! the defaults.
 //!
 //! **Invariant:** a value counts as a default only where the server would set the same value again. A default
 //! that depends on the kind, the parent field or the sibling fields is in
@@ -46,8 +46,8 @@ const NUMBER_DEFAULTS: [(&str, i64); 8] = [
     ("successfulJobsHistoryLimit", 3),
 ];
 
-/// Probe fields with a numeric default. Webhooks and session affinity have fields with the same names but other
-/// defaults.
+/// Probe fields with a numeric default. Webhooks and session affinity have fields with the same names but
+/// other defaults.
 const PROBE_DEFAULTS: [(&str, i64); 4] =
     [("failureThreshold", 3), ("periodSeconds", 10), ("successThreshold", 1), ("timeoutSeconds", 1)];
 
@@ -123,8 +123,8 @@ impl RemovedField<'_> {
         }
     }
 
-    /// Whether the server assigned the value and keeps it after the field is removed. The value `None` of a headless
-    /// service is always declared, never assigned.
+    /// Whether the server assigned the value and keeps it after the field is removed. The value `None` of a
+    /// headless service is always declared, never assigned.
     fn is_chosen(&self, key: &str, value: &Value) -> bool {
         if !matches!(self.path, [PathSegment::Key(spec), ..] if spec == "spec") {
             return false;

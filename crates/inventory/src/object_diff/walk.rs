@@ -46,8 +46,8 @@ pub struct FieldWalk<'a> {
 }
 
 impl<'a> FieldWalk<'a> {
-    /// A walk through an object of this kind and group. `visible` has all paths that may be shown; `None` means that
-    /// all paths may be shown.
+    /// A walk through an object of this kind and group. `visible` has all paths that may be shown; `None`
+    /// means that all paths may be shown.
     pub fn new(kind: &'a str, group: &'a str, show: Visibility, visible: Option<&'a Value>) -> Self {
         Self {
             kind,
@@ -245,8 +245,9 @@ impl<'a> FieldWalk<'a> {
         }
     }
 
-    /// Whether other managers own a part of the value at the current path. If they own a part of a list, an item that
-    /// is not found in that part may also be theirs, because items without names are matched by position.
+    /// Whether other managers own a part of the value at the current path. If they own a part of a list, an
+    /// item that is not found in that part may also be theirs, because items without names are matched by
+    /// position.
     fn is_owned_by_others(&self) -> bool {
         let cursor = &self.owned_by_others;
         cursor.is_restricted()

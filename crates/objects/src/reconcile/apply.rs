@@ -49,7 +49,8 @@ pub struct ObjectPut {
     pub is_sensitive: bool,
     /// The precondition of the write.
     pub precondition: WritePrecondition,
-    /// Whether the same plan creates the kind of the object (a CRD). If so, the write waits until the kind is served.
+    /// Whether the same plan creates the kind of the object (a CRD). If so, the write waits until the kind is
+    /// served.
     pub awaits_kind: bool,
     /// The refusal that is expected because other managers own fields of the object.
     pub conflict: Option<Fault>,
@@ -189,9 +190,10 @@ fn is_refusal(error: &KubernetesError) -> bool {
 
 /// Converts the result of writing an object.
 ///
-/// If a write consists of a single request and its last attempt is refused, nothing was written: after an earlier
-/// attempt that succeeded, the last attempt would have failed with a conflict. A replacement, a rewrite, and a write
-/// that first migrates fields consist of several requests. A rewrite reports conflicts before it writes anything.
+/// If a write consists of a single request and its last attempt is refused, nothing was written: after an
+/// earlier attempt that succeeded, the last attempt would have failed with a conflict. A replacement, a
+/// rewrite, and a write that first migrates fields consist of several requests. A rewrite reports conflicts
+/// before it writes anything.
 fn put_result(
     precondition: &WritePrecondition,
     done: Result<(), KubernetesError>,
@@ -222,8 +224,8 @@ pub fn apply_result(done: Result<(), KubernetesError>) -> Result<ApplyResult, Fa
     }
 }
 
-/// Converts the result of a rehearsed write. `expected` is the refusal that is expected in a real run; it is reported
-/// if the cluster does not validate writes.
+/// Converts the result of a rehearsed write. `expected` is the refusal that is expected in a real run; it is
+/// reported if the cluster does not validate writes.
 pub fn rehearsal_result(
     result: Result<Rehearsal, KubernetesError>,
     expected: Option<&Fault>,

@@ -14,8 +14,8 @@ const MAX_OVERRULED_FIELDS: usize = 10;
 pub struct ExpectedConflict {
     /// Notes about the managers whose fields the write overrules.
     pub notes: Vec<DiffEntry>,
-    /// The refusal that is expected from the cluster. A dry run reports this refusal if the cluster does not validate
-    /// writes; a real run leaves the decision to the cluster.
+    /// The refusal that is expected from the cluster. A dry run reports this refusal if the cluster does not
+    /// validate writes; a real run leaves the decision to the cluster.
     pub refusal: Option<Fault>,
 }
 
@@ -32,7 +32,8 @@ impl ExpectedConflict {
             let error = KubernetesError::Conflict { object: address.to_string(), conflicts: refused };
             return Self { notes: Vec::new(), refusal: Some(cluster_fault(&error)) };
         }
-        // If a template renders the object from secrets, nothing about the differences of the object is shown.
+        // If a template renders the object from secrets, nothing about the differences of the object is
+        // shown.
         if matches!(sensitivity, Sensitivity::Template) {
             return Self::default();
         }

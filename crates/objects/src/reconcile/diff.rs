@@ -34,8 +34,8 @@ pub struct ObjectUpdate<'a> {
 /// The origin of the live object's values.
 enum ValueWriter {
     Us,
-    /// We wrote the values, and the write also removes fields that other managers own. Holds the live object without
-    /// the fields that only we own.
+    /// We wrote the values, and the write also removes fields that other managers own. Holds the live object
+    /// without the fields that only we own.
     UsAndOthers(Value),
     Others,
 }
@@ -128,9 +128,9 @@ impl ValueWriter {
     }
 }
 
-/// The fields of previous writers that become ours. When an object is adopted, undeclared fields that were written by
-/// hand are kept. In a namespace, every undeclared field is kept, because the labels of the namespace belong to
-/// another integration.
+/// The fields of previous writers that become ours. When an object is adopted, undeclared fields that were
+/// written by hand are kept. In a namespace, every undeclared field is kept, because the labels of the
+/// namespace belong to another integration.
 fn migrated_fields(item: &DesiredObject, live: &LiveObject) -> FieldOwnership {
     match live.field_ownership {
         _ if live.live.mark().is_none() && item.kind == Kind::namespace() => FieldOwnership::Ours,

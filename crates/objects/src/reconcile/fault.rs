@@ -32,8 +32,8 @@ pub fn cluster_fault(error: &KubernetesError) -> Fault {
     }
 }
 
-/// A hint on how to resolve conflicts with other managers. A field that a manager no longer sets stays on the object,
-/// so a field that excludes a declared field has to be removed by a command.
+/// A hint on how to resolve conflicts with other managers. A field that a manager no longer sets stays on the
+/// object, so a field that excludes a declared field has to be removed by a command.
 fn conflict_hint(conflicts: &[ConflictingManager]) -> String {
     let removals = conflicts.iter().filter_map(|one| one.excludes.as_ref()?.removal.as_deref());
     let commands = removals.map(|command| format!("`{command}`")).collect::<Vec<_>>();

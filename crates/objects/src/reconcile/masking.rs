@@ -50,7 +50,8 @@ pub fn identity_only(body: &Value) -> Value {
 }
 
 impl Masking<'_> {
-    /// An object with fingerprints in place of its values. The identity of the object and our annotations are kept.
+    /// An object with fingerprints in place of its values. The identity of the object and our annotations are
+    /// kept.
     pub fn object(self, body: &Value) -> Value {
         let is_secret = body["kind"] == "Secret";
         let Value::Object(fields) = body else { return Value::Null };
@@ -103,8 +104,8 @@ impl Masking<'_> {
         masked.collect::<Map<_, _>>().into()
     }
 
-    /// The content of a Secret, with fingerprints in place of the names and of the decoded values. The fingerprints
-    /// of values are encoded as base64.
+    /// The content of a Secret, with fingerprints in place of the names and of the decoded values. The
+    /// fingerprints of values are encoded as base64.
     fn secret_data(self, field: &str, data: &Value) -> Value {
         let Value::Object(fields) = data else { return self.value(data) };
         let masked = fields.iter().map(|(name, value)| {
@@ -122,8 +123,8 @@ impl Masking<'_> {
         masked.collect::<Map<_, _>>().into()
     }
 
-    /// An object that was rendered from secrets, reduced to its identity, our annotations and one fingerprint of
-    /// `content`.
+    /// An object that was rendered from secrets, reduced to its identity, our annotations and one fingerprint
+    /// of `content`.
     pub fn opaque(self, body: &Value, content: &Value) -> Value {
         let mut identity = identity_only(body);
         if let Some(metadata) = identity["metadata"].as_object_mut() {
@@ -183,7 +184,8 @@ impl Masking<'_> {
         }
     }
 
-    /// Managed fields with fingerprints in place of the values of sets and of the names of the fields of a Secret.
+    /// Managed fields with fingerprints in place of the values of sets and of the names of the fields of a
+    /// Secret.
     pub fn managed_fields(self, body: &Value, json: &str) -> String {
         let Ok(fields) = serde_json::from_str::<Value>(json) else { return "[]".to_owned() };
         let field = if body["kind"] == "Secret" { ManagedField::OfSecret } else { ManagedField::Other };

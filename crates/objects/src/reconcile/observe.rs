@@ -41,15 +41,15 @@ pub struct LiveObject {
     pub live: LiveBody,
 }
 
-/// The key of a reachability check in the cache of a round. The cluster includes the reference to the token, because
-/// another token may have access to other objects.
+/// The key of a reachability check in the cache of a round. The cluster includes the reference to the token,
+/// because another token may have access to other objects.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct ReachabilityKey {
     cluster: Cluster,
 }
 
-/// The key of a list in the cache of a round. The cluster includes the reference to the token, because another token
-/// may have access to other objects.
+/// The key of a list in the cache of a round. The cluster includes the reference to the token, because
+/// another token may have access to other objects.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct ListKey {
     cluster: Cluster,
@@ -201,8 +201,8 @@ impl ObjectReconciler {
             };
             names.contains(name) || is_ours()
         };
-        // The kind is read in the API version of the data, because another version of the kind may lack declared
-        // fields.
+        // The kind is read in the API version of the data, because another version of the kind may lack
+        // declared fields.
         let version = wanted.iter().find_map(|want| match &want.state {
             DesiredState::Present(item) if want.object.scope == scope => Some(item.desired.api_version()),
             DesiredState::Present(_) | DesiredState::Delete | DesiredState::Unresolved(_) => None,
@@ -225,9 +225,9 @@ impl ObjectReconciler {
             return Ok(all.into_iter().filter(concerns).collect());
         }
         let cluster = &managed_scope.cluster;
-        // The version that the list will have, so that a shard that declares no objects of the kind reads the same
-        // list as a shard that declares some. The client caches discovery; errors of discovery are reported when the
-        // kind is listed.
+        // The version that the list will have, so that a shard that declares no objects of the kind reads the
+        // same list as a shard that declares some. The client caches discovery; errors of discovery are
+        // reported when the kind is listed.
         let served = self.kubernetes.api_resource(&read.permit, cluster, kind.kind).await.ok();
         let is_served = |version: &&str| {
             served.as_ref().is_none_or(|served| served.versions.iter().any(|one| one == version))

@@ -241,8 +241,8 @@ fn plan_deletion(
 
 /// Plans for a live object that is not declared.
 fn plan_undeclared(plan: &mut Plan<ObjectAction>, scope: &Scope, seen: &LiveObject) {
-    // If the scope adopts unmarked objects, an unmarked object is removed as if the data deleted it. The removal is
-    // not declared, so the guards check it.
+    // If the scope adopts unmarked objects, an unmarked object is removed as if the data deleted it. The
+    // removal is not declared, so the guards check it.
     let intent = if seen.managed_scope.adopts_unmarked && seen.live.mark().is_none() {
         ObjectIntent::Delete
     } else {
@@ -255,8 +255,8 @@ fn plan_undeclared(plan: &mut Plan<ObjectAction>, scope: &Scope, seen: &LiveObje
             remove(plan, Change::new(ChangeKind::Remove, key, format!("remove {}", kind.name)), seen);
         }
         Verdict::Wait(text) => plan.waits.push(Wait { text, place: None }),
-        // The object is left to its owner. All other verdicts are ignored, because an undeclared object is never
-        // written.
+        // The object is left to its owner. All other verdicts are ignored, because an undeclared object is
+        // never written.
         Verdict::Leave(_)
         | Verdict::Refuse(_)
         | Verdict::Keep

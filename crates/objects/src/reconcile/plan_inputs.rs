@@ -1,9 +1,9 @@
 //! The inputs of object plans as plain data, for replays.
 //!
-//! **Invariant:** recorded inputs contain a value only if a report could show it. The values of Secrets, of objects
-//! that are or were rendered from secrets, and of objects that others wrote are replaced by fingerprints, unless the
-//! data declares the same value. The names of the fields of a Secret are replaced in the same way. For an object that
-//! was rendered from secrets, not even the structure is stored.
+//! **Invariant:** recorded inputs contain a value only if a report could show it. The values of Secrets, of
+//! objects that are or were rendered from secrets, and of objects that others wrote are replaced by
+//! fingerprints, unless the data declares the same value. The names of the fields of a Secret are replaced in
+//! the same way. For an object that was rendered from secrets, not even the structure is stored.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -282,8 +282,8 @@ fn is_open(live: &LiveBody, managed_scope: &ManagedScope) -> bool {
     is_ours && body["kind"] != "Secret" && body["metadata"]["annotations"][SENSITIVE] != "true"
 }
 
-/// Restores the hash annotation of a masked object. The annotation matches the masked desired object if it matched
-/// the desired object before masking.
+/// Restores the hash annotation of a masked object. The annotation matches the masked desired object if it
+/// matched the desired object before masking.
 fn restore_hash(
     recorded: &mut Value,
     live: &LiveObject,
@@ -306,8 +306,8 @@ fn restore_hash(
     let hash = match restored {
         Some(hash) => hash,
         None if is_public => stored,
-        // The hash is replaced by a fingerprint, because the hash of a secret would confirm a correct guess of the
-        // secret.
+        // The hash is replaced by a fingerprint, because the hash of a secret would confirm a correct guess
+        // of the secret.
         None => fingerprints.of(stored.as_bytes()),
     };
     recorded["metadata"]["annotations"][SHA256SUM] = hash.into();

@@ -69,8 +69,8 @@ pub fn is_workload_scope(scope: &Scope) -> bool {
 
 /// The restart note that is written with an object: the cause for restarting the workloads that use it.
 ///
-/// A created object also gets a note, because workloads may still run with the object that it replaces, or without
-/// any object.
+/// A created object also gets a note, because workloads may still run with the object that it replaces, or
+/// without any object.
 pub fn pending_note(item: &DesiredObject, seen: Option<&LiveObject>) -> Option<String> {
     if !wants_recycle(item.desired.body()) {
         return None;
@@ -94,8 +94,8 @@ fn pending(seen: &LiveObject) -> Option<&str> {
     seen.live.body()["metadata"]["annotations"][PENDING].as_str()
 }
 
-/// Whether the write changes the content that pods see: a declared key has another value, or a key exists only in the
-/// cluster and may have been declared before.
+/// Whether the write changes the content that pods see: a declared key has another value, or a key exists
+/// only in the cluster and may have been declared before.
 fn changes_content(item: &DesiredObject, seen: &LiveObject) -> bool {
     let form = |object: &Value| canonical(object).map(|form| form.object).unwrap_or_default();
     let (desired, live) = (form(item.desired.body()), form(seen.live.body()));
@@ -131,8 +131,8 @@ fn recycle_candidates<'a>(
     })
 }
 
-/// Plans the restarts whose cause was observed. Adds a wait for each restart that will follow from the writes of this
-/// plan.
+/// Plans the restarts whose cause was observed. Adds a wait for each restart that will follow from the writes
+/// of this plan.
 pub fn plan(
     wanted: &[DesiredItem<DesiredObject>],
     current: &CurrentState<LiveObject>,
@@ -172,8 +172,8 @@ fn restart(plan: &mut Plan<ObjectAction>, workload: &LiveObject, due: &[RecycleC
     };
     let new: Vec<&RecycleCandidate<'_>> = due.iter().filter(is_new).collect();
     let Some(RecycleCandidate { want: first, item, .. }) = new.first() else { return };
-    // The annotation keeps causes that were already handled but are still noted. If the process crashes after a
-    // restart and before the note is removed, the workload is not restarted again.
+    // The annotation keeps causes that were already handled but are still noted. If the process crashes after
+    // a restart and before the note is removed, the workload is not restarted again.
     let retained = due
         .iter()
         .map(|candidate| restart_cause(candidate.seen))

@@ -1,7 +1,7 @@
 //! Validates the templates and files of namespaces before a run, from the data alone. Pure.
 //!
-//! Nothing is looked up. A template that needs a secret or another external value is not checked, because its text
-//! may depend on the value.
+//! Nothing is looked up. A template that needs a secret or another external value is not checked, because its
+//! text may depend on the value.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -77,8 +77,8 @@ pub struct ResourceFindings {
     pub objects: BTreeSet<ObjectError>,
 }
 
-/// Checks the resources of the namespaces whose datafiles have these paths. The namespaces are declared in batches,
-/// so that the rendered objects of all namespaces are never in memory at the same time.
+/// Checks the resources of the namespaces whose datafiles have these paths. The namespaces are declared in
+/// batches, so that the rendered objects of all namespaces are never in memory at the same time.
 pub fn check_resources(data: &Data, namespaces: &[&str]) -> Result<ResourceFindings, Fault> {
     let mut findings = ResourceFindings::default();
     for part in namespaces.chunks(MAX_NAMESPACES) {

@@ -1,4 +1,5 @@
-//! The declared state of a namespace: the managed kinds, and the objects as far as the data alone determines them.
+//! The declared state of a namespace: the managed kinds, and the objects as far as the data alone determines
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -111,8 +112,8 @@ impl Serialize for InvalidEntry {
     }
 }
 
-/// The entries of a namespace, which are its own and the shared entries, each with its JSON pointer into the query
-/// result. `at` is the pointer of the namespace.
+/// The entries of a namespace, which are its own and the shared entries, each with its JSON pointer into the
+/// query result. `at` is the pointer of the namespace.
 pub fn entries<L: IntoIterator>(
     at: &str,
     own: Option<L>,

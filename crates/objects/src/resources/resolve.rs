@@ -112,8 +112,8 @@ enum UnresolvedItem {
     Anything(Vec<DesiredItem<DesiredObject>>),
 }
 
-/// The unresolved item: the object itself if its name is known, otherwise one item for every kind that the object
-/// might have.
+/// The unresolved item: the object itself if its name is known, otherwise one item for every kind that the
+/// object might have.
 fn unresolved(
     scope: &Arc<ManagedScope>,
     item: &ResourceEntry,
@@ -130,8 +130,8 @@ fn unresolved(
         ResourceEntry::Secret(address) => {
             scope.kinds.first().map(|managed| (managed.kind.clone(), address.name.clone()))
         }
-        // A template whose secret was withheld is assumed to render to the object that the data names. If it renders
-        // to another object, that object is refused once the secret can be read.
+        // A template whose secret was withheld is assumed to render to the object that the data names. If it
+        // renders to another object, that object is refused once the secret can be read.
         ResourceEntry::Template(template) if fault.whose == Responsible::Guard => {
             template.declared_object().and_then(|body| managed_name(scope, body))
         }

@@ -1,4 +1,5 @@
-//! Templates that need external lookups, in the form in which the declared state holds them: with all their inputs.
+//! Templates that need external lookups, in the form in which the declared state holds them: with all their
+//! inputs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -33,15 +34,15 @@ pub struct TemplateSource {
     pub dialect: Dialect,
     /// The variables of the template.
     pub variables: Vec<(String, Data)>,
-    /// Results of the queries that were run when the template was declared. Rendering runs no other queries, because
-    /// the declared state would not reflect them.
+    /// Results of the queries that were run when the template was declared. Rendering runs no other queries,
+    /// because the declared state would not reflect them.
     pub answers: BTreeMap<TemplateLookup, LookupState>,
     /// The AWS accounts that the template accesses.
     pub(crate) accounts: BTreeMap<String, AwsAccount>,
     /// The lookups that do not depend on the values of secrets.
     pub lookups: BTreeSet<TemplateLookup>,
-    /// The object to which the template renders with addresses in place of external values; `None` if the result is
-    /// not an object.
+    /// The object to which the template renders with addresses in place of external values; `None` if the
+    /// result is not an object.
     pub declared: Option<Value>,
 }
 

@@ -1,5 +1,5 @@
-//! Renders templates from the data alone, for validation. External values are replaced by their addresses, and
-//! queries run against the data.
+//! Renders templates from the data alone, for validation. External values are replaced by their addresses,
+//! and queries run against the data.
 
 use qontract_graphql::Node;
 use qontract_runtime::Data as Source;

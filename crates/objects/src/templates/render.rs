@@ -109,8 +109,8 @@ impl LookupSource for MaskedLookups<'_> {
     }
 }
 
-/// The lookups of [`MaskedLookups`], with addresses also in place of lookups that were not made because of the value
-/// of a secret.
+/// The lookups of [`MaskedLookups`], with addresses also in place of lookups that were not made because of
+/// the value of a secret.
 struct AddressLookups<'a>(&'a BTreeMap<TemplateLookup, LookupState>);
 
 impl LookupSource for AddressLookups<'_> {
@@ -175,8 +175,8 @@ pub fn render_declared(path: &str, source: TemplateSource, data: &Source) -> Res
 pub struct ResolvedTemplate {
     /// The object.
     pub body: Value,
-    /// Whether the object depends on a secret. If so, its kind, name and namespace equal those of the object that the
-    /// data alone names.
+    /// Whether the object depends on a secret. If so, its kind, name and namespace equal those of the object
+    /// that the data alone names.
     pub is_sensitive: bool,
 }
 
@@ -201,8 +201,8 @@ pub async fn resolve_template(
                 });
             }
             Ok(RenderOutcome::Needs(mut needs)) => {
-                // All external requests follow from a rendering without secrets and are sent before a secret is read,
-                // so a secret cannot influence a request.
+                // All external requests follow from a rendering without secrets and are sent before a secret
+                // is read, so a secret cannot influence a request.
                 let is_first_secret = !answers.keys().any(TemplateLookup::is_secret);
                 let secrets = answers.keys().chain(&needs).filter(|address| address.is_secret()).count();
                 let (knows_secrets, other_secrets) = (secrets > 0, secrets > 1);
@@ -244,8 +244,8 @@ fn check_identity(
         Ok(RenderOutcome::Needs(_)) | Err(_) => None,
     };
     let Some(declared) = rendered else {
-        // The rendering with addresses in place of secrets must also be an object, whatever the rendering with
-        // secrets is.
+        // The rendering with addresses in place of secrets must also be an object, whatever the rendering
+        // with secrets is.
         let text = format!(
             "`{path}` is not an object when secrets are replaced by their addresses, so a secret may decide which object it is"
         );
@@ -277,8 +277,8 @@ fn render_once(
     render(&RenderRequest::new(text, &source.variables), lookups)
 }
 
-/// The needed lookups that a secret may influence, once a template has read a secret: the lookups that a rendering
-/// without secrets does not request, and all external lookups.
+/// The needed lookups that a secret may influence, once a template has read a secret: the lookups that a
+/// rendering without secrets does not request, and all external lookups.
 fn secret_dependent_needs(
     template: &DeferredTemplate,
     answers: &BTreeMap<TemplateLookup, LookupState>,
@@ -371,8 +371,8 @@ impl LookupRound<'_> {
             });
         }
         match answer? {
-            // The missing secret is reported here, because the error of a rendering with another secret does not name
-            // it.
+            // The missing secret is reported here, because the error of a rendering with another secret does
+            // not name it.
             LookupState::Failed(why) if self.has_other_secrets => {
                 Err(Fault::author(format!("`{path}`: `{address}` could not be looked up: {why}")))
             }
@@ -399,8 +399,8 @@ impl LookupRound<'_> {
     }
 }
 
-/// The reason why a template cannot be rendered from the data. An unsupported feature of Jinja2 is not a mistake of
-/// the author, and the syntax is checked separately, without the data.
+/// The reason why a template cannot be rendered from the data. An unsupported feature of Jinja2 is not a
+/// mistake of the author, and the syntax is checked separately, without the data.
 fn entry_error(fault: &qontract_template::TemplateFault) -> EntryError {
     let cause = match fault.kind {
         Kind::Undefined | Kind::Failed | Kind::Raised | Kind::Lookup => {
@@ -411,8 +411,8 @@ fn entry_error(fault: &qontract_template::TemplateFault) -> EntryError {
     EntryError::new(author_fault(fault), cause)
 }
 
-/// The fault for a template that cannot be rendered, for its author to fix. The provenance of the fault is the file
-/// of the template.
+/// The fault for a template that cannot be rendered, for its author to fix. The provenance of the fault is
+/// the file of the template.
 fn author_fault(fault: &qontract_template::TemplateFault) -> Fault {
     let qontract_template::TemplateFault { path, line, message, .. } = fault;
     let line = line.map(|line| format!(", line {line}")).unwrap_or_default();

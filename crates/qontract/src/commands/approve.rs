@@ -84,8 +84,8 @@ fn found_run_note(record: &RunRecord, newer: NewerRuns) -> String {
     std::iter::once(text).chain(notes).collect::<Vec<_>>().join("; ")
 }
 
-/// The approval of the removals that a run held. If the run held nothing, the error names the last run that held a
-/// removal.
+/// The approval of the removals that a run held. If the run held nothing, the error names the last run that
+/// held a removal.
 fn held_approval(record: &RunRecord, last_held: impl FnOnce() -> Option<RunId>) -> anyhow::Result<Approval> {
     let Some(text) = &record.approval else {
         let held: usize = record.shards.values().map(|shard| shard.held_by_guards().count()).sum();

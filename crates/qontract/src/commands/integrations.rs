@@ -148,8 +148,8 @@ fn schemas(arguments: IntegrationSchemasArgs, config: &Config, printer: &Printer
     Ok(Exit::Ok)
 }
 
-/// The schemas that an integration reads in this data. They include schemas that the types do not name, to which
-/// references may lead.
+/// The schemas that an integration reads in this data. They include schemas that the types do not name, to
+/// which references may lead.
 fn read(integration: &Integration, queryable: &QueryableData) -> anyhow::Result<BTreeSet<String>> {
     let meta = integration.meta();
     let data = Data::new(Arc::clone(&queryable.data.source), QueryPolicy::of(meta));

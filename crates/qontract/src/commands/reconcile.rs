@@ -143,8 +143,8 @@ pub fn run(
         record.warnings.push(sandbox_folder::MISSING.to_owned());
     }
     let storage = context.report(&outcome, &record, &|file| head.display(file))?;
-    // The process ends now. It does not wait for blocked threads, but it still handles signals and waits until a
-    // lease is released.
+    // The process ends now. It does not wait for blocked threads, but it still handles signals and waits
+    // until a lease is released.
     std::mem::forget(runtime);
     Ok(match outcome.ended {
         // The command fails, because the changes of the run cannot be looked up afterwards.
@@ -307,8 +307,8 @@ impl RunContext<'_> {
         })
     }
 
-    /// If only some shards are to run: the shards that the command line names, or those that failed in an earlier
-    /// run.
+    /// If only some shards are to run: the shards that the command line names, or those that failed in an
+    /// earlier run.
     fn only_shards(&self, integration: &str) -> anyhow::Result<Option<BTreeSet<ShardKey>>> {
         let Self { options, runs, printer, .. } = self;
         let Some(word) = &options.failed_of else {

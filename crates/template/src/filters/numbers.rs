@@ -178,7 +178,8 @@ fn round(value: &Value, precision: i128, method: Option<&Value>) -> EvalResult<V
     Ok(Value::Float((whole + 0.0) / factor))
 }
 
-/// `sum`. Newer versions of Python add floats more precisely. A sum that differs between the versions is refused.
+/// `sum`. Newer versions of Python add floats more precisely. A sum that differs between the versions is
+/// refused.
 fn sum(run: &mut Interpreter<'_>, value: &Value, args: Args) -> EvalResult<Value> {
     let [attribute, start] = args.bind("sum", ["attribute", "start"], 0)?;
     let start = start.unwrap_or(Value::Int(0));

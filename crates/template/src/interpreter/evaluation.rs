@@ -181,8 +181,8 @@ impl Interpreter<'_> {
         if let Some(value) = scope.get(name) {
             return Ok(value);
         }
-        // Functions of data repos take precedence over variables, and variables take precedence over functions of
-        // Jinja2.
+        // Functions of data repos take precedence over variables, and variables take precedence over
+        // functions of Jinja2.
         let outer = functions::data_repo_function(name)
             .filter(|_| self.is_strict())
             .map(Value::Function)

@@ -1,4 +1,5 @@
-//! Parses expressions with the precedence of Jinja2: `-2 ** 2` is 4, and a filter binds tighter than any operator.
+//! Parses expressions with the precedence of Jinja2: `-2 ** 2` is 4, and a filter binds tighter than any
+//! operator.
 
 use super::TemplateParser;
 use crate::fault::EvalResult;

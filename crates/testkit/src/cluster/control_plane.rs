@@ -35,8 +35,8 @@ impl TestCluster {
     ///
     /// # Panics
     ///
-    /// If the cluster cannot be started; the message names the remedy, or contains the end of the log of the failed
-    /// server.
+    /// If the cluster cannot be started; the message names the remedy, or contains the end of the log of the
+    /// failed server.
     #[track_caller]
     pub fn start() -> Self {
         match Binaries::from_environment().and_then(|binaries| Self::launch(&binaries)) {

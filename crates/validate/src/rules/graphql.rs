@@ -1,4 +1,5 @@
-//! Rules for the definition of the GraphQL types: its schema, the names of types and interfaces, and unique fields.
+//! Rules for the definition of the GraphQL types: its schema, the names of types and interfaces, and unique
+//! fields.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +21,8 @@ pub struct MisusedUnique<'a> {
     pub type_name: &'a str,
     /// The field.
     pub field: &'a str,
-    /// The field's type, if it causes the problem. `None` means that the type that has the field has no datafiles.
+    /// The field's type, if it causes the problem. `None` means that the type that has the field has no
+    /// datafiles.
     pub complex: Option<&'a str>,
 }
 

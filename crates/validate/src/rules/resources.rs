@@ -88,8 +88,8 @@ fn texts<'v>(value: &'v Value, visit: &mut impl FnMut(&'v str)) {
 /// Adds the resources whose paths a string contains.
 fn collect_mentions<'p>(text: &str, paths: &HashSet<&'p str>, named: &mut HashSet<&'p str>) {
     let is_path = |character: char| character.is_alphanumeric() || "/-._+@=".contains(character);
-    // The whole string is looked up first, because paths may contain characters other than those below. Most strings
-    // do not begin with a slash.
+    // The whole string is looked up first, because paths may contain characters other than those below. Most
+    // strings do not begin with a slash.
     if text.starts_with('/')
         && let Some(known) = paths.get(text)
     {

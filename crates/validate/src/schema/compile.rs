@@ -1,7 +1,7 @@
 //! Compiles all schemas of a bundle into one list of nodes.
 //!
-//! Malformed keywords, dangling or cyclic references, and invalid patterns are skipped, because other rules report
-//! them. The siblings of a `$ref` are skipped because draft 6 ignores them.
+//! Malformed keywords, dangling or cyclic references, and invalid patterns are skipped, because other rules
+//! report them. The siblings of a `$ref` are skipped because draft 6 ignores them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -77,8 +77,8 @@ struct SchemaCompiler<'b> {
 }
 
 impl<'b> SchemaCompiler<'b> {
-    /// Interns the node of a schema, by its file and memory address. The rules of the node are compiled later, so
-    /// that schemas may refer to each other.
+    /// Interns the node of a schema, by its file and memory address. The rules of the node are compiled
+    /// later, so that schemas may refer to each other.
     fn intern_node(&mut self, place: SchemaLocation<'b>) -> NodeId {
         let next = self.compiled.nodes.len();
         let key = (place.file, std::ptr::from_ref(place.value).addr());

@@ -173,7 +173,8 @@ fn uri_reference(text: &str) -> Option<bool> {
         }
         None => rest,
     };
-    // In a relative reference, the first segment must not contain a colon, because the colon would end a scheme.
+    // In a relative reference, the first segment must not contain a colon, because the colon would end a
+    // scheme.
     let is_clear = scheme.is_some() || !path.split('/').next().is_some_and(|segment| segment.contains(':'));
     let parts = [(path, ":@/"), (query.unwrap_or_default(), ":@/?"), (fragment.unwrap_or_default(), ":@/?")];
     (is_clear && parts.iter().all(|(part, more)| is_encoded(part, more))).then_some(scheme.is_some())

@@ -12,8 +12,8 @@ use super::rule::Assertion;
 
 /// Cached results of assertions for key sets.
 ///
-/// The key of an entry is the pair of the memory addresses of the assertion and of the key set. Entries are never
-/// invalidated. Therefore, the cache must be dropped before the schemas and the maps, which
+/// The key of an entry is the pair of the memory addresses of the assertion and of the key set. Entries are
+/// never invalidated. Therefore, the cache must be dropped before the schemas and the maps, which
 /// [`CheckSession`](super::CheckSession) ensures.
 #[derive(Debug, Default)]
 pub struct KeyCheckCache(HashMap<(usize, usize), bool, RandomState>);

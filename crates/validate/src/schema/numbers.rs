@@ -1,4 +1,5 @@
-//! Compares and divides numbers as Python does: integers of any size are exact, and floats have their stored value.
+//! Compares and divides numbers as Python does: integers of any size are exact, and floats have their stored
+//! value.
 
 use std::cmp::Ordering;
 

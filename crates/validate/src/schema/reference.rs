@@ -1,7 +1,7 @@
 //! Resolves a `$ref` of a schema as Python's jsonschema 3.2 does.
 //!
-//! The part before `#` is joined to the path of the schema like a relative URL. The part after `#` is percent-decoded
-//! and followed as a JSON pointer; leading slashes are ignored.
+//! The part before `#` is joined to the path of the schema like a relative URL. The part after `#` is
+//! percent-decoded and followed as a JSON pointer; leading slashes are ignored.
 
 use std::sync::LazyLock;
 
@@ -119,7 +119,8 @@ fn join(path: &str, file: &str) -> String {
         match *step {
             "" if index > 0 && index < last => {}
             "." => {}
-            // A path above the root resolves to an empty string without the slash, which is not the path of a schema.
+            // A path above the root resolves to an empty string without the slash, which is not the path of a
+            // schema.
             ".." => drop(steps.pop()),
             step => steps.push(step),
         }

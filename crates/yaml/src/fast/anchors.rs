@@ -15,8 +15,8 @@ impl FastParser<'_> {
         (length > 0).then_some(start + 1 + length)
     }
 
-    /// Parses the anchor of the next value, at `start`. Returns the offset after the anchor and the spaces that
-    /// follow it.
+    /// Parses the anchor of the next value, at `start`. Returns the offset after the anchor and the spaces
+    /// that follow it.
     pub(super) fn anchor(&mut self, start: usize) -> Option<usize> {
         let end = self.name(start)?;
         if !matches!(self.byte(end), b' ' | b'\n') || self.anchors.len() == MAX_ANCHORS {

@@ -80,7 +80,8 @@ impl FastParser<'_> {
                 }
                 // YAML 1.1 treats a tab here as indentation, so the fallback parser decides.
                 b'\t' => return None,
-                // An empty block, and blank lines that are wider than the text, are left to the fallback parser.
+                // An empty block, and blank lines that are wider than the text, are left to the fallback
+                // parser.
                 _ if indent <= self.open.last()?.column || widest > indent => return None,
                 _ => {
                     self.at = text;

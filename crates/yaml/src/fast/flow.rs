@@ -72,8 +72,8 @@ impl FastParser<'_> {
                 b',' | b']' | b'}' => break,
                 b':' => match self.byte(at + 1) {
                     b' ' => break,
-                    // If one of these bytes follows a colon, YAML 1.1 and 1.2 differ on the value, or it needs the
-                    // fallback parser.
+                    // If one of these bytes follows a colon, YAML 1.1 and 1.2 differ on the value, or it
+                    // needs the fallback parser.
                     b'\n' | b'\t' | b',' | b'[' | b']' | b'{' | b'}' | b'?' => return None,
                     _ => end = at + 1,
                 },

@@ -27,8 +27,8 @@ pub fn find(text: &str) -> Option<(usize, char)> {
     Some((found.at, found.letter))
 }
 
-/// Whether a line is not part of a value whose first line is indented by `indent`. Such a line is another key or
-/// item, so it does not close the value.
+/// Whether a line is not part of a value whose first line is indented by `indent`. Such a line is another key
+/// or item, so it does not close the value.
 fn ends_value(line: &Line<'_>, indent: usize) -> bool {
     let count = |letters: [char; 2]| line.text.matches(letters).count();
     let is_item = line.text.trim_start().starts_with("- ");

@@ -31,7 +31,8 @@ impl MapIndex {
         Self { sorted: maps.map(sorted).collect() }
     }
 
-    /// Finds the entry of a large map with this key. Returns the index of the entry among the document's entries.
+    /// Finds the entry of a large map with this key. Returns the index of the entry among the document's
+    /// entries.
     pub fn find(&self, document: &Document, map: ArenaRange, wanted: &str) -> Option<usize> {
         let entries = self.sorted.get(&map.start)?;
         let found = entries.binary_search_by_key(&wanted, |entry| key(document, *entry)).ok()?;

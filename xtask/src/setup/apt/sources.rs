@@ -1,7 +1,7 @@
 //! The apt sources of this machine, with source packages enabled.
 //!
-//! Most machines have only binary packages enabled. Source packages are on the same mirrors, so every entry is copied
-//! with its options and keys for both kinds of packages.
+//! Most machines have only binary packages enabled. Source packages are on the same mirrors, so every entry
+//! is copied with its options and keys for both kinds of packages.
 
 use crate::command::CommandLine;
 use anyhow::{Context as _, Result};

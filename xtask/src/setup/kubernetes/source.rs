@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A library that supports the map layout of Go 1.18 and later. With the vendored version, the API server crashes at
-/// the first custom resource.
+/// A library that supports the map layout of Go 1.18 and later. With the vendored version, the API server
+/// crashes at the first custom resource.
 pub const REFLECT2: &str = "golang-github-modern-go-reflect2-dev";
 /// The packages that contain `dpkg-source` and its dependencies.
 const UNPACKER: [&str; 3] = ["dpkg-dev", "libdpkg-perl", "patch"];

@@ -49,8 +49,8 @@ impl<'t> Document<'t> {
 }
 
 impl<'t> SelectionSet<'t> {
-    /// The spreads in this set and in all nested sets: first those of this set, then those of the nested sets,
-    /// starting with the last nested set.
+    /// The spreads in this set and in all nested sets: first those of this set, then those of the nested
+    /// sets, starting with the last nested set.
     pub fn spreads(&self) -> Vec<&Spread<'t>> {
         let mut spreads = Vec::new();
         let mut sets = vec![self];

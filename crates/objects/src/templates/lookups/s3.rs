@@ -193,8 +193,8 @@ fn blob_error(error: &BlobsError) -> LookupResult {
     }
 }
 
-/// Whether a string is a valid region name. This is checked because the region becomes part of a host name and of a
-/// signature.
+/// Whether a string is a valid region name. This is checked because the region becomes part of a host name
+/// and of a signature.
 fn is_region(text: &str) -> bool {
     let is_fine = |one: u8| one.is_ascii_lowercase() || one.is_ascii_digit() || one == b'-';
     (1..=63).contains(&text.len()) && text.bytes().all(is_fine)

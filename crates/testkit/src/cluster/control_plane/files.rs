@@ -37,7 +37,8 @@ pub fn write(folder: &Path, binaries: &Binaries, ports: &Ports) -> Result<Api, E
     // The paths are relative to the kubeconfig.
     let certificate = r#"{"client-certificate": "client.crt", "client-key": "client.key"}"#;
     write(&api.certificate_kubeconfig, &kubeconfig(&api, certificate))?;
-    // Without extensions, the certificate would be an X.509 v1 certificate, which few servers and clients accept.
+    // Without extensions, the certificate would be an X.509 v1 certificate, which few servers and clients
+    // accept.
     write(&folder.join("client.ext"), "basicConstraints=CA:FALSE\nextendedKeyUsage=clientAuth\n")?;
     for line in KEYS {
         openssl(folder, line)?;

@@ -8,7 +8,8 @@ use super::{PatternParser, PatternSyntaxError};
 enum GroupFlags {
     /// Flags for the whole pattern.
     Whole,
-    /// Flags for a group: the flags that are turned on, the flags that are turned off, and whether `u` is turned on.
+    /// Flags for a group: the flags that are turned on, the flags that are turned off, and whether `u` is
+    /// turned on.
     Group(Flags, Flags, bool),
 }
 
