@@ -5,7 +5,7 @@ use crate::setup;
 use crate::workspace::Workspace;
 use anyhow::Result;
 
-/// Builds the binary in release mode (some benchmarks start it), then runs the benchmarks.
+/// Builds the binary in release mode, because some benchmarks start it, and then runs the benchmarks.
 pub fn run(workspace: &Workspace, arguments: &BenchArgs) -> Result<()> {
     let name = arguments.name.as_deref();
     let runs = |bench: &str| name.is_none_or(|name| name == bench);

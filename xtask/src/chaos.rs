@@ -1,7 +1,7 @@
 //! `cargo xtask chaos`: runs the randomized tests with many more cases than the suite.
 //!
-//! Each scenario is a test of the suite, where it runs a seeded sample. Here it reads its number of cases
-//! from [`COUNT_VARIABLE`].
+//! Each scenario is a test of the suite. In the suite, it runs a seeded sample; here, it reads its number of
+//! cases from [`COUNT_VARIABLE`].
 
 use std::path::PathBuf;
 
@@ -32,7 +32,7 @@ struct Scenario {
     needs: Needs,
 }
 
-/// What a scenario needs besides the tools of every test.
+/// The requirements of a scenario besides the tools of every test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needs {
     Nothing,
@@ -45,7 +45,7 @@ enum Needs {
 }
 
 impl Scenario {
-    /// A scenario that needs nothing.
+    /// A scenario without further requirements.
     const fn local(
         name: &'static str,
         unit: &'static str,
@@ -163,7 +163,8 @@ const SCENARIOS: [Scenario; 13] = [
     },
 ];
 
-/// Runs the named scenarios, or all of them. All of them run; failures are reported at the end.
+/// Runs the named scenarios, or all scenarios. A failure does not stop the others; failures are reported at
+/// the end.
 pub fn run(workspace: &Workspace, arguments: &ChaosArgs) -> Result<()> {
     if arguments.list {
         let row =
@@ -217,7 +218,7 @@ fn run_scenario(
     }
 }
 
-/// Builds the binary of a revision, in a work tree of its own.
+/// Builds the binary of a revision in a separate work tree.
 fn build_previous(workspace: &Workspace, revision: &str) -> Result<PathBuf> {
     let (tree, target) = (workspace.cache.path("previous/tree"), workspace.cache.path("previous/target"));
     let git = |arguments: &[&str]| {
@@ -235,7 +236,7 @@ fn build_previous(workspace: &Workspace, revision: &str) -> Result<PathBuf> {
     Ok(target.join("debug/qontract"))
 }
 
-/// The scenarios with these names; all of them if no name is given.
+/// The scenarios with these names; all scenarios if no name is given.
 fn select_scenarios(names: &[String]) -> Result<Vec<&'static Scenario>> {
     if names.is_empty() {
         return Ok(SCENARIOS.iter().collect());

@@ -1,6 +1,6 @@
 //! Builds, prints and runs command lines.
 //!
-//! All output of a command goes to stderr, so that it stays in order.
+//! All output of a command goes to stderr, so that its lines stay in order.
 
 use crate::console;
 use anyhow::{Context as _, Result, bail};
@@ -67,7 +67,7 @@ impl CommandLine {
         self
     }
 
-    /// Prints the command, runs it, and fails if it does.
+    /// Prints the command and runs it. Fails if the command fails.
     pub fn run(&self) -> Result<()> {
         console::print(format_args!("$ {self}"));
         let status = self.build().status().with_context(|| format!("cannot start `{self}`"))?;
@@ -95,8 +95,8 @@ impl CommandLine {
         }
     }
 
-    /// Prints the command, runs it, and passes every line of its stderr to `line`. Returns whether it
-    /// succeeded.
+    /// Prints the command, runs it, and passes every line of its stderr to `line`. Returns whether the
+    /// command succeeded.
     pub fn run_streaming(&self, mut line: impl FnMut(&str)) -> Result<bool> {
         console::print(format_args!("$ {self}"));
         let mut child =
@@ -109,7 +109,8 @@ impl CommandLine {
         Ok(child.wait()?.success())
     }
 
-    /// Runs the command and appends it and all its output to a log. Returns whether it succeeded.
+    /// Runs the command and appends the command line and all output to a log. Returns whether the command
+    /// succeeded.
     pub fn run_logged(&self, mut log: &File) -> Result<bool> {
         writeln!(log, "$ {self}")?;
         let status = self.build().stdout(log.try_clone()?).stderr(log.try_clone()?).status();
@@ -122,7 +123,7 @@ impl CommandLine {
         quiet.is_ok_and(|status| status.success())
     }
 
-    /// Prints the command, runs it, and returns its stdout; its stderr is passed through.
+    /// Prints the command, runs it, and returns its stdout. Its stderr is passed through.
     pub fn run_for_output(&self) -> Result<Vec<u8>> {
         console::print(format_args!("$ {self}"));
         let output = self
@@ -137,7 +138,7 @@ impl CommandLine {
         Ok(output.stdout)
     }
 
-    /// Runs the command and returns its stdout; its stderr is part of the error if it fails.
+    /// Runs the command and returns its stdout. If the command fails, its stderr is part of the error.
     pub fn output(&self) -> Result<Vec<u8>> {
         let output = self
             .build()

@@ -8,7 +8,7 @@ pub fn print(text: impl Display) {
     eprintln!("{text}");
 }
 
-/// Formats rows as aligned columns: the first left-aligned, the others right-aligned.
+/// Formats rows as aligned columns: the first column is left-aligned, and the others are right-aligned.
 pub fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns)

@@ -18,14 +18,14 @@ use anyhow::{Context as _, Result};
 use release::Release;
 use std::fs;
 
-/// Builds, stages and packs the binary, writes the SBOM and the checksums, then checks the result.
+/// Builds, stages and packs the binary, writes the SBOM and the checksums, and then checks the result.
 pub fn run(workspace: &Workspace, arguments: &DistArgs) -> Result<()> {
     setup::run(&workspace.cache, &setup::FOR_RELEASES)?;
     let mut release = Release::detect(workspace, arguments.target.as_deref())?;
     let target_folder = build::target_folder(workspace)?;
     let binary = match &arguments.binary {
         Some(binary) => {
-            // the commit was compiled into it when it was built
+            // The commit was compiled into this binary when it was built.
             release.commit.clear();
             binary.clone()
         }

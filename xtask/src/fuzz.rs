@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 use report::FuzzReport;
 use std::fs;
 
-/// Runs one target or all of them; fails if one crashes.
+/// Runs one target or all targets. Fails if a target crashes.
 pub fn run(workspace: &Workspace, arguments: &FuzzArgs) -> Result<()> {
     setup::run(&workspace.cache, &[&setup::FUZZ])?;
     let all = targets(workspace)?;
@@ -53,7 +53,7 @@ fn run_target(workspace: &Workspace, target: &str, seconds: u64) -> Result<FuzzR
         .args([workspace.cache.path("fuzz-target"), corpus])
         .env("RUSTC_BOOTSTRAP", "1")
         .folder(&folder);
-    // new inputs go to the first directory, the others are only read
+    // New inputs are written to the first directory; the other directories are only read.
     if seeds.is_dir() {
         line = line.args([seeds]);
     }

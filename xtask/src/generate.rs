@@ -21,7 +21,7 @@ pub fn run(workspace: &Workspace, arguments: &GenerateArgs) -> Result<()> {
 struct GeneratedPage {
     /// The file, from the root of the workspace.
     file: &'static str,
-    /// The command that prints it.
+    /// The command that prints the page.
     command: &'static str,
 }
 
@@ -32,7 +32,7 @@ const PAGES: [GeneratedPage; 2] = [
 ];
 
 impl GeneratedPage {
-    /// Writes the page, or with `--check` compares it with the committed one.
+    /// Writes the page. With `--check`, compares it with the committed page instead.
     fn generate(&self, workspace: &Workspace, arguments: &GenerateArgs) -> Result<()> {
         let Self { file, command } = self;
         let run = format!("run --quiet --package qontract --bin qontract -- {command}");

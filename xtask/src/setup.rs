@@ -1,8 +1,9 @@
-//! Installs the tools that the tests need into the cache directory: each missing tool once, never partially.
+//! Installs the tools that the tests need into the cache directory. Each missing tool is installed once, and
+//! never partially.
 //!
-//! A tool is one [`Provision`] in its own file, listed in [`FOR_TESTS`]. It is present if the machine already
-//! has it, or if its stamp file in the cache contains the required version. The stamp is written last, so an
-//! interrupted install is repeated; a file lock serializes concurrent runs.
+//! A tool is one [`Provision`] in its own file, listed in [`FOR_TESTS`]. A tool is present if the machine
+//! already has it, or if its stamp file in the cache contains the required version. The stamp is written
+//! last, so an interrupted install is repeated; a file lock serializes concurrent runs.
 
 mod apt;
 mod cargo_tool;
@@ -87,7 +88,7 @@ mod tests {
     use anyhow::{Result, bail};
     use std::cell::Cell;
 
-    /// Counts its installs; fails the first `failures` of them.
+    /// A tool that counts its installs, the first `failures` of which fail.
     struct Fake {
         version: &'static str,
         failures: usize,
@@ -126,7 +127,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let cache = ToolCache::at(folder.path());
         for provision in provisions {
-            // some tests expect a failed install
+            // The result is ignored, because some tests expect a failed install.
             let _ = run(&cache, &[*provision]);
         }
         let installs: Vec<usize> = provisions.iter().map(|provision| provision.installs.get()).collect();

@@ -1,5 +1,5 @@
-//! `cargo xtask test`, the entry point for people and CI: runs all steps, even after a failed one, and prints
-//! a summary.
+//! `cargo xtask test`, the entry point for people and CI. It runs all steps, even after a step has failed,
+//! and prints a summary.
 
 pub mod cluster;
 mod steps;
@@ -19,22 +19,22 @@ pub enum StepOutcome {
     Passed,
     /// The step passed; some tests were skipped.
     LeftOut(SkippedTests),
-    /// The step failed, and so does the run.
+    /// The step failed, so the run fails.
     Failed,
-    /// The step could not run on this machine, or only reports; see its output.
+    /// The step could not run on this machine, or it only reports. Its output has the details.
     Advisory,
 }
 
 /// Numbers of tests that were skipped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SkippedTests {
-    /// Tests that need a real Kubernetes API server, if there is none, as requested.
+    /// Number of skipped tests that need a real Kubernetes API server, which was not started as requested.
     pub without_kube: usize,
-    /// Tests, or parts of them, that need something that this machine does not have.
+    /// Number of tests that were skipped, as a whole or in part, because this machine lacks a requirement.
     pub not_available: usize,
 }
 
-/// Runs the chosen steps; fails if one of them does.
+/// Runs the chosen steps. Fails if a step fails.
 pub fn run(workspace: &Workspace, arguments: &TestArgs) -> Result<()> {
     let start = Instant::now();
     let steps = select_steps(arguments);

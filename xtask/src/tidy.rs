@@ -1,7 +1,7 @@
 //! Checks layout and dependency rules that the compiler does not check.
 //!
-//! A rule is a function from the [`SourceTree`] to its [`Violation`]s, in a file of its own, listed in
-//! [`RULES`].
+//! A rule is a function from the [`SourceTree`] to the [`Violation`]s in it. Each rule is in a separate file
+//! and is listed in [`RULES`].
 
 mod code_map;
 mod git;
@@ -29,16 +29,16 @@ use crate::workspace::Workspace;
 use anyhow::{Result, bail};
 use std::fmt;
 
-/// A violation of a rule. Ordered by file and line.
+/// A violation of a rule. Violations are ordered by file and line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
     /// The file, relative to the root of the checkout.
     pub path: String,
-    /// The line in it, counted from 1.
+    /// The line in the file, counted from 1.
     pub line: usize,
     /// The name of the rule.
     pub rule: &'static str,
-    /// The problem and how to fix it.
+    /// The problem, and how to fix it.
     pub message: String,
 }
 

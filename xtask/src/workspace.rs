@@ -17,7 +17,7 @@ pub struct Workspace {
     on_ci: bool,
 }
 
-/// The directory outside the checkout that holds every tool the tests need.
+/// The directory outside of the checkout that holds every tool that the tests need.
 #[derive(Debug)]
 pub struct ToolCache {
     folder: PathBuf,
@@ -85,20 +85,20 @@ impl ToolCache {
         self.path("tools/bin/rvault")
     }
 
-    /// Path of promtool: `QONTRACT_PROMTOOL` if it is set, else the cached one.
+    /// Path of promtool: `QONTRACT_PROMTOOL` if it is set, otherwise the cached program.
     pub fn promtool(&self) -> PathBuf {
         let named = env::var_os("QONTRACT_PROMTOOL").filter(|path| !path.is_empty());
         named.map_or_else(|| self.path("promtool/bin/promtool"), PathBuf::from)
     }
 
-    /// Path of libfaketime: `QONTRACT_FAKETIME` if it is set, else the cached one.
+    /// Path of libfaketime: `QONTRACT_FAKETIME` if it is set, otherwise the cached library.
     pub fn faketime(&self) -> PathBuf {
         let named = env::var_os("QONTRACT_FAKETIME").filter(|path| !path.is_empty());
         named.map_or_else(|| self.path("faketime/lib/libfaketimeMT.so.1"), PathBuf::from)
     }
 
-    /// Path of the browser: `QONTRACT_CHROMIUM` if it is set, else the first one on `PATH`, else the cached
-    /// one.
+    /// Path of the browser: `QONTRACT_CHROMIUM` if it is set, otherwise the first browser on `PATH`,
+    /// otherwise the cached browser.
     pub fn chromium(&self) -> PathBuf {
         let named = env::var_os("QONTRACT_CHROMIUM").filter(|path| !path.is_empty()).map(PathBuf::from);
         let found = || find_on_path(&["chromium-headless-shell", "chromium"]);
@@ -126,7 +126,7 @@ fn cache_folder(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf> 
     if let Some(folder) = set("QONTRACT_TOOLS") {
         return Ok(folder);
     }
-    // XDG Base Directory specification: relative paths are ignored
+    // The XDG Base Directory specification requires that relative paths are ignored.
     if let Some(folder) = set("XDG_CACHE_HOME").filter(|folder| folder.is_absolute()) {
         return Ok(folder.join("qontract"));
     }

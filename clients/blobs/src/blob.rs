@@ -23,7 +23,8 @@ impl BlobKey {
         } else if text.chars().any(char::is_control) {
             "it contains a control character"
         } else if text.split('/').any(|part| [".", ".."].contains(&part)) {
-            // HTTP libraries and proxies may resolve such segments as relative paths.
+            // Such segments are refused, because HTTP libraries and proxies may resolve them as relative
+            // paths.
             "it contains a `.` or `..` segment"
         } else {
             return Ok(Self(text));
@@ -47,7 +48,7 @@ impl fmt::Display for BlobKey {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Etag(pub String);
 
-/// Metadata stored with the bytes. Names are in lower case.
+/// Metadata that is stored with the bytes. The names are in lower case.
 pub type Metadata = BTreeMap<String, String>;
 
 /// A blob.
@@ -92,8 +93,8 @@ impl BlobContent {
         Self { bytes: bytes.into(), metadata: Metadata::new() }
     }
 
-    /// Fails unless each metadata name consists of lowercase letters, digits, `-` and `_`, and each value of
-    /// printable ASCII: stores do not preserve other characters.
+    /// Fails unless each metadata name consists of lowercase letters, digits, `-` and `_`, and each value
+    /// consists of printable ASCII, because stores do not preserve other characters.
     pub(crate) fn check(&self, key: &BlobKey) -> Result<(), BlobsError> {
         let is_name = |name: &str| {
             !name.is_empty()
@@ -143,7 +144,7 @@ pub struct BlobEntry {
 pub struct BlobPage {
     /// The blobs on the page.
     pub entries: Vec<BlobEntry>,
-    /// The cursor of the next page, unless this is the last.
+    /// The cursor of the next page; `None` on the last page.
     pub next: Option<Cursor>,
 }
 

@@ -1,7 +1,8 @@
 //! A directory that replaces a bucket, for the sandbox.
 //!
-//! **Invariant:** a blob is written completely or not at all, unless the store is volatile; no key resolves
-//! outside of the directory; a file lock serializes the writes of all processes that use the directory.
+//! **Invariant:** a blob is written completely or not at all, unless the store is volatile. No key resolves
+//! to a path outside of the directory. A file lock serializes the writes of all processes that use the
+//! directory.
 
 mod names;
 
@@ -28,9 +29,9 @@ use crate::{BlobReader, BlobWriter};
 
 /// Number of blobs on a page.
 const PAGE_SIZE: usize = 1000;
-/// The largest blob that is read.
+/// Maximum size of a blob that is read, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
-/// The lock file; held by the writing process.
+/// The lock file, whose lock the writing process holds.
 const LOCK: &str = ".lock";
 
 /// A directory that replaces a bucket. Clones use the same directory.
@@ -141,7 +142,7 @@ impl BlockingDirectory {
             .peekable();
         let mut entries = Vec::new();
         for key in keys.by_ref().take(PAGE_SIZE) {
-            // Skip foreign files, and blobs that were deleted since the listing.
+            // Foreign files, and blobs that were deleted after the listing, are skipped.
             let Ok(name) = BlobKey::new(key.clone()) else { continue };
             if let Some(blob) = self.get(&name)? {
                 entries.push(BlobEntry { key, etag: blob.head.etag, size: blob.head.size });
@@ -172,7 +173,8 @@ impl BlockingDirectory {
         if let Some(folder) = file.parent() {
             create_private_dir(folder)?;
         }
-        // The metadata is written first, under a name derived from the digest of the bytes.
+        // The metadata is written before the bytes, under a name derived from their digest, so that the new
+        // bytes are never read without their metadata.
         let metadata_file = names::metadata_path(&file, &etag);
         if content.metadata.is_empty() {
             ignore_absent(fs::remove_file(&metadata_file))
@@ -204,7 +206,7 @@ impl BlockingDirectory {
         Ok(())
     }
 
-    /// Takes the lock of the directory. It is held until the file is dropped.
+    /// Takes the lock of the directory. The lock is held until the returned file is dropped.
     fn lock(&self) -> Result<File, BlobsError> {
         create_private_dir(&self.root)?;
         let path = self.root.join(LOCK);

@@ -60,7 +60,7 @@ pub enum BlobsError {
     /// The bucket does not exist.
     #[error("bucket `{0}` not found")]
     NoBucket(String),
-    /// No response, or a response that is not about the blob.
+    /// The store sent no response, or a response that is not about the blob.
     #[error("{what} failed: {reason}")]
     Unreachable {
         /// The operation.

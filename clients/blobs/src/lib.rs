@@ -1,5 +1,5 @@
-//! Blob store client: a Read half and a Write half, without policy. Works with S3, or with a directory that
-//! replaces a bucket.
+//! Blob store client with a Read half and a Write half, without policy. Works with S3, or with a directory
+//! that replaces a bucket.
 //!
 //! **Invariant:** a failed read is never treated as an absent blob, and a write whose precondition is not met
 //! changes nothing.
@@ -54,8 +54,8 @@ pub trait BlobReader: Send + Sync {
         key: &'a BlobKey,
     ) -> BoxFuture<'a, Result<Option<BlobHead>, BlobsError>>;
 
-    /// Lists the blobs whose keys start with `prefix`, sorted by the bytes of the keys: the page at the
-    /// cursor, or the first page.
+    /// Lists the blobs whose keys start with `prefix`, sorted by the bytes of the keys. Returns the page at
+    /// the cursor, or the first page.
     fn list<'a>(
         &'a self,
         permit: &'a ReadPermit,

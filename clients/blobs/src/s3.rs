@@ -1,7 +1,7 @@
 //! S3 and compatible servers, through the AWS SDK.
 //!
 //! **Invariant:** in a dry run, an interceptor in the SDK refuses all methods except `GET`, `HEAD` and
-//! `OPTIONS`, regardless of the permit; a write with a bounded permit is refused.
+//! `OPTIONS`, regardless of the permit. A write with a bounded permit is refused.
 
 mod endpoint;
 mod failure;
@@ -41,7 +41,7 @@ const MAX_ATTEMPTS: u32 = 8;
 /// Maximum number of keys on a page of a listing.
 const MAX_PAGE_KEYS: u16 = 1000;
 
-/// A bucket. Clones share their state.
+/// A bucket. Clones share one state.
 #[derive(Clone)]
 pub struct S3 {
     client: Client,
@@ -78,7 +78,8 @@ impl S3 {
         Self { client: Client::from_conf(builder.build()), mode, shared }
     }
 
-    /// Refuses a write with a bounded permit: the requests of the SDK are not compared with its bounds.
+    /// Refuses a write with a bounded permit, because the requests of the SDK are not compared with the
+    /// bounds of the permit.
     fn refuse_bounded(&self, permit: &WritePermit) -> Result<(), BlobsError> {
         let Some(bounds) = permit.bounds() else { return Ok(()) };
         let bucket = &self.shared.settings.bucket;
@@ -179,7 +180,7 @@ impl S3 {
                 .set_metadata(Some(metadata))
                 .body(ByteStream::from(content.bytes.clone()));
             // A retry after a lost response would find the blob of the first attempt, so the SDK does not
-            // retry conditional writes. They are retried below, only if the store reports that it did
+            // retry conditional writes. These writes are retried below, only if the store reports that it did
             // nothing.
             let once = aws_sdk_s3::config::Config::builder().retry_config(RetryConfig::disabled());
             let answer = match precondition {
@@ -200,7 +201,7 @@ impl S3 {
                 tokio::time::sleep(Duration::from_millis(50 << tries.min(5))).await;
                 continue;
             }
-            // Without a blob, `IfMatch` cannot be met.
+            // If the blob does not exist, the precondition `IfMatch` cannot be met.
             let is_stale = is_conflict(&failure) || (is_conditional && failure.is_absent());
             return Err(if is_stale {
                 BlobsError::Stale { key: key.clone() }
@@ -272,7 +273,7 @@ impl BlobReader for S3 {
     ) -> BoxFuture<'a, Result<Option<Blob>, BlobsError>> {
         async move {
             let _permit = self.acquire().await?;
-            // The timeout of the SDK does not cover reading the body.
+            // The timeout of the SDK does not include reading the body, so the deadline is enforced here.
             timeout(self.shared.settings.deadline, self.fetch(key)).await.unwrap_or_else(|_| {
                 let what = format!("reading blob `{key}`");
                 Err(BlobsError::Unreachable { what, reason: "timed out".to_owned(), transient: true })

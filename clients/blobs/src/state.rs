@@ -18,7 +18,7 @@ pub use settings::{StateCredentials, StateSettings};
 #[derive(Clone)]
 pub struct StateStore {
     blobs: Arc<dyn Blobs>,
-    /// Without a trailing slash.
+    /// The prefix of the keys of the integration, without a trailing slash.
     path: String,
 }
 
@@ -53,14 +53,14 @@ impl From<Value> for NewValue {
 pub enum AddCondition {
     /// The key does not exist.
     IfAbsent,
-    /// The key has this tag.
+    /// The value of the key has this tag.
     IfMatch(Etag),
     /// No precondition: an existing value is overwritten.
     Force,
 }
 
 impl StateStore {
-    /// The state store of an integration; with an empty name, that of all integrations.
+    /// The state store of an integration; with an empty name, the state store of all integrations.
     pub fn new(blobs: Arc<dyn Blobs>, integration: &str) -> Self {
         let path = if integration.is_empty() { "state".to_owned() } else { format!("state/{integration}") };
         Self { blobs, path }

@@ -1,4 +1,4 @@
-//! Read actions of AWS APIs, which are all `POST /`. Pure.
+//! Read actions of AWS APIs. Every action of such an API, read or write, is a `POST` to `/`. Pure.
 //!
 //! An API of the AWS Query protocol also executes actions, including writes, by `GET`. Therefore only `POST`
 //! is sent to the origin of such an API, and a `POST` counts as a read only if its action is on a list.
@@ -24,7 +24,8 @@ pub const EC2_READS: &[&str] =
 /// The actions of STS that change nothing. `AssumeRole` returns credentials; the requests that use them are
 /// checked separately.
 pub const STS_READS: &[&str] = &["AssumeRole", "GetCallerIdentity"];
-/// The actions of SQS that only read. `ReceiveMessage` hides messages from others, so it is a write.
+/// The actions of SQS that only read. `ReceiveMessage` is a write, because it hides messages from other
+/// consumers.
 pub const SQS_READS: &[&str] = &["GetQueueAttributes", "GetQueueUrl", "ListQueues"];
 
 /// An AWS API, and its actions that only read.

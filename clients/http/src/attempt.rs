@@ -1,4 +1,4 @@
-//! One attempt: sends the request, follows redirects if allowed, reads the body.
+//! One attempt: sends the request, follows redirects if they are allowed, and reads the body.
 //!
 //! **Invariant:** only reads follow redirects, and never to another origin, so a request for one target is
 //! never sent to another.
@@ -80,8 +80,8 @@ async fn read_response(
     Ok(Response { status: response.status(), headers: std::mem::take(response.headers_mut()), body })
 }
 
-/// The error for a response with an error status. Its body is only used for the message, so a failure to read
-/// it is ignored.
+/// The error for a response with an error status. The body of the response is used only for the message, so a
+/// failure to read it is ignored.
 async fn status_error(prepared: &PreparedRequest, mut response: reqwest::Response) -> HttpError {
     let (status, retry_after) = (response.status(), retry_after(response.headers()));
     let mut body = Vec::new();

@@ -1,7 +1,7 @@
 //! Short, plain causes of connection failures and incomplete responses. Pure.
 //!
-//! Libraries wrap the cause in several layers, some with `Debug` output; an operator needs the innermost one:
-//! a host name, a port, a certificate.
+//! Libraries wrap the cause in several layers, some of which contain `Debug` output. An operator needs the
+//! innermost cause, which concerns a host name, a port or a certificate.
 
 use std::error::Error;
 use std::io;
@@ -69,11 +69,12 @@ fn tls_cause(error: &rustls::Error, host: &str) -> String {
     }
 }
 
-/// `openssl x509 -req` creates such a certificate unless extensions are specified.
+/// The cause for a certificate of version 1 or 2. `openssl x509 -req` creates such a certificate unless
+/// extensions are specified.
 const OLD_VERSION: &str = "X.509 version 1 and 2 certificates are not supported: create a version 3 certificate, with extensions such as `extendedKeyUsage`";
 
-/// A server certificate with `CA:TRUE`, as created by `openssl req -x509`, is not accepted, even if it is
-/// trusted as a CA.
+/// The cause for a server certificate with `CA:TRUE`, as created by `openssl req -x509`. Such a certificate
+/// is not accepted, even if it is trusted as a CA.
 const CA_AS_SERVER: &str = "the server uses a CA certificate (`CA:TRUE`) as its own: give it a certificate with `CA:FALSE` that the CA signed";
 
 fn certificate_cause(error: &CertificateError, host: &str) -> String {
@@ -91,7 +92,7 @@ fn certificate_cause(error: &CertificateError, host: &str) -> String {
             format!("certificate not valid for `{host}`")
         }
         CertificateError::Revoked => "certificate revoked".to_owned(),
-        // The library has no variants for these causes.
+        // The library has no variants for these causes, so their `Debug` output is compared.
         CertificateError::Other(other) if format!("{other:?}").contains("UnsupportedCertVersion") => {
             OLD_VERSION.to_owned()
         }

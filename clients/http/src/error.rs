@@ -43,7 +43,8 @@ pub enum GuardRefusal {
 /// The error of a call. Its message is one line that ends with the cause.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// The stack or its TLS could not be set up: no trusted certificates, or an unusable client certificate.
+    /// The stack or its TLS could not be set up, because there are no trusted certificates or the client
+    /// certificate cannot be used.
     #[error("the HTTP client cannot be set up: {}", cause(.0.as_ref(), ""))]
     SetUp(Arc<reqwest::Error>),
     /// The guard refused the request.
@@ -116,7 +117,7 @@ pub enum HttpError {
         call: Call,
         /// The status.
         status: StatusCode,
-        /// The origin that it redirects to.
+        /// The origin to which the response redirects.
         to: String,
     },
     /// The response has an error status.
@@ -304,7 +305,7 @@ mod tests {
     fn an_excerpt_is_cut() {
         let words = "ä ".repeat(MAX_EXCERPT_CHARS);
         check(&words, &format!("{}ä …", "ä ".repeat(MAX_EXCERPT_CHARS / 2)));
-        // A secret of the caller is redacted later, so it must not be truncated.
+        // A secret of the caller must not be truncated, because it is redacted later.
         let word = "x".repeat(50);
         check(&format!("{}{word} end", "a ".repeat(95)), &format!("{}{word} …", "a ".repeat(95)));
         // The part that was not scanned may begin with the rest of a word.

@@ -1,8 +1,8 @@
 //! The guard: decides which requests a run may send. Pure, so that other HTTP stacks can use it as well.
 //!
 //! **Invariant:** in a dry run no unsafe method is allowed, except a `POST` on the allow-list and rehearsals
-//! of known targets. At an API whose actions are listed, only a `POST` of an action on the list is a read, and
-//! no other method is sent.
+//! of known targets. At an API whose read actions are listed, only a `POST` of an action on the list is a
+//! read, and no method other than `POST` is sent.
 
 use qontract_access::{Access, Mode, WriteBounds};
 use reqwest::{Method, Url};
@@ -31,7 +31,7 @@ impl SafePost {
 
     fn covers(&self, url: &Url) -> bool {
         let is_below = self.path.ends_with('/') && url.path().starts_with(&self.path);
-        // The server may decode an escape to a slash or to dots.
+        // A path with escapes is refused, because the server may decode an escape to a slash or to dots.
         (is_below || url.path() == self.path) && !url.path().contains('%') && origin(url) == self.origin
     }
 }
@@ -77,8 +77,8 @@ impl RequestPolicy {
         self
     }
 
-    /// Checks whether a run of this mode may send a request with this method and URL for this half of a client.
-    /// For other HTTP stacks, whose requests are judged without headers and body.
+    /// Checks whether a run of this mode may send a request with this method and URL for this half of a
+    /// client. Used by other HTTP stacks, whose requests are judged without headers and body.
     pub fn check(&self, mode: Mode, method: &Method, url: &Url, access: Access) -> Result<(), GuardRefusal> {
         self.check_request(mode, &Request::new(method.clone(), url.clone()), access)
     }

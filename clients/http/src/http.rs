@@ -1,4 +1,4 @@
-//! The stack: one call from the permit to the response.
+//! The HTTP stack: handles a call from the permit to the response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +20,8 @@ use crate::response::Response;
 use crate::retry::retry_delay;
 use crate::settings::{Proxies, Settings};
 
-/// Idle timeout of pooled connections: Node servers close idle connections after five seconds, and a request
-/// sent at that moment is lost.
+/// Idle timeout of pooled connections. It is less than five seconds, because Node servers close idle
+/// connections after that time, and a request that is sent at that moment is lost.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The HTTP stack of one run. Clones share it.
@@ -72,7 +72,7 @@ impl Http {
         })
     }
 
-    /// Creates a stack for another run that shares connections, rate limits and allow-list with this one.
+    /// Creates a stack for another run that shares connections, rate limits and allow-list with this stack.
     #[must_use]
     pub fn for_run(&self, permit: &ReadPermit) -> Self {
         Self { mode: permit.mode(), ..self.clone() }
@@ -101,8 +101,8 @@ impl Http {
         self.send(AccessPermit::Read(permit), request).await
     }
 
-    /// Sends a write with any method. In a dry run it is refused, and so is a write outside of the bounds of the
-    /// permit.
+    /// Sends a write with any method. Every write is refused in a dry run, and so is a write outside of the
+    /// bounds of the permit.
     pub async fn write(&self, permit: &WritePermit, request: Request) -> Result<Response, HttpError> {
         self.send(AccessPermit::Write(permit), request).await
     }
@@ -182,7 +182,8 @@ impl SharedStack {
                 _ => None,
             };
             if let Some(retry_after) = retry_after {
-                // Limited to the deadline, so that a wrong `Retry-After` does not block the target forever.
+                // The back-off is limited to the deadline, so that a wrong `Retry-After` does not block the
+                // target forever.
                 target.back_off(retry_after.min(deadline));
             }
             let pause = retry_delay(&self.settings, number, fastrand::f64(), retry_after);

@@ -1,9 +1,9 @@
 //! The HTTP stack of all clients.
 //!
 //! A client builds a [`Request`] and passes it to [`Http::read`] or [`Http::write`]. The stack enforces the
-//! rules for every call: the requests that a run may send ([`RequestPolicy`]), a deadline, a retry policy with
-//! back-off, a rate limit per origin that all callers share, and a maximum response size. It does not depend
-//! on any particular system.
+//! rules for every call: the requests that a run may send ([`RequestPolicy`]), a deadline, a retry policy
+//! with back-off, a rate limit per origin that all callers share, and a maximum response size. The stack does
+//! not depend on any particular target system.
 //!
 //! **Invariant:** in a dry run no unsafe method leaves the process, except for the allow-list of
 //! [`SafePost`]s and requests that a [`SafeRehearsal`] covers.

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use qontract_concurrency::{Limiter, Permit};
 use tokio::time::{Instant, sleep_until};
 
-/// The rate limiters of all targets, by origin. Clones share them.
+/// The rate limiters of all targets, by origin. Clones share the limiters.
 #[derive(Clone, Default)]
 pub struct OriginLimiters {
     limiters: Arc<Mutex<BTreeMap<String, Arc<OriginLimiter>>>>,
@@ -50,7 +50,7 @@ impl OriginLimiter {
     }
 
     /// Waits for a permit to send a request, at least `spacing` after the previous one. `Err` is the
-    /// remaining back-off, if it ends past `deadline`.
+    /// remaining back-off, if the back-off ends past `deadline`.
     pub async fn acquire(&self, spacing: Duration, deadline: Instant) -> Result<Permit, Duration> {
         self.back_off_end(deadline)?;
         let permit =
@@ -62,7 +62,7 @@ impl OriginLimiter {
             start
         };
         sleep_until(start).await;
-        // Another caller may have received a `Retry-After` in the meantime.
+        // Another caller may have received a `Retry-After` while this caller waited.
         while let Some(until) = self.back_off_end(deadline)? {
             sleep_until(until).await;
         }
@@ -76,7 +76,7 @@ impl OriginLimiter {
         pace.back_off_until = Some(pace.back_off_until.map_or(until, |earlier| earlier.max(until)));
     }
 
-    /// The end of the current back-off. `Err` is the remaining time, if it ends past `deadline`.
+    /// The end of the current back-off. `Err` is the remaining time, if the back-off ends past `deadline`.
     fn back_off_end(&self, deadline: Instant) -> Result<Option<Instant>, Duration> {
         let now = Instant::now();
         let until = self.pacing.lock().back_off_until.filter(|until| *until > now);

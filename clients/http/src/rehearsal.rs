@@ -25,15 +25,16 @@ impl SafeRehearsal {
 
     /// Whether the request is a rehearsed `POST` to a collection or `PATCH` of an object.
     ///
-    /// `DELETE` is excluded, because it takes its options from the body if there is one. Subresources are
-    /// excluded, because some of them are forwarded to programs that do not support dry runs.
+    /// `DELETE` is excluded, because a server takes the options of a `DELETE` from its body, if it has one.
+    /// Subresources are excluded, because some of them are forwarded to programs that do not support dry
+    /// runs.
     pub(crate) fn covers(&self, method: &Method, url: &Url) -> bool {
         let parts = match *method {
             Method::POST => [1, 3],
             Method::PATCH => [2, 4],
             _ => return false,
         };
-        // The server may decode an escape to a slash or to dots.
+        // A path with escapes is refused, because the server may decode an escape to a slash or to dots.
         let is_plain = !url.path().contains('%') && origin(url) == self.origin;
         let below = url.path().strip_prefix(&self.prefix).and_then(object_segments);
         is_plain
@@ -62,7 +63,7 @@ fn is_object_path(parts: &[&str], [of_cluster, in_namespace]: [usize; 2]) -> boo
 fn is_dry_run_query(query: &str) -> bool {
     let literal = query.split('&').filter(|pair| *pair == "dryRun=All").count();
     let keys = query_keys(query);
-    // Some servers treat a semicolon like an ampersand.
+    // A query with a semicolon is refused, because some servers treat a semicolon as an ampersand.
     literal == 1 && !query.contains(';') && keys.filter(|key| key.eq_ignore_ascii_case("dryrun")).count() == 1
 }
 

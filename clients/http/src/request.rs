@@ -92,7 +92,7 @@ impl Request {
         self
     }
 
-    /// Marks the request as idempotent although its method is not: it has an idempotency key or a
+    /// Marks the request as idempotent although its method is not, because it has an idempotency key or a
     /// precondition.
     #[must_use]
     pub fn idempotent(mut self) -> Self {

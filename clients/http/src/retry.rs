@@ -1,4 +1,4 @@
-//! Retry policy: which statuses are transient, and exponential back-off (backoff) with jitter. Pure:
+//! Retry policy: the statuses that are transient, and exponential back-off (backoff) with jitter. Pure:
 //! randomness and time are arguments.
 
 use std::time::Duration;

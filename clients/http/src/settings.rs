@@ -14,9 +14,9 @@ pub struct Settings {
     pub deadline: Duration,
     /// Timeout of one attempt, up to the last byte of its body.
     pub attempt_timeout: Duration,
-    /// Number of attempts after the first one; only requests that may be repeated are retried.
+    /// Number of attempts after the first attempt. Only requests that may be repeated are retried.
     pub retries: u32,
-    /// Back-off before the second attempt. It doubles for each attempt, and half of it is jitter.
+    /// Back-off before the second attempt. The back-off doubles for each attempt, and half of it is jitter.
     pub initial_backoff: Duration,
     /// Maximum back-off, unless the target requests more.
     pub max_backoff: Duration,
@@ -34,7 +34,8 @@ pub struct Settings {
     pub identity: Option<Secret>,
     /// Whether calls go through proxies.
     pub proxies: Proxies,
-    /// The rate limiters by origin. All runs of a process that share them share one limit per target.
+    /// The rate limiters by origin. All runs of a process that share these limiters have one limit for each
+    /// target.
     pub limiters: OriginLimiters,
 }
 

@@ -8,8 +8,8 @@ use crate::object::{ApiResource, Cluster, Kind};
 /// The groups that have a kind with a given name, each with its API resource.
 pub(crate) type KindGroups = BTreeMap<String, ApiResource>;
 
-/// Chooses the group of a kind: the named group; else the only group that has the kind; else the core group;
-/// else the only built-in group.
+/// Chooses the group of a kind: the named group, otherwise the only group that has the kind, otherwise the
+/// core group, otherwise the only built-in group.
 pub(crate) fn choose_group(
     cluster: &Cluster,
     kind: &Kind,

@@ -1,4 +1,4 @@
-//! Completes a draft for sending, and removes server-populated fields. Pure.
+//! Completes a draft for sending and removes server-populated fields. Pure.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +23,8 @@ const SERVER_FIELDS: [&str; 7] = [
 
 /// The body of a draft with its version, kind and name; different values in the body are an error.
 ///
-/// `stringData` of Secrets becomes `data`, as on the server: otherwise a key that is no longer declared would
-/// stay.
+/// As on the server, `stringData` of Secrets becomes `data`. Otherwise, a key that is no longer declared
+/// would stay.
 pub(crate) fn complete_body(
     cluster: &Cluster,
     address: &ObjectAddress,

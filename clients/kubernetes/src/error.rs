@@ -13,7 +13,7 @@ pub struct ConflictingManager {
     pub manager: String,
     /// The fields, in backticks.
     pub fields: Vec<String>,
-    /// The declared fields that these fields exclude, if that is the conflict.
+    /// The declared fields that these fields exclude, if the conflict is an exclusion.
     pub excludes: Option<ExcludedFields>,
 }
 
@@ -60,7 +60,7 @@ pub enum KubernetesError {
         /// The cause.
         error: qontract_client_http::HttpError,
     },
-    /// No usable credentials.
+    /// There are no usable credentials for the cluster.
     #[error("cannot log in to the cluster `{cluster}`: {why}")]
     Credentials {
         /// The cluster.
@@ -91,7 +91,7 @@ pub enum KubernetesError {
     Unserved {
         /// The cluster.
         cluster: String,
-        /// The kind, with its version if that is not served.
+        /// The kind; with its version, if only the version is not served.
         kind: String,
         /// The served alternatives, as a continuation of the message; empty if there are none.
         instead: String,
@@ -161,7 +161,7 @@ pub enum KubernetesError {
     Unsupported {
         /// The operation.
         what: String,
-        /// The component that does not support it.
+        /// The component that does not support the operation.
         by: &'static str,
     },
     /// A name is not valid.

@@ -1,8 +1,8 @@
 //! Kubeconfig files: server, CA and credentials of one context. Pure: the caller reads the files that a
 //! kubeconfig names.
 //!
-//! Tokens, token files and client certificates are supported. Settings that would run a program, or change
-//! the trust or the identity of a connection, are refused.
+//! Tokens, token files and client certificates are supported. A setting is refused if it would run a program,
+//! or change the trust or the identity of a connection.
 
 use std::path::PathBuf;
 
@@ -62,12 +62,12 @@ fn listed(names: &[String]) -> String {
     format!(" (it has {})", names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "))
 }
 
-/// PEM in the kubeconfig itself, or in a file that is relative to it.
+/// PEM in the kubeconfig itself, or in a file that the kubeconfig names.
 #[derive(Clone, Debug)]
 pub enum Pem {
     /// PEM in the kubeconfig.
     Inline(Secret),
-    /// The path of a PEM file.
+    /// The path of a PEM file, which may be relative to the kubeconfig.
     File(PathBuf),
 }
 
@@ -92,7 +92,7 @@ pub enum KubeconfigCredentials {
 pub struct ContextLogin {
     /// The server.
     pub server: String,
-    /// The CA of its server.
+    /// The CA of the server.
     pub ca: Option<Pem>,
     /// The credentials.
     pub credentials: KubeconfigCredentials,
@@ -133,12 +133,13 @@ impl<'a> KubeconfigEntry<'a> {
         found.map(|one| Self { what, name, value: &one.value }).ok_or_else(missing)
     }
 
-    /// A string setting; an empty one counts as missing.
+    /// A string setting; an empty string counts as missing.
     fn text(&self, setting: &str) -> Option<&'a str> {
         self.value.get(setting).and_then(Value::as_str).filter(|text| !text.is_empty())
     }
 
-    /// PEM from the setting with `-data`, or from the file that the other setting names.
+    /// PEM from the setting whose name ends in `-data`, or from the file that the setting without `-data`
+    /// names.
     fn pem(&self, setting: &str) -> Result<Option<Pem>, KubeconfigError> {
         let Some(data) = self.text(&format!("{setting}-data")) else {
             return Ok(self.text(setting).map(|file| Pem::File(file.into())));

@@ -1,5 +1,5 @@
-//! Kubernetes client: a Read half and a Write half, without policy. Works with real API servers and with the
-//! sandbox.
+//! Kubernetes client with a Read half and a Write half, without policy. Works with real API servers and with
+//! the sandbox.
 
 mod discovery;
 mod draft;
@@ -62,7 +62,7 @@ pub trait ObjectReader: Send + Sync {
         kind: KindVersion<'a>,
         namespace: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<Object>, KubernetesError>> {
-        // An implementation that stores objects as written has no other versions of them.
+        // An implementation that stores objects as they were written has no other versions of the objects.
         self.list(permit, cluster, kind.kind, namespace)
     }
 
@@ -84,8 +84,8 @@ pub trait ObjectReader: Send + Sync {
     ) -> BoxFuture<'a, Result<Rehearsal, KubernetesError>>;
 }
 
-/// The Write half. Every write may be repeated, and has a precondition: `Stale` means that the precondition
-/// is not met.
+/// The Write half. Every write may be repeated and has a precondition. The error `Stale` means that the
+/// precondition is not met.
 pub trait ObjectWriter: Send + Sync {
     /// Writes an object.
     fn put<'a>(
@@ -133,7 +133,7 @@ pub struct ObjectDraft {
     pub is_sensitive: bool,
 }
 
-/// Prints kind and name, never the content: it may be a secret.
+/// Prints the kind and the name, never the content, which may be secret.
 impl std::fmt::Debug for ObjectDraft {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let ObjectAddress { kind, name, .. } = &self.address;
@@ -146,8 +146,8 @@ impl std::fmt::Debug for ObjectDraft {
 pub enum WritePrecondition {
     /// The object must not exist.
     Absent,
-    /// The object has this version: fields that we declared before and no longer declare are removed, and
-    /// fields of others stay.
+    /// The object has this version. The write removes fields that we declared before and no longer declare,
+    /// and keeps fields of other managers.
     Version(ObjectVersion, FieldOwnership),
     /// The object has this version, and the write also removes fields that server-side apply alone would leave
     /// behind ([`Preview::needs_rewrite`]), which takes several requests.
@@ -181,8 +181,8 @@ pub enum Rehearsal {
 }
 
 impl Rehearsal {
-    /// Converts the result of an attempt that wrote nothing. A conflict with other field managers stays an
-    /// error, the same as that of the write.
+    /// Converts the result of an attempt that wrote nothing. A conflict with other field managers remains an
+    /// error, which is the same as the error of the write.
     pub(crate) fn of(attempt: Result<(), KubernetesError>) -> Result<Self, KubernetesError> {
         match attempt {
             Ok(()) => Ok(Self::Accepted),

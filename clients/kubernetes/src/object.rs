@@ -15,7 +15,7 @@ use crate::fields::ManagedFields;
 pub struct Cluster {
     /// The name.
     pub name: String,
-    /// The address of its API server.
+    /// The address of the cluster's API server.
     pub server: String,
     /// A reference to the token.
     pub token: Option<TokenRef>,
@@ -49,8 +49,8 @@ pub struct TokenRef {
 pub struct Kind {
     /// The name.
     pub name: String,
-    /// The group; empty for the core group. `None` selects the only group that serves a kind of this name;
-    /// else the core group; else the only built-in group.
+    /// The group; empty for the core group. `None` selects the only group that serves a kind of this name,
+    /// otherwise the core group, otherwise the only built-in group.
     pub group: Option<String>,
 }
 
@@ -100,7 +100,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Serialises as the data names it: `Secret`, `Deployment.apps`.
+/// Serialises the kind as the data names it: `Secret`, `Deployment.apps`.
 impl Serialize for Kind {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
@@ -116,7 +116,7 @@ pub struct ApiResource {
     pub versions: Vec<String>,
     /// The plural name of the kind in URLs: `deployments`.
     pub plural: String,
-    /// Whether it is namespaced.
+    /// Whether the kind is namespaced.
     pub is_namespaced: bool,
 }
 
@@ -164,14 +164,15 @@ impl fmt::Display for ObjectAddress {
 pub struct KindVersion<'a> {
     /// The kind.
     pub kind: &'a Kind,
-    /// The API version, for example `apps/v1`; by default, the cluster's preferred one.
+    /// The API version, for example `apps/v1`; by default, the version that the cluster prefers.
     pub api_version: Option<&'a str>,
 }
 
-/// The version of an object that was read. It is opaque: only the cluster can interpret it.
+/// The version of an object that was read. The version is opaque: only the cluster can interpret it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectVersion {
-    /// Distinguishes objects that had the same name at different times. A sandbox does not distinguish them.
+    /// Distinguishes objects that had the same name at different times; `None` in a sandbox, which does not
+    /// distinguish them.
     pub uid: Option<String>,
     /// The revision.
     pub resource_version: String,
@@ -193,13 +194,13 @@ pub enum FieldOwnership {
     Ours,
     /// Client-side apply, or our own creation, owns fields that have to be moved to us.
     ClientSideApplied,
-    /// In addition, a manager wrote the whole object by other means, and we have not applied it yet. If the
-    /// object is ours, its fields have to be moved as well; otherwise they stay: plan with
-    /// `ClientSideApplied`.
+    /// In addition, a manager wrote the whole object by other means, and we have not applied the object yet.
+    /// If the object is ours, the fields of this manager have to be moved as well. Otherwise they are not
+    /// moved, and the write is planned with `ClientSideApplied`.
     Updated,
 }
 
-/// An object that was read. Its managed fields, which are as large as the rest of the object, are stored
+/// An object that was read. The managed fields, which are as large as the rest of the object, are stored
 /// unparsed next to the body.
 #[derive(Clone, PartialEq)]
 pub struct Object {
@@ -215,7 +216,7 @@ pub struct Object {
     pub body: Value,
 }
 
-/// Prints kind and name, never the content: it may be a secret.
+/// Prints the kind and the name, never the content, which may be secret.
 impl fmt::Debug for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Object({} `{}`)", self.address.kind, self.address.name)
@@ -223,12 +224,12 @@ impl fmt::Debug for Object {
 }
 
 impl Object {
-    /// Whether it is being deleted.
+    /// Whether the object is being deleted.
     pub fn is_terminating(&self) -> bool {
         !self.body["metadata"]["deletionTimestamp"].is_null() || self.body["status"]["phase"] == "Terminating"
     }
 
-    /// The cause of the last restart of its pods, if any.
+    /// The cause of the last restart of the workload's pods, if any.
     pub fn restart_cause(&self) -> Option<&str> {
         self.body["spec"]["template"]["metadata"]["annotations"][crate::RECYCLED_ANNOTATION].as_str()
     }

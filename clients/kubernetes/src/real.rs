@@ -34,7 +34,7 @@ pub use access::{AccessDecision, AccessRequest};
 pub struct ClusterToken {
     /// The token.
     pub secret: Secret,
-    /// The only server to which it may be sent, if known.
+    /// The only server to which the token may be sent, if known.
     pub server: Option<String>,
 }
 
@@ -55,7 +55,7 @@ impl<T: Into<String>> From<T> for TokenError {
 
 /// The source of tokens.
 pub trait TokenSource: Send + Sync {
-    /// Reads the token of a cluster. Called once per cluster, and again when the token was rejected.
+    /// Reads the token of a cluster. Called once for each cluster, and again after the token was rejected.
     fn token<'a>(
         &'a self,
         permit: &'a ReadPermit,
@@ -68,7 +68,7 @@ pub trait TokenSource: Send + Sync {
 pub struct ClientCertificate {
     /// The certificate and its private key, as PEM.
     pub pem: Secret,
-    /// The only server for which it may be used.
+    /// The only server for which the certificate may be used.
     pub server: String,
 }
 
@@ -105,7 +105,7 @@ impl Default for ClusterSettings {
 /// The source of the settings of clusters.
 pub trait SettingsSource: Send + Sync {
     /// Reads the settings of a cluster; the error names the key of the configuration. Called by the first
-    /// request to the cluster, and again by the next request if it failed.
+    /// request to the cluster, and again by the next request if the call failed.
     fn settings(&self, cluster: &str) -> Result<ClusterSettings, String>;
 }
 

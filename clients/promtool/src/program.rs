@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// The configured program, else the first `promtool` on the path. The error names the location that was
+/// The configured program, otherwise the first `promtool` on `PATH`. The error names the location that was
 /// searched.
 pub fn find(configured: Option<&Path>, path: Option<&OsStr>) -> Result<PathBuf, String> {
     if let Some(program) = configured {
@@ -13,7 +13,7 @@ pub fn find(configured: Option<&Path>, path: Option<&OsStr>) -> Result<PathBuf, 
         return found.ok_or_else(|| format!("at `{}`: not an executable file", program.display()));
     }
     let folders = path.map(std::env::split_paths).into_iter().flatten();
-    // A relative entry of the path would depend on the working directory.
+    // Relative entries of `PATH` are ignored, because they depend on the working directory.
     let mut programs = folders.filter(|folder| folder.is_absolute()).map(|folder| folder.join("promtool"));
     programs.find(|program| is_program(program)).ok_or_else(|| "on PATH".to_owned())
 }

@@ -18,10 +18,10 @@ use tokio::task::spawn_blocking;
 
 use crate::{PromtoolError, PromtoolLimits, RuleVerdict};
 
-/// The environment variables that it inherits.
+/// The environment variables that promtool inherits.
 const INHERITED_VARIABLES: [&str; 3] = ["PATH", "LANG", "TZ"];
-/// Files for its output. Unlike pipes they need no reader, and a child that keeps them open does not block
-/// us.
+/// Files for the output of promtool. Unlike pipes, files need no reader, and a child that keeps a file open
+/// does not block us.
 const OUTPUT_FILES: [&str; 2] = ["stdout", "stderr"];
 
 /// A file that the program reads.
@@ -43,9 +43,9 @@ impl InputFile {
 pub struct PromtoolRun {
     /// The path of the program.
     pub program: PathBuf,
-    /// Its arguments.
+    /// The arguments of the program.
     pub words: [&'static str; 3],
-    /// The files in its working directory.
+    /// The files in the working directory of the program.
     pub files: Vec<InputFile>,
     /// The limits of the run.
     pub limits: PromtoolLimits,
@@ -83,7 +83,7 @@ impl PromtoolRun {
         }
     }
 
-    /// Starts the program and waits for its end. Returning early kills it.
+    /// Starts the program and waits for its end. If the function returns early, the program is killed.
     fn wait(&self, folder: &Path, cancellation: &Cancellation) -> Result<ExitStatus, PromtoolError> {
         let mut group = self.start(folder)?;
         let began = Instant::now();

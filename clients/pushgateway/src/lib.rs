@@ -29,7 +29,7 @@ pub enum PushgatewayError {
 impl Pushgateway {
     /// Creates a client of the gateway at this URL, with basic authentication.
     pub fn new(http: &Http, url: Url, user: &str, password: &Secret) -> Self {
-        // Pushing metrics changes no target.
+        // A push counts as a read, because metrics change no target.
         #[expect(clippy::disallowed_methods, reason = "our own metrics, only below this path")]
         let http = http.with_safe_post(SafePost::new(&url, &format!("{}/metrics/job/", base_path(&url))));
         let login = STANDARD.encode(format!("{user}:{}", password.expose()));
@@ -64,7 +64,7 @@ fn group_path(base: &str, labels: &[(&str, &str)]) -> String {
     for (name, value) in labels {
         let is_plain = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_' | '.');
         if value.is_empty() {
-            // The gateway's encoding of an empty value.
+            // The gateway encodes an empty value in this way.
             path.push_str(&format!("/{name}@base64/="));
         } else if value.chars().all(is_plain) {
             path.push_str(&format!("/{name}/{value}"));

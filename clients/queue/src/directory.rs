@@ -1,8 +1,9 @@
-//! A directory that replaces a queue, for the sandbox. Each message is a file; its name is its position.
+//! A directory that replaces a queue, for the sandbox. Each message is a file, whose name is the position of
+//! the message.
 //!
-//! **Invariant:** a message is written completely or not at all, and removed only when it is deleted; positions are
-//! never used again, so that an old receipt handle never deletes another message. A file lock serializes the
-//! changes of all processes that use the directory.
+//! **Invariant:** a message is written completely or not at all, and it is removed only when it is deleted.
+//! Positions are never used again, so an old receipt handle never deletes another message. A file lock
+//! serializes the changes of all processes that use the directory.
 
 mod stored;
 
@@ -33,9 +34,10 @@ use stored::{QueueHistory, StoredMessage, position, receipt_position};
 
 /// Maximum number of messages in a directory.
 const MAX_MESSAGES: usize = 10_000;
-/// Maximum size of a file: a body in which every byte is escaped, and the other fields.
+/// Maximum size of a file, which may contain a body in which every byte is escaped, and the other fields of a
+/// message.
 const MAX_FILE_BYTES: u64 = (MAX_MESSAGE_BYTES as u64) * 6 + (1 << 20);
-/// The lock file; held by the process that changes the queue.
+/// The lock file, whose lock is held by the process that changes the queue.
 const LOCK: &str = ".lock";
 /// The file with the facts about deleted messages.
 const HISTORY: &str = ".history.json";
@@ -74,7 +76,7 @@ impl QueueDirectory {
         }
     }
 
-    /// Changes the queue while holding its lock. Refused in a dry run.
+    /// Changes the queue while holding its lock. A change is refused in a dry run.
     async fn change<T: Send + 'static>(
         &self,
         act: impl FnOnce(&QueueFiles) -> Result<T, QueueError> + Send + 'static,
@@ -108,7 +110,7 @@ impl QueueFiles {
             match self.message(position)? {
                 Some(message) if message.is_visible(now) => counts.visible += 1,
                 Some(_) => counts.hidden += 1,
-                // The message was deleted since the listing.
+                // The message was deleted after the listing.
                 None => {}
             }
         }
@@ -122,7 +124,7 @@ impl QueueFiles {
                 return Ok(stored::id(sent));
             }
             for position in &positions {
-                // A file that is not a message is reported to consumers.
+                // A file that is not a message is ignored here, because it is reported to consumers.
                 let message = self.message(*position).ok().flatten();
                 if message.is_some_and(|message| message.is_duplicate(&order.deduplication, now)) {
                     return Ok(stored::id(*position));
@@ -153,7 +155,8 @@ impl QueueFiles {
                 }
             };
             if !message.is_visible(now) {
-                // The messages of a group are delivered one after the other.
+                // A hidden message blocks its group, because the messages of a group are delivered one after
+                // the other.
                 blocked.extend(message.group().map(str::to_owned));
                 continue;
             }
@@ -177,8 +180,8 @@ impl QueueFiles {
         if !message.has_receipt(position, receipt) {
             return Err(stale());
         }
-        // The history is written first: after a crash in between, no message is deleted and no position is
-        // forgotten.
+        // The history is written before the message is removed. After a crash between the two, the message
+        // still exists, and its position is not used again.
         let history = self.history()?.with_deleted(position, &message, now);
         self.replace(&self.root.join(HISTORY), &history)?;
         let file = self.file(position);
@@ -226,7 +229,7 @@ impl QueueFiles {
         self.root.join(stored::file_name(position))
     }
 
-    /// Takes the lock of the directory. It is held until the file is dropped.
+    /// Takes the lock of the directory. The lock is held until the returned file is dropped.
     fn lock(&self) -> Result<File, QueueError> {
         private_files::create_folder(&self.root, &self.root)
             .map_err(|error| file_error("create", &self.root, error))?;

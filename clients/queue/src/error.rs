@@ -52,7 +52,7 @@ pub enum QueueError {
         /// Status and error code.
         reason: String,
     },
-    /// No response, or an error response.
+    /// The queue sent no response, or an error response.
     #[error("{what} failed: {reason}")]
     Unreachable {
         /// The operation.

@@ -1,10 +1,10 @@
-//! Message queue client: a Read half and a Write half, without policy. Works with SQS, or with a directory
-//! that replaces a queue.
+//! Message queue client with a Read half and a Write half, without policy. Works with SQS, or with a
+//! directory that replaces a queue.
 //!
 //! Delivery is at least once: a message that was received stays hidden for a while, and is delivered again
-//! unless it is deleted. Receiving a message hides it from others, so it is a write.
+//! unless it is deleted. Receiving a message is a write, because it hides the message from other consumers.
 //!
-//! **Invariant:** a failed call is never treated as an empty queue, and no message is lost in a crash: a
+//! **Invariant:** a failed call is never treated as an empty queue. No message is lost in a crash, because a
 //! message is removed only by [`QueueWriter::delete`].
 //!
 //! ```
@@ -53,8 +53,8 @@ pub trait QueueReader: Send + Sync {
     ) -> BoxFuture<'a, Result<MessageCounts, QueueError>>;
 }
 
-/// The Write half. `now` is the current time. SQS requests are signed with it, and a signature is valid for a
-/// few minutes; a directory compares it with the visibility of messages.
+/// The Write half. `now` is the current time. SQS requests are signed with this time, and a signature is
+/// valid for a few minutes. A directory compares this time with the visibility of messages.
 pub trait QueueWriter: Send + Sync {
     /// Appends a message. In a FIFO queue, a message that was sent with the same deduplication ID within five
     /// minutes is not sent again.

@@ -41,7 +41,7 @@ impl QueueName {
         &self.0
     }
 
-    /// The name of a FIFO queue with this name.
+    /// The name of the FIFO queue that corresponds to this name.
     #[must_use]
     pub fn into_fifo(self) -> Self {
         if self.is_fifo() { self } else { Self(format!("{}{FIFO_SUFFIX}", self.0)) }
@@ -115,7 +115,7 @@ impl NewMessage {
         self.order.as_ref()
     }
 
-    /// Fails unless the message has an order if, and only if, the queue is a FIFO queue.
+    /// Fails if a message for a FIFO queue has no order, or if a message for another queue has an order.
     pub(crate) fn check(&self, queue: &QueueName) -> Result<(), QueueError> {
         match (queue.is_fifo(), self.order.is_some()) {
             (true, true) | (false, false) => Ok(()),
@@ -132,7 +132,7 @@ impl fmt::Debug for NewMessage {
     }
 }
 
-/// Whether a body may contain this character: only characters of XML 1.0.
+/// Whether a body may contain this character: only characters of XML 1.0 are allowed.
 fn is_allowed(one: char) -> bool {
     matches!(one, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..)
 }
@@ -186,7 +186,7 @@ impl fmt::Debug for ReceivedMessage {
     }
 }
 
-/// The number of messages to receive, and the time for which they are hidden from others.
+/// The number of messages to receive, and the time for which these messages are hidden from other consumers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiveOptions {
     max: u8,
@@ -194,7 +194,8 @@ pub struct ReceiveOptions {
 }
 
 impl ReceiveOptions {
-    /// At most `max` messages, from 1 to 10, hidden for whole seconds, at most 12 hours.
+    /// Options to receive at most `max` messages, from 1 to 10, which are hidden for whole seconds and at
+    /// most 12 hours.
     pub fn new(max: u8, hidden_for: Duration) -> Result<Self, QueueError> {
         if !(1..=MAX_BATCH).contains(&max) {
             return Err(QueueError::Options("a call receives 1 to 10 messages"));

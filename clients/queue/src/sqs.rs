@@ -1,8 +1,8 @@
-//! SQS and compatible servers, by its JSON protocol, over the HTTP stack of all clients.
+//! SQS and compatible servers. The client uses the JSON protocol and the HTTP stack of all clients.
 //!
-//! **Invariant:** in a dry run, only the listed read actions leave the process, regardless of the permit; a write
-//! with a bounded permit is refused. Every request goes to the endpoint of the settings: a URL in a response is
-//! never contacted.
+//! **Invariant:** in a dry run, only the listed read actions leave the process, regardless of the permit. A
+//! write with a bounded permit is refused. Every request goes to the endpoint of the settings; a URL in a
+//! response is never contacted.
 
 mod credentials;
 mod location;
@@ -36,7 +36,7 @@ const SERVICE: &str = "AmazonSQS";
 const TARGET_HEADER: &str = "x-amz-target";
 /// The media type of requests.
 const MEDIA_TYPE: &str = "application/x-amz-json-1.0";
-/// Maximum size of a response other than messages, in bytes.
+/// Maximum size of a response without messages, in bytes.
 const MAX_ANSWER_BYTES: usize = 64 << 10;
 /// Maximum size of a response with ten messages, in which every character may be escaped.
 const MAX_MESSAGES_BYTES: usize = 20 << 20;
@@ -50,7 +50,7 @@ pub struct SqsSettings {
     pub credentials: SqsCredentials,
 }
 
-/// A queue of SQS. Clones share their state.
+/// A queue of SQS. Clones share one state.
 #[derive(Clone)]
 pub struct Sqs {
     http: Http,
@@ -61,7 +61,7 @@ pub struct Sqs {
 struct SharedQueue {
     location: SqsLocation,
     credentials: CachedCredentials,
-    /// The URL of the queue, which identifies it in requests. Cached after it was read once.
+    /// The URL of the queue, which identifies the queue in requests. The URL is requested once.
     url: OnceLock<String>,
 }
 
@@ -112,7 +112,7 @@ impl Sqs {
         )))
     }
 
-    /// The URL of the queue. This is a read, even for a write.
+    /// The URL of the queue. The request for the URL is a read, even if it precedes a write.
     async fn url(&self, permit: AccessPermit<'_>, now: SystemTime) -> Result<&str, QueueError> {
         if let Some(url) = self.shared.url.get() {
             return Ok(url);
@@ -188,7 +188,7 @@ impl Sqs {
         what: impl Fn() -> String,
     ) -> Result<T, QueueError> {
         if response.status.is_success() {
-            // Some actions have an empty response.
+            // The response to some actions is empty.
             let body = if response.body.is_empty() { b"{}" } else { response.body.as_slice() };
             return wire::parse(body).ok_or_else(|| QueueError::Malformed {
                 what: format!("the response to {}", what()),
@@ -249,7 +249,7 @@ impl QueueWriter for Sqs {
                 body["MessageGroupId"] = order.group.as_str().into();
                 body["MessageDeduplicationId"] = order.deduplication.as_str().into();
             }
-            // The deduplication ID makes a second attempt harmless.
+            // With a deduplication ID, a second attempt does not send the message twice.
             let is_idempotent = message.order().is_some();
             let action = Action { is_idempotent, ..Action::new("SendMessage", "sending a message to") };
             let answer: wire::SendResponse = self.act(AccessPermit::Write(permit), action, body, now).await?;
@@ -272,7 +272,8 @@ impl QueueWriter for Sqs {
                 "MessageSystemAttributeNames": ["ApproximateReceiveCount", "MessageGroupId"],
             });
             let action = Action::new("ReceiveMessage", "receiving from");
-            // A second attempt would leave the messages of a lost response hidden.
+            // The action is not idempotent: after a lost response, its messages stay hidden, and a second
+            // attempt would hide further messages.
             let action = Action { is_idempotent: false, max_body: MAX_MESSAGES_BYTES, ..action };
             let answer: wire::ReceiveResponse =
                 self.act(AccessPermit::Write(permit), action, body, now).await?;

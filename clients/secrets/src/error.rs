@@ -45,7 +45,7 @@ pub enum SecretsError {
     /// Access to the secret is denied.
     #[error("access to secret {0} denied")]
     Denied(SecretLocation),
-    /// The login failed: the role, the secret id or the token is wrong.
+    /// The login failed because the role, the secret id or the token is wrong.
     #[error("Vault login {how} failed: {status}")]
     Login {
         /// The login method.
@@ -62,10 +62,10 @@ pub enum SecretsError {
         #[source]
         source: Arc<std::io::Error>,
     },
-    /// Vault is sealed: it is reachable, but does not serve requests.
+    /// Vault is sealed: it is reachable, but it does not serve requests.
     #[error("Vault at `{0}` is sealed")]
     Sealed(String),
-    /// No response, or a response that is not about the secret.
+    /// There was no response, or a response that is not about the secret.
     #[error("Vault request for {what} failed: {}", .error.without_body())]
     Unreachable {
         /// The subject of the request.
@@ -73,7 +73,7 @@ pub enum SecretsError {
         /// The cause.
         error: Arc<HttpError>,
     },
-    /// Vault rejected the request. Its message is omitted, because it may repeat the request.
+    /// Vault rejected the request. The message of Vault is omitted, because it may repeat the request.
     #[error("Vault rejected {what}: {status}")]
     Refused {
         /// The subject of the request.
@@ -109,8 +109,8 @@ pub enum SecretsError {
 }
 
 impl SecretsError {
-    /// Whether a retry of the same call may succeed. A sealed Vault counts as transient: its operators unseal
-    /// it.
+    /// Whether a retry of the same call may succeed. A sealed Vault counts as transient, because its
+    /// operators will unseal it.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Sealed(_) | Self::Stale(_) => true,
@@ -154,7 +154,7 @@ impl SecretsError {
     }
 }
 
-/// The error for a sealed Vault. Other failures have the same status, so the message is checked.
+/// The error for a sealed Vault. The message is checked, because other failures have the same status.
 fn sealed(error: &HttpError, server: &Url) -> Option<SecretsError> {
     let HttpError::Status { status, excerpt, .. } = error else { return None };
     let is_sealed = *status == StatusCode::SERVICE_UNAVAILABLE && excerpt.to_lowercase().contains("sealed");

@@ -34,7 +34,8 @@ pub struct FileSecrets {
 /// The blocking implementation.
 struct SecretsFile {
     path: PathBuf,
-    /// The secrets that are used while the file does not exist. The first write copies them into it.
+    /// The secrets that are used while the file does not exist. The first write copies these secrets into the
+    /// file.
     seed: Table,
     mode: Mode,
 }
@@ -112,7 +113,7 @@ impl SecretsFile {
         self.folder().join(format!(".{name}.{extension}"))
     }
 
-    /// Takes the lock. It is held until the file is dropped.
+    /// Takes the lock. The lock is held until the returned file is dropped.
     fn lock(&self) -> Result<File, SecretsError> {
         let (folder, path) = (self.folder(), self.beside("lock"));
         let created = private_files::create_folder(folder, folder);
@@ -169,7 +170,7 @@ impl SecretWriter for FileSecrets {
     ) -> BoxFuture<'a, Result<WriteOutcome, SecretsError>> {
         let (shared, path, fields) = (Arc::clone(&self.shared), path.to_owned(), fields.clone());
         async move {
-            // The lock may block.
+            // The write runs on a blocking thread, because the lock may block.
             match tokio::task::spawn_blocking(move || shared.write(&path, &fields)).await {
                 Ok(outcome) => outcome,
                 Err(error) => std::panic::resume_unwind(error.into_panic()),

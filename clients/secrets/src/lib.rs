@@ -1,5 +1,5 @@
-//! Secrets client: a Read half and a Write half, without policy. Works with Vault, with tables
-//! of the configuration file, or with a file of a sandbox.
+//! Secrets client with a Read half and a Write half, without policy. Works with Vault, with tables of the
+//! configuration file, or with a file of a sandbox.
 //!
 //! **Invariant:** errors and `Debug` output contain no values; a value is a [`Secret`] from the response
 //! until it is sent.
@@ -65,7 +65,8 @@ pub trait SecretReader: Send + Sync {
 
 /// The Write half. Every call is idempotent.
 pub trait SecretWriter: Send + Sync {
-    /// Writes exactly these fields as the latest version of a secret, unless it already has them.
+    /// Writes exactly these fields as the latest version of a secret, unless the latest version already has
+    /// them.
     fn write<'a>(
         &'a self,
         permit: &'a WritePermit,

@@ -9,7 +9,7 @@ use crate::error::SecretsError;
 pub struct SecretLocation {
     /// The path, with the mount.
     pub path: String,
-    /// The requested version, if not the latest.
+    /// The requested version; `None` for the latest.
     pub version: Option<u64>,
     /// The mount, if it is known.
     pub mount: Option<String>,

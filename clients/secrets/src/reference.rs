@@ -32,7 +32,7 @@ pub enum ValueFormat {
 }
 
 impl SecretRef {
-    /// The latest version of a plain text field.
+    /// A reference to the latest version of a plain text field.
     pub fn new(path: impl Into<String>, field: impl Into<String>) -> Self {
         Self { path: path.into(), field: field.into(), version: None, format: ValueFormat::Plain }
     }

@@ -1,7 +1,7 @@
 //! Vault and compatible servers: KV 1 and 2.
 //!
-//! **Invariant:** a cached latest version is read again after a bounded time; only secrets are cached, never
-//! failures.
+//! **Invariant:** a cached latest version is read again after a bounded time. Failures to read a secret are
+//! never cached.
 
 mod cache;
 mod call;
@@ -160,7 +160,7 @@ impl SecretWriter for Vault {
     ) -> BoxFuture<'a, Result<WriteOutcome, SecretsError>> {
         async move {
             let written = self.put(permit, path, fields).await;
-            // Invalidate after any outcome: a failed write may have changed the secret.
+            // The cache is invalidated after any outcome, because a failed write may have changed the secret.
             self.shared.cache.invalidate(path);
             written
         }

@@ -42,7 +42,7 @@ pub struct AnswerExtension {
 pub struct GraphqlError {
     /// The message.
     pub message: String,
-    /// The code, and further details.
+    /// The code of the error, and further details.
     #[serde(default)]
     pub extensions: ErrorExtensions,
 }
@@ -97,8 +97,8 @@ impl QueryAnswer {
         Ok(Self { body, data, schemas, extension })
     }
 
-    /// Fails if the response lacks the result of our extension: the server ignored it, so that the data may not be
-    /// what was requested.
+    /// Fails if the response lacks the result of our extension. Without the result, the server has ignored
+    /// the extension, and the data might not be the data that was requested.
     pub(crate) fn require_extension(self) -> Result<Self, ServerError> {
         let what = "it ignores `extensions.qontract`, which the server announced";
         if self.extension.is_some() { Ok(self) } else { Err(ServerError::Malformed { what, source: None }) }

@@ -38,13 +38,13 @@ pub struct GraphqlQuery<'q> {
     /// The query document.
     #[serde(rename = "query")]
     pub text: &'q str,
-    /// Values of its variables.
+    /// Values of the query's variables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variables: Option<&'q Value>,
     /// The name of the operation to execute.
     #[serde(rename = "operationName", skip_serializing_if = "Option::is_none")]
     pub operation: Option<&'q str>,
-    /// What it requests beyond GraphQL, from a server that has [`ServerExtensions::query`].
+    /// The options of the query beyond GraphQL, for a server that has [`ServerExtensions::query`].
     #[serde(
         rename = "extensions",
         skip_serializing_if = "Option::is_none",
@@ -61,7 +61,7 @@ fn write_extension<S: serde::Serializer>(
     serializer.collect_map(extension.iter().map(|extension| ("qontract", extension)))
 }
 
-/// The commit that a bundle was built from, and the extensions of the server that has it.
+/// The commit from which a bundle was built, and the extensions of the server that has the bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct CommitInfo {
     /// The commit.
@@ -91,8 +91,8 @@ pub struct ServerClient {
 }
 
 impl ServerClient {
-    /// A client of the server whose latest bundle is queried at `graphql_url`; other endpoints replace its
-    /// path. `token` is the complete value of `Authorization`.
+    /// A client of the server whose latest bundle is queried at `graphql_url`; other endpoints have another
+    /// path at the same server. `token` is the complete value of `Authorization`.
     #[expect(
         clippy::disallowed_methods,
         reason = "GraphQL queries are posted, and a data server has no mutations; a lease changes no data"
@@ -191,8 +191,8 @@ impl ServerClient {
         parse_extension(&body)
     }
 
-    /// Turns places in a bundle into lines. The server must have [`ServerExtensions::locate`], which defines the
-    /// request and the response.
+    /// Resolves JSON pointers into the files of a bundle to source lines (`file:line`). The server must have
+    /// [`ServerExtensions::locate`], which defines the request and the response.
     pub async fn locate<R: DeserializeOwned>(
         &self,
         permit: &ReadPermit,
@@ -227,7 +227,7 @@ impl ServerClient {
     }
 
     /// Leases a bundle for `time`, or until it is released. `None` if the server does not support leases or
-    /// has too many.
+    /// has too many leases.
     pub async fn lease(
         &self,
         permit: &ReadPermit,
@@ -242,7 +242,7 @@ impl ServerClient {
         let lease: ServerLease = serde_json::from_slice(&response.body).map_err(|error| {
             ServerError::Malformed { what: "it has no valid lease name", source: Some(error) }
         })?;
-        // The name becomes a part of a path.
+        // The name is checked, because it becomes a part of a path.
         let is_name = lease.lease.bytes().all(|letter| letter.is_ascii_alphanumeric());
         if !is_name || lease.lease.is_empty() {
             return Err(ServerError::Malformed { what: "it has no valid lease name", source: None });

@@ -39,7 +39,8 @@ pub enum ServerError {
         #[source]
         source: HttpError,
     },
-    /// The server does not have the bundle: it was never loaded, or was evicted because it was not queried.
+    /// The server does not have the bundle, because it was never loaded, or was evicted after it had not been
+    /// queried.
     #[error("the data server does not have the bundle `{0}`")]
     UnknownSha(Sha),
     /// The token is wrong or missing.
@@ -79,8 +80,8 @@ impl ServerError {
         }
     }
 
-    /// The error of a call: `Denied` if a wrong or missing token is the reason (`sent` is whether one was
-    /// sent), else the result of `what`.
+    /// The error of a call: `Denied` if a wrong or missing token is the reason, otherwise the result of
+    /// `what`. `sent` is whether a token was sent.
     pub(crate) fn from_call(source: HttpError, sent: bool, what: impl FnOnce(HttpError) -> Self) -> Self {
         match source.status() {
             Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => Self::Denied { sent, source },

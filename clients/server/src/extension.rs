@@ -9,7 +9,7 @@ use crate::answer::QueryAnswer;
 use crate::client::GraphqlQuery;
 use crate::error::ServerError;
 
-/// The header in which a client requests the names of the extensions, and gets them.
+/// The header with which a client requests the names of the extensions, and in which the server returns them.
 pub(crate) const EXTENSIONS_HEADER: &str = "qontract-extensions";
 
 /// The extensions of a server.
@@ -22,7 +22,7 @@ pub struct ServerExtensions {
     pub batch: bool,
     /// Two bundles can be compared.
     pub compare: bool,
-    /// Places can be turned into lines.
+    /// JSON pointers into the files of a bundle can be resolved to source lines (`file:line`).
     pub locate: bool,
 }
 
@@ -41,23 +41,23 @@ impl ServerExtensions {
     }
 }
 
-/// What a query requests beyond GraphQL.
+/// The options of a query beyond GraphQL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueryExtension<'q> {
-    /// The source locations of the objects.
+    /// Whether to return the source locations of the objects.
     #[serde(skip_serializing_if = "is_false")]
     pub locations: bool,
-    /// Only the schemas that the query reads.
+    /// Whether to return only the schemas that the query reads.
     #[serde(skip_serializing_if = "is_false")]
     pub check: bool,
-    /// Only the schemas that the query can read; it is not executed.
+    /// Whether to return only the schemas that the query can read, without executing the query.
     #[serde(skip_serializing_if = "is_false")]
     pub reachable: bool,
-    /// Only these datafiles of root lists.
+    /// Restricts root lists to these datafiles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub only: Option<&'q BTreeMap<Box<str>, BTreeSet<Box<str>>>>,
-    /// The schemas that the query may read.
+    /// The schemas that the query may read; a query that can read others fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_schemas: Option<&'q BTreeSet<String>>,
 }
@@ -82,7 +82,7 @@ pub struct Batch<'q> {
 /// The response to a batch.
 #[derive(Debug)]
 pub struct BatchAnswer {
-    /// The responses to the queries, in their order.
+    /// The responses to the queries, in the order of the queries.
     pub answers: Vec<Result<QueryAnswer, ServerError>>,
     /// The contents of the resources that the bundle has.
     pub resources: BTreeMap<String, String>,

@@ -1,8 +1,8 @@
 //! Client of a data server, which runs GraphQL queries against bundles.
 //!
-//! A server holds several bundles. For consistent results, call [`ServerClient::latest_sha`] once and then
-//! query that sha ([`BundleSelector::Sha`]): the latest bundle may change at any time. The client only reads:
-//! it has no Write half.
+//! A server holds several bundles. The latest bundle may change at any time. For consistent results, call
+//! [`ServerClient::latest_sha`] once, and then query that sha ([`BundleSelector::Sha`]). The client only
+//! reads, so it has no Write half.
 //!
 //! **Invariant:** a response with errors is a failure; partial data is never returned.
 //!

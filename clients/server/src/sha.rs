@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The SHA-256 of a bundle's bytes, which names it: 64 hexadecimal digits.
+/// The SHA-256 of a bundle's bytes, which is the name of the bundle: 64 hexadecimal digits.
 ///
 /// ```
 /// use qontract_client_server::Sha;
@@ -13,7 +13,7 @@ use std::fmt;
 pub struct Sha(Box<str>);
 
 impl Sha {
-    /// Parses a sha; `None` for anything else, such as a Git commit.
+    /// Parses a sha; `None` for other strings, such as a Git commit.
     pub fn parse(text: &str) -> Option<Self> {
         let is_name = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         is_name.then(|| Self(text.to_ascii_lowercase().into()))

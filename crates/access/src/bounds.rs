@@ -112,8 +112,8 @@ impl fmt::Display for WriteBounds {
     }
 }
 
-/// Whether every server reads an absolute path the same way: without escapes, backslashes, parameters, empty
-/// segments, `.` and `..`. The last segment may be empty.
+/// Whether every server resolves an absolute path to the same resource: it has no escapes, backslashes,
+/// parameters or empty segments, and no segment is `.` or `..`. The last segment may be empty.
 fn is_plain(path: &str) -> bool {
     let Some(rest) = path.strip_prefix('/') else { return false };
     let is_segment = |segment: &str| !segment.is_empty() && segment != "." && segment != "..";

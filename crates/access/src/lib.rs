@@ -3,7 +3,7 @@
 //! A dry run is the absence of a permit, not a flag. The read half of every client requires a [`ReadPermit`],
 //! the write half requires a [`WritePermit`]. A dry run has no write permit, so code that writes cannot be
 //! called. A permit cannot be used to create another one. Code that creates clients before a run uses
-//! [`ReadPermit::for_targets`]; [`ReadPermit::for_data`] is for reading the data only.
+//! [`ReadPermit::for_targets`]; code that only reads the data uses [`ReadPermit::for_data`].
 //!
 //! **Invariant:** only two callers mint permits: the runner, once per run, and `qontract journal init`, which
 //! writes to the journal and to no target. A lint refuses [`mint`] everywhere else (`clippy.toml`).
@@ -20,7 +20,7 @@ pub use bounds::{BoundError, WriteBound, WriteBounds};
 /// Whether a run may write to targets. Logs, records and reports have its [name](Mode::as_str).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
-    /// The run plans and validates changes, but applies none.
+    /// The run plans and validates changes, but applies none of them.
     #[default]
     #[serde(rename = "dry run")]
     DryRun,
@@ -64,7 +64,7 @@ impl ReadPermit {
         Self { mode: Mode::DryRun }
     }
 
-    /// Permission for clients that are created before a run of this mode. Clients that are created for a dry
+    /// Permission for clients that are created before a run in this mode. Clients that are created for a dry
     /// run refuse to write, even if they are later passed a write permit.
     pub fn for_targets(mode: Mode) -> Self {
         Self { mode }
@@ -134,7 +134,8 @@ pub fn mint(mode: Mode) -> Permits {
     permits(mode, None)
 }
 
-/// Mints the permits of one run. With bounds, its write permit allows only requests within them.
+/// Mints the permits of one run. If there are bounds, the write permit allows only requests within the
+/// bounds.
 pub fn mint_within(mode: Mode, bounds: Option<Arc<WriteBounds>>) -> Permits {
     permits(mode, bounds)
 }

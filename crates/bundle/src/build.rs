@@ -1,9 +1,9 @@
 //! Data repo → bundle.
 //!
 //! Schemas and GraphQL types are read first. Then each datafile is processed independently and in parallel:
-//! it is read, hashed, parsed, walked (to collect the resources it names and the identifiers of its list
-//! items) and converted. Facts that span files (identifiers of files named in lists, back-references of
-//! resources) are added at the end.
+//! the file is read, hashed, parsed, walked (to collect the resources that it names and the identifiers of
+//! its list items) and converted. Facts that span files (identifiers of files named in lists, back-references
+//! of resources) are added at the end.
 //!
 //! **Caching.** With a build cache, the result of the last build is reused at three levels:
 //!
@@ -52,7 +52,7 @@ pub use cache::{BuildCache, MIN_CACHED_FILES};
 pub struct BuildOutcome {
     /// The bundle, if there was no error.
     pub built: Option<Bundle>,
-    /// If there were errors: everything that could be read. Use it only to find more mistakes.
+    /// If there were errors: a bundle of everything that could be read. Use it only to find more mistakes.
     pub partial: Option<Bundle>,
     /// All findings, in no particular order.
     pub findings: Vec<Diagnostic>,
@@ -76,7 +76,8 @@ pub fn build(repo: &Repo, stamp: CommitStamp, pool: &Pool) -> Result<BuildOutcom
     build_with(repo, stamp, pool, BuildOptions::default())
 }
 
-/// Optional inputs of a build. They make it faster; the bundle is the same without them.
+/// Optional inputs of a build. They do not change the content of the bundle: the cache and the changed paths
+/// make the build faster, and the output is written while the bundle is encoded.
 #[derive(Debug, Default)]
 pub struct BuildOptions<'a> {
     /// The build cache: read by this build, and replaced by its results.
@@ -116,8 +117,7 @@ fn build_fully(
     let mut findings = Vec::new();
     let context = SchemaContext::read(repo, &mut findings)?;
     let context_digest = context.digest(repo);
-    // The whole state is taken out here and put back at the end, so a build that fails in between leaves an
-    // empty cache.
+    // The whole state is taken out here and put back at the end, so a build that fails leaves an empty cache.
     let mut known = match &mut cache {
         Some(cache) => cache.take(context_digest),
         None => CacheState::default(),

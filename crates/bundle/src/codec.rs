@@ -7,7 +7,7 @@ use crate::digest::Sha256;
 /// Encodes a sequence of values.
 #[derive(Default)]
 pub struct Encoder {
-    /// Bytes that precede `bytes`, in pieces that are never copied into one buffer.
+    /// The output before `bytes`, in pieces that are never copied into one buffer.
     pieces_before: Vec<Vec<u8>>,
     bytes: Vec<u8>,
 }

@@ -77,16 +77,17 @@ pub struct ResourceChange {
     pub change: Change<Arc<Resource>>,
 }
 
-/// The differences between two bundles: first changed and removed files, then added files, each sorted by path.
+/// The differences between two bundles. Each list has first the changed and removed files, then the added
+/// files, both sorted by path.
 #[derive(Clone, Debug, Default)]
 pub struct Diff {
-    /// Datafiles.
+    /// The datafiles that differ.
     pub datafiles: Vec<DatafileChange>,
-    /// Resources. Only their content is compared, not their back-references.
+    /// The resources whose content differs. Back-references are not compared.
     pub resources: Vec<ResourceChange>,
-    /// Schemas.
+    /// The schemas that differ.
     pub schemas: Vec<DatafileChange>,
-    /// The definitions of the GraphQL types.
+    /// The change of the GraphQL type definitions, if they differ.
     pub graphql: Option<Change<Arc<Document>>>,
 }
 
@@ -133,7 +134,8 @@ impl DatafileChange {
     }
 }
 
-/// The resources in both bundles whose back-references differ, by path. [`Diff`] does not include these.
+/// The resources in both bundles whose back-references differ, by path. [`Diff`] does not include these
+/// differences.
 pub fn changed_backrefs<'b>(base: &'b Bundle, head: &'b Bundle) -> impl Iterator<Item = &'b str> {
     let is_same = |old: &Arc<Resource>, new: &Arc<Resource>| {
         Arc::ptr_eq(old, new) || old.digest == new.digest || old.backrefs == new.backrefs

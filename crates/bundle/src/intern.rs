@@ -1,7 +1,7 @@
 //! Interning: one allocation per distinct value in the process.
 //!
 //! Values are looked up by hash in a table of shards, each with its own lock. Each thread also has a small
-//! direct-mapped cache, so that most lookups take no lock.
+//! direct-mapped cache, so most lookups take no lock.
 //!
 //! **Invariant:** values that are no longer used are removed before a shard has doubled in size. The thread
 //! caches and a minimum per shard can keep some thousand values alive indefinitely, so only small values may
@@ -31,8 +31,8 @@ const LOCAL_CACHE_SLOTS: usize = 1024;
 /// comparisons.
 pub type LocalCache<T> = RefCell<Vec<Option<(u64, T)>>>;
 
-/// Interns a value: returns the value for which `is` holds, or inserts the result of `make`. `hash` is its
-/// hash. Holds the lock of one shard while `is` and `make` run.
+/// Interns a value: returns the value for which `is` holds, or inserts the result of `make`. `hash` is the
+/// hash of the value. Holds the lock of one shard while `is` and `make` run.
 pub fn intern<T: InternHandle + 'static>(
     recent: &'static LocalKey<LocalCache<T>>,
     table: &InternTable<T>,

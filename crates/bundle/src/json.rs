@@ -1,7 +1,8 @@
-//! The JSON parser, and writers for the two dialects of the contracts.
+//! The JSON parser, and writers for two JSON dialects.
 //!
-//! Bundles are written as Python's `json` module writes them (ASCII, floats as Python prints them); responses
-//! and diffs as JavaScript's `JSON.stringify` does (numbers and key order of JavaScript).
+//! Bundles are written as Python's `json` module writes them (ASCII, with floats as Python prints them).
+//! Responses and diffs are written as JavaScript's `JSON.stringify` writes them (with the numbers and the key
+//! order of JavaScript).
 
 mod javascript;
 mod python;

@@ -33,8 +33,8 @@ impl fmt::Debug for Key {
     }
 }
 
-/// The keys of a map, sorted by their bytes, without duplicates. Interned: equal key sets are usually the
-/// same allocation.
+/// The keys of a map, sorted by their bytes, without duplicates. Key sets are interned: equal key sets are
+/// usually the same allocation.
 #[derive(Clone)]
 pub struct KeySet(Arc<KeySetData>);
 

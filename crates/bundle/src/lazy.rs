@@ -1,8 +1,8 @@
 //! Lazy value: parsed on first access.
 //!
-//! A run parses only a few documents of a large cached bundle, and uses the others as text. **Invariant:**
-//! the text of a lazy value is exactly the output of [`write_python`] for it, so an unparsed value can be
-//! written and hashed without parsing.
+//! A run parses only a few documents of a large cached bundle and uses the other documents as text.
+//! **Invariant:** the text of a lazy value is exactly the output of [`write_python`] for it, so an unparsed
+//! value can be written and hashed without parsing.
 
 use std::fmt;
 use std::ops::{Deref, Range};

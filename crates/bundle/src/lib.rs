@@ -1,7 +1,7 @@
 //! Data repo → bundle: validated bytes, named by their own SHA-256.
 //!
-//! [`repo`] lists the files of a directory or a Git revision, [`mod@build`] turns them into a [`Bundle`] and
-//! its bytes, [`mod@load`] turns bytes back into a bundle, [`store`] writes them to disk, and [`diff`]
+//! [`repo`] lists the files of a directory or a Git revision, [`mod@build`] builds a [`Bundle`] and its bytes
+//! from them, [`mod@load`] loads a bundle from bytes, [`store`] writes a bundle to disk, and [`diff`]
 //! compares two bundles. The model (value, json, digest, model, types, diff) is pure. Only [`repo`],
 //! [`store`] and the build cache in [`mod@build`] access the disk, and only [`repo`] runs `git`.
 

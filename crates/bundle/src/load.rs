@@ -15,10 +15,10 @@ use crate::json::{JsonError, JsonParser};
 use crate::model::{Backref, Bundle, CommitStamp, Datafile, Document, PathIndex, Pool, Resource};
 use crate::value::{Map, Value};
 
-/// The reason bytes are not a valid bundle.
+/// The reason why bytes are not a valid bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The bytes cannot be read.
+    /// Reading the bytes failed.
     #[error("the bundle cannot be read")]
     Source(#[source] std::io::Error),
     /// The bytes are not UTF-8.

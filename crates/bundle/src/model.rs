@@ -10,7 +10,7 @@ use crate::digest::Sha256;
 use crate::lazy::LazyValue;
 use crate::value::Value;
 
-/// The commit that a bundle was made from.
+/// The commit that a bundle was built from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommitStamp {
     /// The commit, as given.
@@ -76,7 +76,7 @@ pub struct Resource {
     pub schema: Option<Box<str>>,
     /// The references to the resource.
     pub backrefs: Vec<Backref>,
-    /// Digest of its path and its JSON text in the bundle.
+    /// Digest of the path of the resource and of its JSON text in the bundle.
     pub digest: Sha256,
 }
 
@@ -103,8 +103,8 @@ pub struct Bundle {
     pub(crate) context_digest: Option<Sha256>,
 }
 
-/// Indexes of datafiles by path, computed on first use. Shared only between bundles with the same paths of
-/// datafiles and resources.
+/// Indexes of datafiles by path, computed on first use. An index is shared only between bundles with the same
+/// paths of datafiles and resources.
 pub(crate) type PathIndex = Arc<OnceLock<HashMap<Arc<str>, usize, RandomState>>>;
 
 impl Bundle {
@@ -113,7 +113,7 @@ impl Bundle {
         self.sha
     }
 
-    /// The commit it was made from.
+    /// The commit that the bundle was built from.
     pub fn stamp(&self) -> &CommitStamp {
         &self.stamp
     }
@@ -201,7 +201,7 @@ fn find<'a, T>(sorted: &'a [T], path: &str, path_of: impl Fn(&T) -> &str) -> Opt
 /// Live values by digest.
 type WeakTable<T> = HashMap<Sha256, Weak<T>, RandomState>;
 
-/// Interns documents and resources by digest, so that bundles share equal ones.
+/// Interns documents and resources by digest, so that bundles share equal documents and resources.
 ///
 /// **Invariant:** the pool keeps nothing alive: it holds weak references only.
 #[derive(Debug, Default)]

@@ -54,7 +54,7 @@ struct DisplayBase {
 enum RepoTree {
     /// A directory. Symbolic links may point anywhere within it.
     Directory(PathBuf),
-    /// Four separate locations. Symbolic links must stay within their own.
+    /// Four separate locations. The target of a symbolic link must be in the same location as the link.
     SeparateParts,
     /// A revision of a Git repository.
     Revision(Revision),
@@ -63,9 +63,9 @@ enum RepoTree {
 /// A file of a data repo.
 #[derive(Debug)]
 pub struct RepoFile {
-    /// Path within its part, with a leading slash: its name in the bundle.
+    /// Path within the part of the data repo, with a leading slash. It is the name of the file in the bundle.
     pub path: String,
-    /// Path within the data repo: its name in messages.
+    /// Path within the data repo, which is the name of the file in messages.
     pub name: String,
     content: RepoFileContent,
 }
@@ -83,7 +83,7 @@ pub enum FileReadError {
     /// The file has this many bytes, more than [`MAX_FILE_BYTES`].
     #[error("it has {0} bytes; the maximum is {MAX_FILE_BYTES}")]
     TooLarge(u64),
-    /// Opening or reading it failed.
+    /// Opening or reading the file failed.
     #[error(transparent)]
     Failed(#[from] io::Error),
 }
@@ -143,7 +143,7 @@ pub enum RepoError {
     /// A folder cannot be listed.
     #[error("cannot list `{name}`")]
     List {
-        /// The name.
+        /// The name of the folder in messages.
         name: String,
         /// The cause.
         #[source]
@@ -188,7 +188,7 @@ impl Repo {
         }
     }
 
-    /// The locations of its parts.
+    /// The locations of the parts of the data repo.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -270,12 +270,12 @@ impl RepoFile {
         }
     }
 
-    /// Reads its bytes.
+    /// Reads the bytes of the file.
     pub fn read(&self) -> Result<Cow<'_, [u8]>, FileReadError> {
         self.read_with_stamp().map(|(bytes, _)| bytes)
     }
 
-    /// Reads its bytes, and its file stamp as it was before the read.
+    /// Reads the bytes of the file. Also returns the stamp that the file had before the read.
     pub(crate) fn read_with_stamp(&self) -> Result<(Cow<'_, [u8]>, Option<FileStamp>), FileReadError> {
         match &self.content {
             RepoFileContent::InMemory(bytes) => Ok((Cow::Borrowed(bytes), None)),

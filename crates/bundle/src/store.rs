@@ -34,14 +34,14 @@ impl BundleFile {
         Ok(Self { path: path.to_owned(), file: AtomicFile::output(path)?, is_complete: false })
     }
 
-    /// The output for a bundle that is written while it is encoded. `None` if it must be validated first: the
-    /// reader of a pipe would consume it at once.
+    /// The output for a bundle that is written while it is encoded. `None` if `path` is not a regular file:
+    /// the reader of a pipe would consume a bundle that is not validated yet.
     pub(crate) fn stream(&mut self) -> Option<BundleStream<'_>> {
         let Self { file, is_complete, .. } = self;
         file.is_atomic().then_some(BundleStream { file, is_complete })
     }
 
-    /// Moves the bundle to its path. First writes it, unless it was already written while it was encoded.
+    /// Moves the bundle to its path. If the bundle was not written while it was encoded, writes it first.
     pub fn finish(mut self, bundle: &Bundle) -> io::Result<()> {
         if !self.is_complete {
             // A partial write is discarded.

@@ -28,11 +28,11 @@ pub struct Type {
     field_index: HashMap<Box<str>, usize, RandomState>,
     /// Schema of the datafiles of this type.
     pub datafile: Option<Box<str>>,
-    /// Whether it is an interface.
+    /// Whether the type is an interface.
     pub is_interface: bool,
-    /// The interface it implements.
+    /// The interface that the type implements.
     pub interface: Option<Box<str>>,
-    /// The strategy to resolve the concrete type of an object, for an interface.
+    /// For an interface, the strategy to resolve the concrete type of an object.
     pub resolve: Option<TypeResolution>,
 }
 
@@ -42,14 +42,14 @@ pub type TypesByValue = BTreeMap<Box<str>, Box<str>>;
 /// The strategy to resolve the concrete type of an object of an interface.
 #[derive(Debug)]
 pub enum TypeResolution {
-    /// By the value of one of its fields.
+    /// By the value of one of the object's fields.
     FieldMap {
         /// The field.
         field: Box<str>,
         /// Types by value.
         types: TypesByValue,
     },
-    /// By its `$schema`.
+    /// By the `$schema` of the object.
     Schema,
     /// An unknown strategy.
     Unknown(Box<str>),
@@ -61,15 +61,15 @@ pub enum TypeResolution {
 pub struct Field {
     /// The name.
     pub name: Box<str>,
-    /// Name of its type.
+    /// Name of the field's type.
     pub type_name: Box<str>,
-    /// Index of its type among all types, if the type is defined.
+    /// Index of the field's type among all types, if the type is defined.
     type_index: Option<usize>,
     /// Whether the field is a list of that type.
     pub is_list: bool,
     /// Whether the field is never null.
     pub is_required: bool,
-    /// Whether its type is an interface.
+    /// Whether the field's type is an interface.
     pub is_interface: bool,
     /// Whether the field can be used as a search argument.
     pub is_searchable: bool,
@@ -77,13 +77,13 @@ pub struct Field {
     pub is_unique: bool,
     /// Whether the value is unique in its list.
     pub is_context_unique: bool,
-    /// Whether the field names a resource, or lists all of them.
+    /// Whether the field names a resource, or lists all resources.
     pub is_resource: bool,
     /// Whether the field is resolved to the resource that it names.
     pub resolve_resource: bool,
-    /// Resolved to the datafiles that refer to the object.
+    /// If present, the field is resolved to the datafiles that refer to the object.
     pub synthetic: Option<BackrefSelector>,
-    /// Lists all datafiles of this schema.
+    /// If present, the field lists all datafiles of this schema.
     pub datafile_schema: Option<Box<str>>,
 }
 
@@ -92,7 +92,7 @@ pub struct Field {
 pub struct BackrefSelector {
     /// The schema of the datafiles.
     pub schema: Box<str>,
-    /// Path of the reference in them, with dots between keys.
+    /// Path of the reference in these datafiles, with dots between keys.
     pub sub_attr: Box<str>,
 }
 
@@ -103,7 +103,8 @@ impl Types {
     pub fn read(graphql: &Value) -> Self {
         let mut types: BTreeMap<Box<str>, Type> = BTreeMap::new();
         let mut by_schema: BTreeMap<Box<str>, Box<str>> = BTreeMap::new();
-        // In the order of the file: of two types for one schema, the last one is used.
+        // The types are visited in the order of the file, so that the last of two types for one schema is
+        // used.
         for conf in confs(graphql).unwrap_or_default() {
             let Some(type_) = conf.as_map().and_then(Type::read) else { continue };
             if let Some(datafile) = &type_.datafile {
@@ -240,8 +241,8 @@ impl Field {
         })
     }
 
-    /// Whether the field identifies an object within its list. Fields that are unique across all data also
-    /// do.
+    /// Whether the field identifies an object within its list. A field that is unique across all data also
+    /// identifies the object.
     pub fn identifies(&self) -> bool {
         self.is_unique || self.is_context_unique
     }

@@ -31,7 +31,8 @@ pub enum Value {
     Map(Map),
 }
 
-/// A map, sorted by key. Clones share the values; references to the same path also share them (interned).
+/// A map, sorted by key. Clones share the values. References to the same path also share their values, which
+/// are interned.
 #[derive(Clone)]
 pub struct Map {
     keys: KeySet,
@@ -117,7 +118,7 @@ impl Map {
         Self::drain(&mut entries, 0)
     }
 
-    /// Creates a map of the entries from `start` on, and removes them from the vector.
+    /// Creates a map of the entries from `start` on and removes them from the vector.
     pub(crate) fn drain<K: AsRef<str>>(entries: &mut Vec<(K, Value)>, start: usize) -> Self {
         if !entries[start..].is_sorted_by(|a, b| a.0.as_ref() < b.0.as_ref()) {
             entries[start..].sort_by(|a, b| a.0.as_ref().cmp(b.0.as_ref()));
@@ -164,7 +165,7 @@ impl Map {
         self.at(self.keys.index_of(key)?)
     }
 
-    /// The value at an [index](KeySet::index_of) of its keys.
+    /// The value at an [index](KeySet::index_of) of the key set.
     pub fn at(&self, place: usize) -> Option<&Value> {
         self.values.slice.get(place)
     }

@@ -1,8 +1,8 @@
 //! Walks a datafile along its JSON Schema and its GraphQL type. Both building and validation use it.
 //!
 //! The walk follows the schema only where the schema of a field is unambiguous: `properties`, `items`, a
-//! `$ref` to a whole file, a `oneOf` that is decided by an interface field or by the presence of `$ref`. It
-//! works on YAML trees and on bundle values, see [`Tree`]; a [`Visitor`] defines the actions.
+//! `$ref` to a whole file, and a `oneOf` that is decided by an interface field or by the presence of `$ref`.
+//! It works on YAML trees and on bundle values (see [`Tree`]). A [`Visitor`] defines the actions.
 
 mod schema_index;
 
@@ -195,9 +195,9 @@ pub struct VisitedValue<'w, 's, 'd, S, D> {
 
 /// A field of a map.
 pub struct MapField<'s, 'd, S, D> {
-    /// Its key.
+    /// The key of the field.
     pub key: &'d str,
-    /// Its value.
+    /// The value of the field.
     pub value: D,
     /// The position of the value in schema and type.
     pub at: WalkPosition<'s, S>,

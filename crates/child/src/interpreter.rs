@@ -10,7 +10,8 @@ use std::process::Command;
 /// Maximum length of the first line that is read; the kernel reads 256 bytes.
 const MAX_LINE_BYTES: u64 = 256;
 
-/// The error of a command that could not be started; it names the interpreter of a script if that is missing.
+/// The error of a command that could not be started. If the command is a script whose interpreter is missing,
+/// the error names the interpreter.
 pub fn explain(command: &Command, error: io::Error) -> io::Error {
     if error.kind() != io::ErrorKind::NotFound {
         return error;

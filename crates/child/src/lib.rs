@@ -34,15 +34,15 @@ pub use watchdog::{WATCHDOG_ARGUMENT, watch};
 use orphans::SweepScope;
 use registry::{CHILDREN, EndSignal};
 
-/// Interval at which a child is checked for having ended.
+/// Interval at which the state of a child is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// A child process and its process group, which is killed when the child ends or this is dropped.
+/// A child process and its process group, which is killed when the child ends or this value is dropped.
 #[derive(Debug)]
 pub struct ProcessGroup {
     child: Child,
-    /// The exit status; `None` until the child is reaped. Until then no other process can get its id or that
-    /// of its group.
+    /// The exit status; `None` until the child is reaped. Until then, no other process can get the id of the
+    /// child or of its group.
     status: Option<ExitStatus>,
     grace: Duration,
 }
@@ -61,12 +61,12 @@ impl ProcessGroup {
         Ok(Self { child, status: None, grace: settings.grace })
     }
 
-    /// Takes stdin, stdout and stderr: those that are pipes and have not been taken yet.
+    /// Takes stdin, stdout and stderr, as far as they are pipes and have not been taken yet.
     pub fn take_pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
         (self.child.stdin.take(), self.child.stdout.take(), self.child.stderr.take())
     }
 
-    /// The exit status if the child has ended. The rest of its group is then killed.
+    /// The exit status if the child has ended. In that case, the rest of its group is killed.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         if self.status.is_none() && waitid(WaitId::Pid(self.pid()), options)?.is_some() {
@@ -96,7 +96,7 @@ impl ProcessGroup {
     /// Limits the memory of the child: its heap and private writable mappings, in bytes. Files that it maps
     /// for reading do not count.
     ///
-    /// The limit is set right after the start: the child may exceed it only before that.
+    /// The limit is set right after the start. The child can exceed it only before it is set.
     #[cfg(target_os = "linux")]
     pub fn limit_memory(&self, bytes: u64) -> io::Result<()> {
         let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
@@ -110,8 +110,8 @@ impl ProcessGroup {
         Ok(())
     }
 
-    /// Ends the group within its grace period: `SIGINT`, after half of the time `SIGTERM`, and at the end
-    /// `SIGKILL`.
+    /// Ends the group within its grace period: sends `SIGINT` at once, `SIGTERM` after half of the period,
+    /// and `SIGKILL` at its end.
     pub fn terminate(self) -> io::Result<()> {
         let grace = self.grace;
         self.terminate_within(grace)
@@ -168,7 +168,8 @@ mod tests {
 
     /// A shell that runs a script, and the stdout that it shares with its child processes.
     fn shell(script: &str) -> (ProcessGroup, ChildStdout) {
-        // In a background job of a shell, `SIGINT` is ignored, and a shell does not trap it.
+        // Background jobs of a shell ignore `SIGINT`, and a shell cannot trap a signal that was ignored when
+        // it started.
         let mut command = Command::new("env");
         command.args(["--default-signal=INT", "sh", "-c", script]).stdout(Stdio::piped());
         let mut group = ProcessGroup::start(&mut command).unwrap();

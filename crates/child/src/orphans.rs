@@ -27,9 +27,9 @@ pub enum SweepScope {
 /// A process group that is registered.
 #[derive(Clone, Copy, Debug)]
 pub struct RunningGroup {
-    /// The id of the group, and of its first process.
+    /// The id of the group, which is also that of its first process.
     pub id: i32,
-    /// The start time of its first process, in clock ticks since boot.
+    /// The start time of the first process of the group, in clock ticks since boot.
     pub started: u64,
 }
 
@@ -65,12 +65,12 @@ enum SweepAction {
     Keep,
     /// The process has ended, and no other code waits for it.
     Reap,
-    /// Only the process itself is killed, since processes that are not its descendants may be in its group.
+    /// Only the process itself is killed, because processes that are not its descendants may be in its group.
     Kill,
     KillGroup,
 }
 
-/// Selects the processes that a sweep leaves alone, besides inherited ones.
+/// Selects the processes that a sweep leaves alone, besides inherited children.
 #[derive(Clone, Copy, Debug)]
 pub struct SweepFilter<'a> {
     /// The registered groups.
@@ -100,8 +100,8 @@ impl Adoption {
     /// Kills and reaps the current orphans. The caller prevents new children during the call.
     pub fn sweep(&self, spared: SweepFilter<'_>) -> SweepResult {
         let mut swept = SweepResult::default();
-        // The per-thread lists may miss a child while other children end. The next sweep finds it; the last
-        // sweep lists all processes, because no sweep follows it.
+        // The per-thread lists may miss a child while other children end. The next sweep finds that child.
+        // The last sweep lists all processes, because no sweep follows it.
         let listing =
             if spared.scope == SweepScope::All { ChildListing::AllProcesses } else { ChildListing::Threads };
         for process in children(&self.proc, self.own.pid, listing) {
@@ -112,7 +112,7 @@ impl Adoption {
                 SweepAction::Kill => kill_process(pid, Signal::KILL),
                 SweepAction::KillGroup => Pid::from_raw(process.group)
                     .map_or(Ok(()), |group| kill_process_group(group, Signal::KILL))
-                    // The group of a process that has just ended may be empty.
+                    // If the process has just ended, its group may be empty, so the process itself is killed.
                     .or_else(|_| kill_process(pid, Signal::KILL)),
             };
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
@@ -152,7 +152,7 @@ impl Adoption {
 
 #[cfg(target_os = "linux")]
 fn become_subreaper() -> rustix::io::Result<()> {
-    // Any process id enables it.
+    // Any process id enables the attribute.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
 }
 
@@ -187,7 +187,7 @@ mod tests {
     use crate::proc::ProcessInfo;
     use std::path::PathBuf;
 
-    /// A child of process 10, whose group and session are 10, too.
+    /// A child of process 10, whose group and session also have the id 10.
     fn process(pid: i32, group: i32, session: i32) -> ProcessInfo {
         ProcessInfo { pid, is_zombie: false, parent: 10, group, session, started: 500 }
     }

@@ -1,4 +1,4 @@
-//! Processes as `/proc` describes them.
+//! Reads the processes of this machine from `/proc`.
 
 use std::fs;
 use std::path::Path;
@@ -6,15 +6,15 @@ use std::path::Path;
 /// A process as `/proc/PID/stat` describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessInfo {
-    /// The id.
+    /// The process id.
     pub pid: i32,
-    /// Whether it has ended and its parent has not reaped it.
+    /// Whether the process has ended and its parent has not reaped it.
     pub is_zombie: bool,
-    /// The id of its parent.
+    /// The id of the parent process.
     pub parent: i32,
-    /// The id of its process group.
+    /// The id of the process group.
     pub group: i32,
-    /// The id of its session.
+    /// The id of the session.
     pub session: i32,
     /// The start time, in clock ticks since boot.
     pub started: u64,
@@ -47,7 +47,7 @@ impl ProcessInfo {
 /// The source from which children are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChildListing {
-    /// The per-thread lists of children where the kernel has them, else all processes.
+    /// The per-thread lists of children if the kernel has them, otherwise all processes.
     Threads,
     /// All processes.
     AllProcesses,
@@ -70,7 +70,7 @@ fn listed_children(proc: &Path) -> Option<Vec<i32>> {
         let task = folder.join(task.to_string());
         match fs::read_to_string(task.join("children")) {
             Ok(text) => pids.extend(text.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok())),
-            // A thread that has ended handed its children over to another one.
+            // The children of a thread that has ended belong to another thread, so an error is ignored.
             Err(_) if !task.exists() => {}
             Err(_) => return None,
         }

@@ -1,5 +1,5 @@
-//! Registry of the child processes: the process groups that were started and still run, so that a shutdown
-//! can end all of them, and the orphans that were adopted.
+//! Registry of the child processes: the running process groups, all of which a shutdown can end, and the
+//! adopted orphans.
 //!
 //! The registry is global because a process has one set of children. Its lock is held while a child is
 //! started or reaped. **Invariant:** a registered group is not reaped, so that its id is not reused and a
@@ -98,12 +98,12 @@ pub(crate) struct Children(Mutex<ChildRegistry>);
 struct ChildRegistry {
     /// Groups by the id of their first process.
     groups: BTreeMap<i32, GroupEntry>,
-    /// Groups up to this purpose are being ended, and no new ones are started.
+    /// Groups up to this purpose are being ended, and no new groups of these purposes are started.
     stopping: Option<Purpose>,
     watchdog: Watchdog,
     /// Whether orphans are adopted from the first child on.
     adopts_orphans: bool,
-    /// Set when the first child is started.
+    /// This process as the parent of orphans; set when the first child is started.
     adoption: Option<Adoption>,
     /// Orphans that were killed and did not end within a sweep. Later sweeps do not wait for them.
     lingering: BTreeSet<i32>,
@@ -203,8 +203,8 @@ impl Children {
         Ok(child)
     }
 
-    /// Reaps the first process of a group if it has ended, and removes the group from the registry at the
-    /// same time.
+    /// Reaps the first process of a group if it has ended. At the same time, removes the group from the
+    /// registry.
     pub(crate) fn reap(&self, child: &mut Child) -> io::Result<Option<ExitStatus>> {
         let group = Pid::from_child(child);
         let mut registry = self.lock();
@@ -212,8 +212,8 @@ impl Children {
             return Ok(None);
         }
         registry.groups.remove(&group.as_raw_nonzero().get());
-        // This is done before the child is reaped, so that the watchdog never signals an id that may belong
-        // to another process.
+        // The group is removed before the child is reaped, so that the watchdog never signals an id that may
+        // belong to another process.
         registry.watchdog.remove(group);
         child.try_wait()
     }
@@ -287,8 +287,8 @@ pub fn retire_watchdog() {
     CHILDREN.lock().watchdog.retire();
 }
 
-/// Makes this process the parent of every descendant whose own parent has ended, and ends those that have
-/// left their process group: when the groups that may have started them have ended, and in [`shut_down`].
+/// Makes this process the parent of every descendant whose own parent has ended. Such a descendant that has
+/// left its process group is ended when the groups that may have started it have ended, or in [`shut_down`].
 ///
 /// Adoption takes effect when the first child is started. Processes that are already children of this
 /// process, such as those of a shell that executed it, are left alone, and so are children in our own process
@@ -302,11 +302,11 @@ pub fn is_stopping(purpose: Purpose) -> bool {
     CHILDREN.is_stopping(purpose)
 }
 
-/// Ends all groups whose purpose is at most `purpose`, and prevents new ones: sends `SIGINT`, then `SIGTERM`
-/// after half of the group's grace period, and `SIGKILL` at its end.
+/// Ends all groups whose purpose is at most `purpose`, and prevents new groups: sends `SIGINT`, then
+/// `SIGTERM` after half of the group's grace period, and `SIGKILL` at its end.
 ///
-/// Stopping [`Purpose::Write`] stops the others as well. Blocks until all have ended or are killed; their
-/// owners reap them.
+/// Stopping [`Purpose::Write`] stops the others as well. Blocks until all these groups have ended or are
+/// killed; their owners reap them.
 pub fn stop(purpose: Purpose) {
     CHILDREN.stop(purpose, Duration::MAX);
 }
@@ -348,7 +348,8 @@ mod tests {
     }
 
     fn shell(script: &str) -> Command {
-        // In a background job of a shell, `SIGINT` is ignored, and a shell does not trap it.
+        // Background jobs of a shell ignore `SIGINT`, and a shell cannot trap a signal that was ignored when
+        // it started.
         let mut command = Command::new("env");
         command.args(["--default-signal=INT", "sh", "-c", script]).stdout(Stdio::piped());
         command

@@ -1,8 +1,9 @@
-//! Watchdog: a helper process that outlives this process, and ends its process groups if it is killed.
+//! Watchdog: a helper process that outlives this process, and ends the process groups of this process if this
+//! process is killed.
 //!
-//! This process holds the write end of a pipe to the watchdog, which the kernel closes when this process ends
-//! in any way. Until then, this process writes a line for each group that it starts (`+ID GRACE`, with the
-//! grace period in milliseconds) and for each group that has ended (`-ID`). See
+//! This process holds the write end of a pipe to the watchdog. The kernel closes the pipe when this process
+//! ends in any way. Until then, this process writes a line for each group that it starts (`+ID GRACE`, with
+//! the grace period in milliseconds) and for each group that has ended (`-ID`). See
 //! `docs/adr/0030-graceful-shutdown-and-child-processes.md`.
 
 use std::collections::BTreeMap;
@@ -45,17 +46,18 @@ impl Watchdog {
         self.is_enabled = true;
     }
 
-    /// Ends the watchdog process; the next child starts another one.
+    /// Ends the watchdog process. Another watchdog is started with the next child.
     pub fn retire(&mut self) {
         if let Some(mut process) = self.process.take() {
-            // `wait` first closes its stdin, which ends the process.
+            // `wait` first closes the stdin of the watchdog, which ends the process.
             let _ = process.wait();
         }
     }
 
     /// Starts the watchdog if none is running, and registers `groups`, the running groups.
     ///
-    /// A failure to start it is ignored: without a watchdog, children still end in every regular exit.
+    /// A failure to start the watchdog is ignored: without a watchdog, children still end in every regular
+    /// exit of this process.
     pub fn ensure(&mut self, groups: &BTreeMap<i32, Duration>) {
         let is_running = self.process.as_mut().is_some_and(|process| matches!(process.try_wait(), Ok(None)));
         if !self.is_enabled || is_running {
@@ -80,7 +82,7 @@ impl Watchdog {
     fn write(&mut self, line: &str) {
         let Some(stdin) = self.process.as_mut().and_then(|process| process.stdin.as_mut()) else { return };
         // Lines are short enough for an atomic write to a pipe. A watchdog that no longer reads is killed;
-        // the next child starts another one.
+        // another one is started with the next child.
         if stdin.write_all(line.as_bytes()).is_err()
             && let Some(mut process) = self.process.take()
         {
@@ -100,7 +102,7 @@ fn start() -> io::Result<Child> {
     let own = PathBuf::from("/proc/self/exe");
     let own = if own.exists() { own } else { std::env::current_exe()? };
     let mut command = Command::new(own);
-    // It has its own group, so that Ctrl-C does not reach it, and it holds none of our files open.
+    // The watchdog has its own group, so that Ctrl-C does not reach it, and it holds none of our files open.
     command.arg(WATCHDOG_ARGUMENT).env_clear().current_dir("/").process_group(0);
     let process = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     if let Some(stdin) = &process.stdin {

@@ -1,5 +1,5 @@
-//! The command line that runs an integration, of `qontract` or of the peer, and the configuration that it
-//! reads.
+//! The command line that runs an integration, which is that of `qontract` or of the peer, and the
+//! configuration that it reads.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Pretty-prints JSON for people. Preserves the order of keys and the spelling of values.
+//! Pretty-prints JSON. Preserves the order of keys and the spelling of values.
 
 /// Indents JSON by two spaces for each level. Input that is not JSON does not cause an error.
 pub fn json(text: &str) -> String {

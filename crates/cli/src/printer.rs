@@ -1,9 +1,9 @@
 //! The only module that prints: results to stdout, messages to stderr.
 //!
 //! **Invariant:** no character of the data controls the terminal or changes how output looks
-//! (`hostile_output.rs`). All text goes through [`sanitize_lines`] and all JSON through [`sanitize_json`];
-//! terminal styles are kept only in [`StyledText`], in which data is escaped. A command escapes single-line
-//! values with [`sanitize`] first, so that data cannot start a new line.
+//! (`hostile_output.rs`). All text goes through [`sanitize_lines`], and all JSON goes through
+//! [`sanitize_json`]; terminal styles are kept only in [`StyledText`], in which data is escaped. A command
+//! escapes single-line values with [`sanitize`] first, so that data cannot start a new line.
 
 use std::borrow::Cow;
 use std::io::{self, Write};

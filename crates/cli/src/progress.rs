@@ -1,7 +1,7 @@
 //! Progress line on the terminal: shows the current activity of a slow command.
 //!
-//! It is drawn on stderr, only if that is a terminal, and never in CI. All other output erases it first
-//! ([`erase`]); it is drawn again below that output.
+//! The line is drawn on stderr, only if stderr is a terminal, and never in CI. All other output first erases
+//! the line ([`erase`]); the line is then drawn again below that output.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
@@ -107,7 +107,7 @@ fn draw(line: &str) {
 fn line(what: &str, elapsed: Duration, doing: &[Activity]) -> String {
     let is_request = |one: &&Activity| one.description.contains("://");
     let mut requests = doing.iter().filter(is_request);
-    // Without a request, the innermost activity is the most specific one.
+    // If no request is active, the innermost activity is the most specific one.
     let (first, more) = match requests.next() {
         Some(first) => (Some(first), requests.count()),
         None => (doing.last(), 0),

@@ -1,6 +1,6 @@
-//! Finds the integration and the configuration that a command line names, before it is parsed.
+//! Finds the integration and the configuration that a command line names, before the command line is parsed.
 //!
-//! The integrations are subcommands, and the configuration may define some of them: it must be read before
+//! The integrations are subcommands, and the configuration may define some of them, so it must be read before
 //! the parser exists.
 
 use std::ffi::OsString;
@@ -70,7 +70,8 @@ fn position_of_unknown(error: &clap::Error, arguments: &[OsString]) -> Option<us
     let unknown = unknown.as_str();
     let is_same = |word: &str| word == unknown;
     let has_value = |word: &str| word.strip_prefix(unknown).is_some_and(|rest| rest.starts_with('='));
-    // Several letters after one dash are several options, and the parser may recognise only the first ones.
+    // Several letters after one dash are several options, and the parser may recognise only the first of
+    // these.
     let letter = unknown.strip_prefix('-').filter(|letter| letter.chars().count() == 1);
     let is_in_group = |word: &str| {
         let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'));

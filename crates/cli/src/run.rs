@@ -390,7 +390,7 @@ impl FromArgMatches for SelectedIntegration {
                 continue;
             }
             let Some(flag) = id.as_str().strip_prefix(FLAG_PREFIX) else { continue };
-            // The value of a switch has another type.
+            // The value of a switch is a Boolean, not a string.
             let Ok(values) = given.try_get_many::<String>(id.as_str()) else {
                 if given.get_flag(id.as_str()) {
                     options.add(flag, "true");

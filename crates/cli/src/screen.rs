@@ -101,7 +101,7 @@ fn text_of(line: &StatusLine, has_colours: bool) -> String {
 
 /// Number of rows that the table takes on a terminal of this size, limited to how far the cursor can move up.
 fn height(drawn: &DrawnTable, size: TerminalSize) -> usize {
-    // A narrower terminal wraps lines.
+    // In a terminal that became narrower, a drawn line may occupy several rows.
     let rows = drawn.lines.iter().map(|line| line.width().div_ceil(size.width.max(1)).max(1));
     rows.sum::<usize>().min(size.height.saturating_sub(1))
 }
@@ -123,7 +123,7 @@ fn redraw(drawn: &DrawnTable, lines: &[StatusLine], size: TerminalSize, has_colo
             text.push_str(END_OF_LINE);
         }
     }
-    // Rows that only the previous table had.
+    // Rows that only the previous table had are erased.
     let more = before.saturating_sub(lines.len());
     text.push_str(&END_OF_LINE.repeat(more));
     text.push_str(&go_up(more));

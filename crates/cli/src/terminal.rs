@@ -1,9 +1,9 @@
 //! The terminal of the process: its size, and its modes while a live table is shown.
 //!
 //! Keys pressed while the table is shown are neither echoed into it nor passed to the shell afterwards. The
-//! modes are restored when the guard is dropped and as soon as a shutdown begins, so that they are also
-//! restored if the exit is forced. After a signal that kills the process outright (`SIGKILL`, `SIGQUIT`), the
-//! shell has to restore them.
+//! modes are restored when the guard is dropped. They are also restored as soon as a shutdown begins, in case
+//! the exit is forced. After a signal that kills the process outright (`SIGKILL`, `SIGQUIT`), the shell has
+//! to restore them.
 
 use std::io;
 

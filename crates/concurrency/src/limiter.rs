@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// Permission to run. Dropping it releases it.
+/// Permission to run. Dropping the permit releases it.
 pub type Permit = OwnedSemaphorePermit;
 
 /// Limits concurrent work. Clones share the limit. The default has no limit.

@@ -51,8 +51,8 @@ impl<K: Ord + Clone, V: Clone> OnceMap<K, V> {
         Some(OnceEntry { map: self.clone(), key, cell })
     }
 
-    /// Keeps the entries for which `keep` returns true. An entry without a value is passed as `None`; callers
-    /// that compute or await the value of a removed entry still get it.
+    /// Keeps the entries for which `keep` returns true. For an entry without a value, `keep` is called with
+    /// `None`. Callers that compute or await the value of a removed entry still get the value.
     pub fn retain(&self, mut keep: impl FnMut(&K, Option<&V>) -> bool) {
         self.0.lock().retain(|key, cell| keep(key, cell.get()));
     }
@@ -96,14 +96,14 @@ pub struct OnceEntry<K: Ord, V> {
 }
 
 impl<K: Ord, V: Clone> OnceEntry<K, V> {
-    /// Returns the value, and computes it if it is missing and no other caller is computing it. The value
-    /// stays in the map.
+    /// Returns the value. Computes it if it is missing and no other caller is computing it. The value stays
+    /// in the map.
     pub async fn get_or_init<F: Future<Output = V>>(self, init: impl FnOnce() -> F) -> V {
         self.cell.get_or_init(init).await.clone()
     }
 
-    /// Returns the value, and computes it if it is missing and no other caller is computing it. The value
-    /// stays in the map if `keep` returns true; otherwise only the callers that are already waiting share it.
+    /// Returns the value. Computes it if it is missing and no other caller is computing it. The value stays
+    /// in the map if `keep` returns true; otherwise only the callers that are already waiting share it.
     pub async fn get_or_init_if<F: Future<Output = V>>(
         self,
         keep: impl FnOnce(&V) -> bool,

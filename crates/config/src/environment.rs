@@ -1,4 +1,4 @@
-//! Table of all environment variables. Help texts and the reference page are generated from it.
+//! Table of all environment variables, from which help texts and the reference page are generated.
 
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
@@ -35,7 +35,7 @@ fn parse_stall_timeout(seconds: Option<&str>) -> Result<Option<Duration>, UsageE
 /// The variable that sets the duration of leases.
 pub const LEASE_VARIABLE: &str = "QONTRACT_LEASE_SECONDS";
 
-/// The range of [`LEASE_VARIABLE`]. With shorter leases, slow requests to the store would lose them.
+/// The range of [`LEASE_VARIABLE`]. A shorter lease could expire during a slow request to the store.
 const LEASE_SECONDS: RangeInclusive<u64> = 5..=600;
 
 /// The default for [`LEASE_VARIABLE`].
@@ -77,9 +77,9 @@ pub enum ReadBy {
 pub struct Variable {
     /// The name, or several names separated by commas.
     pub name: &'static str,
-    /// The program that reads it.
+    /// The programs that read the variable.
     pub read_by: ReadBy,
-    /// The type of its value, such as a path or a number of seconds.
+    /// The type of the variable's value, such as a path or a number of seconds.
     pub value_type: &'static str,
     /// The default value.
     pub default: &'static str,

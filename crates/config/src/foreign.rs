@@ -8,7 +8,7 @@ use qontract_runtime::foreign::ForeignCommand;
 use qontract_runtime::process::StderrLog;
 use serde::Deserialize;
 
-/// An existing command, such as one of qontract-reconcile's.
+/// An existing command, such as a command of qontract-reconcile.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ForeignTable {
@@ -19,10 +19,10 @@ pub struct ForeignTable {
     /// Arguments that `run-integration` passes on to the integration.
     #[serde(default)]
     pub arguments: Vec<String>,
-    /// Environment variables that are passed to it.
+    /// Environment variables that are passed to the command.
     #[serde(default)]
     pub environment: Vec<String>,
-    /// Environment variables that are passed to it. Their values are secret.
+    /// Environment variables that are passed to the command. Their values are secret.
     #[serde(default)]
     pub secret_environment: Vec<String>,
     /// Whether real runs are allowed.
@@ -45,7 +45,8 @@ fn default_shutdown_seconds() -> u64 {
 }
 
 impl ForeignTable {
-    /// The command with its environment.
+    /// The command that is run as the integration `name`, with the current values of the environment
+    /// variables that are passed to it.
     pub fn command(&self, name: &str, log: Option<Arc<dyn StderrLog>>) -> ForeignCommand {
         let values = |names: &[String]| {
             names.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))).collect()
@@ -62,8 +63,8 @@ impl ForeignTable {
         }
     }
 
-    /// Resolves the path of the configuration and the files of the command relative to the directory of the
-    /// configuration file.
+    /// Resolves relative paths of the command and of its configuration relative to the directory of the file
+    /// that contains this table.
     pub(crate) fn resolve(&mut self, folder: &Path) {
         super::resolve_command(&mut self.command, folder);
         if let Some(config) = &mut self.config {

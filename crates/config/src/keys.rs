@@ -39,7 +39,7 @@ impl KeyType {
 pub struct Key {
     /// The path; `*` stands for a name that the operator chooses.
     pub path: &'static str,
-    /// The type of its value.
+    /// The type of the key's value.
     pub value_type: KeyType,
     /// The default value; empty if the key is required.
     pub default: &'static str,

@@ -1,4 +1,4 @@
-//! The operator's configuration, `config.toml`: the keys of qontract-reconcile, and additional ones.
+//! The operator's configuration, `config.toml`: the keys of qontract-reconcile, and additional keys.
 
 pub mod environment;
 mod foreign;
@@ -52,7 +52,7 @@ pub struct Config {
     /// Limits on removals without approval.
     #[serde(default)]
     pub guards: GuardsTable,
-    /// The secret store; without it, secrets are tables of this file.
+    /// The Vault that stores secrets; without this table, secrets are tables of this file.
     #[serde(default)]
     pub vault: Option<VaultTable>,
     /// Real clusters. Without this table, no cluster is contacted.
@@ -67,7 +67,7 @@ pub struct Config {
     /// Allow-list of sources that templates may read besides secrets and the data.
     #[serde(default)]
     pub templates: TemplatesTable,
-    /// All other tables: the secret store if there is no Vault.
+    /// All other tables. If there is no Vault, they are the secret store.
     #[serde(flatten)]
     store: SecretTables,
 }
@@ -117,7 +117,7 @@ impl VaultTable {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KubernetesTable {
-    /// CA file for clusters without their own.
+    /// CA file for clusters that do not have their own CA file.
     pub ca: Option<PathBuf>,
     requests_per_second: Option<NonZeroU32>,
     deadline_seconds: Option<NonZeroU32>,
@@ -165,7 +165,7 @@ pub struct ClusterTable {
     pub validate_in_dry_run: Option<bool>,
     /// Kubeconfig with server, CA and credentials, instead of the token that the data names.
     pub kubeconfig: Option<PathBuf>,
-    /// The context of the kubeconfig; by default its current one.
+    /// The context of the kubeconfig; by default its current context.
     pub context: Option<String>,
 }
 
@@ -181,7 +181,7 @@ pub struct PromtoolTable {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TemplatesTable {
-    /// URLs that `url` may read; a URL that ends with a slash allows everything below it.
+    /// URLs that `url` may read. A URL that ends with a slash allows every URL below it.
     allow_urls: Vec<String>,
     /// Repositories that `github` may read, as `owner/name` or `owner/*`.
     allow_github: Vec<String>,
@@ -195,7 +195,7 @@ pub struct TemplatesTable {
     pub s3_endpoint: Option<String>,
     /// Time limit of one lookup.
     deadline_seconds: u64,
-    /// Maximum number of bytes of one lookup.
+    /// Maximum number of bytes that one lookup may return.
     largest_bytes: usize,
 }
 
@@ -276,7 +276,7 @@ pub struct SandboxTable {
 pub struct ProgramTable {
     /// The executable and its arguments.
     pub command: Vec<String>,
-    /// Environment variables that are passed to it.
+    /// Environment variables that are passed to the program.
     #[serde(default)]
     pub environment: Vec<String>,
     /// Environment variables that are passed only to `plan`, `print` and `apply`. Their values are secret.
@@ -297,7 +297,7 @@ fn default_deadline_seconds() -> u64 {
 }
 
 impl ProgramTable {
-    /// The program with its environment.
+    /// The program, with the current values of the environment variables that are passed to it.
     pub fn program(&self) -> Program {
         let values = |names: &[String]| {
             names.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))).collect()
@@ -356,7 +356,7 @@ struct GuardKeysTable {
     count: Option<usize>,
     /// Percentage of keys.
     percent: Option<usize>,
-    /// Whether a list that loses all of its items counts.
+    /// Whether a change that removes all items of a list counts as a removal.
     lists: Option<bool>,
 }
 
@@ -409,7 +409,7 @@ impl std::fmt::Debug for SecretTables {
 
 impl Config {
     /// The data server: the server at the URL `word`, or the configured server if `word` is `None`. The token
-    /// is the configured one if it is for that server, else `$QONTRACT_SERVER_TOKEN`.
+    /// is the configured token if it is for that server, otherwise `$QONTRACT_SERVER_TOKEN`.
     pub fn server(&self, word: Option<&str>) -> Option<GraphqlTable> {
         let Some(word) = word else { return self.graphql.clone() };
         if !word.starts_with("http://") && !word.starts_with("https://") {
@@ -424,7 +424,7 @@ impl Config {
         Some(GraphqlTable { server, token: token.or_else(|| variable("QONTRACT_SERVER_TOKEN")) })
     }
 
-    /// The sandbox directory: `requested`, else the configured one.
+    /// The sandbox directory: `requested`, otherwise the configured directory.
     pub fn sandbox_folder<'a>(&'a self, requested: Option<&'a Path>) -> Option<&'a Path> {
         requested.or(self.sandbox.as_ref().map(|sandbox| sandbox.directory.as_path()))
     }
@@ -441,17 +441,19 @@ impl Config {
         self.store.0.clone()
     }
 
-    /// Reads `file`, else the file that `QONTRACT_CONFIG` names; without either, the configuration is empty.
+    /// Reads `file`, otherwise the file that `QONTRACT_CONFIG` names. Without either, the configuration is
+    /// empty.
     pub fn read(file: Option<&Path>) -> anyhow::Result<Self> {
         Ok(Self::load(&ConfigLocation::named(file))?)
     }
 
-    /// Reads `file`, else the file in a default location; without either, the configuration is empty.
+    /// Reads `file`, otherwise the file that `QONTRACT_CONFIG` names or that is in a default location.
+    /// Without a file, the configuration is empty.
     pub fn find(file: Option<&Path>) -> anyhow::Result<Self> {
         Ok(Self::load(&ConfigLocation::find(file))?)
     }
 
-    /// Like [`Self::find`], but also prints a note about an ignored file.
+    /// Reads the configuration as [`Self::find`] does, and also prints a note about an ignored file.
     pub fn find_and_note(file: Option<&Path>, messages: &dyn MessageSink) -> anyhow::Result<Self> {
         let location = ConfigLocation::find(file);
         location.note().iter().for_each(|note| messages.note(note));
@@ -464,8 +466,8 @@ impl Config {
         read::read(file)
     }
 
-    /// Moves the tables below `[targets]` that may also be at the top level. Only one of the two positions
-    /// may be used.
+    /// Moves the tables below `[targets]` that may also be at the top level to the top level. Each table may
+    /// be used at only one of the two positions.
     fn unify_targets(&mut self) {
         if let Some(table) = self.targets.kubernetes.take() {
             self.kubernetes = Some(KubernetesTable { is_below_targets: true, ..table });
@@ -493,9 +495,9 @@ impl Config {
     }
 }
 
-/// Resolves the words of a command that are relative paths of files in the directory of the configuration
-/// file. Other words are not changed: a relative path then starts at the working directory. A program without
-/// a path is searched for on `PATH` first.
+/// Resolves each word of a command that is the relative path of a file in the directory of the configuration
+/// file. Other words are not changed, so other relative paths start at the working directory. The first word
+/// is not changed either if it has no slash and names a program on `PATH`.
 fn resolve_command(command: &mut [String], folder: &Path) {
     for (index, word) in command.iter_mut().enumerate() {
         let is_on_path = || index == 0 && !word.contains('/') && is_on_path(word);

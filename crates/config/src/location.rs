@@ -37,7 +37,7 @@ pub enum ConfigLocation {
 pub struct IgnoredFile {
     /// The file.
     pub file: PathBuf,
-    /// The reason why it is not read.
+    /// The reason why the file is not read.
     pub reason: IgnoreReason,
 }
 
@@ -46,7 +46,7 @@ pub struct IgnoredFile {
 pub enum IgnoreReason {
     /// The file may be part of a data repo.
     InRepo,
-    /// Another user owns it.
+    /// Another user owns the file.
     OtherOwner,
 }
 
@@ -77,7 +77,7 @@ impl ConfigLocation {
         }
     }
 
-    /// The file that `--config` names, else the one that `$QONTRACT_CONFIG` names.
+    /// The file that `--config` names, otherwise the file that `$QONTRACT_CONFIG` names.
     pub fn named(file: Option<&Path>) -> Self {
         match (file, variable("QONTRACT_CONFIG")) {
             (Some(file), _) => Self::Option(file.to_owned()),
@@ -86,7 +86,8 @@ impl ConfigLocation {
         }
     }
 
-    /// The named file, else `./qontract.toml`, else `$XDG_CONFIG_HOME/qontract/config.toml`.
+    /// The location of the named file, otherwise `./qontract.toml`, otherwise
+    /// `$XDG_CONFIG_HOME/qontract/config.toml`.
     ///
     /// **Invariant:** a data repo never provides the configuration, which could name programs to run:
     /// `./qontract.toml` is not read inside a data repo or a Git work tree, nor if another user owns it.
@@ -169,7 +170,7 @@ mod tests {
         check("work/a", "work/a", true);
         check("work/a/b", "work/a/b", true);
         check("work/a/b", "", true);
-        // Git does not search a ceiling above the working directory either.
+        // As in Git, a ceiling above the working directory is not searched.
         check("work/a", "work", false);
         check("work/a/b", "work/a", false);
     }

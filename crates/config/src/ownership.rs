@@ -4,8 +4,8 @@
 use std::path::Path;
 
 /// Whether a file belongs to the user or to the owner of the working directory: all files of a checkout in a
-/// container have one owner, which may not be the user. The owner of a symbolic link counts as well, since it
-/// decides which file is read.
+/// container have one owner, who might not be the user. The owner of a symbolic link is checked as well,
+/// because the link decides which file is read.
 #[cfg(unix)]
 pub fn is_trusted(file: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;

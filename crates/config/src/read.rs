@@ -1,8 +1,8 @@
 //! Reads the configuration and refuses unknown keys.
 //!
-//! As in the `config.toml` of qontract-reconcile, tables with unknown names hold secrets. A table whose name
-//! is similar to that of a known table, and that is empty or has a key of that table, is a misspelling and
-//! refused.
+//! As in the `config.toml` of qontract-reconcile, tables with unknown names hold secrets. A table is refused
+//! as misspelt if its name is similar to that of a known table and it is empty or has a key of the known
+//! table.
 
 use std::path::Path;
 
@@ -96,7 +96,7 @@ fn parse(text: &str) -> Result<Config, TextErrors> {
         let mut path = Vec::new();
         descend(root.get_ref(), at(&error), &mut path);
         let name = path.join(".");
-        // Only these messages contain nothing but names; others may contain the value.
+        // These messages contain only names; other messages may contain the value.
         let has_names_only =
             ["missing field ", "duplicate field "].iter().any(|start| wrong.text.starts_with(start));
         wrong.text = match find(&path) {

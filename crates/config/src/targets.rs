@@ -1,4 +1,4 @@
-//! The table `[targets]`: target systems besides those with their own table at the top level.
+//! The table `[targets]`: target systems other than those with their own table at the top level.
 
 use std::collections::BTreeMap;
 
@@ -42,11 +42,11 @@ pub struct BucketTable {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueTable {
-    /// The URL of the queue, unless it has a name.
+    /// The URL of the queue, unless `name` is set.
     pub url: Option<String>,
-    /// The name of the queue, in the account of the key.
+    /// The name of the queue, in the AWS account of the access key.
     pub name: Option<String>,
-    /// The region; by default that of the URL, else `us-east-1`.
+    /// The region; by default that of the URL, or `us-east-1` if the URL does not contain a region.
     pub region: Option<String>,
     /// URL of a server other than AWS.
     pub endpoint: Option<String>,

@@ -1,4 +1,4 @@
-//! Usage errors.
+//! Usage errors: mistakes in the command line, the environment or the configuration.
 
 /// An error of the caller, such as a path that does not exist or a word that is not a Git revision.
 #[derive(Debug)]

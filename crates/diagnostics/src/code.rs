@@ -1,7 +1,7 @@
 //! The table of codes: every kind of finding, once.
 //!
-//! The explanation of a code is `codes/Qnnnn.md` in this crate. A test of the binary runs its example, so
-//! that the explanation and the program agree.
+//! The explanation of a code is `codes/Qnnnn.md` in this crate. A test of the binary runs the example of each
+//! explanation, so that the explanations and the program agree.
 //!
 //! | range | findings about |
 //! |---|---|
@@ -25,7 +25,7 @@ pub struct Code(u16);
 pub struct CodeEntry {
     /// The code itself.
     pub code: Code,
-    /// The default severity of its findings.
+    /// The default severity of findings with this code.
     pub severity: Severity,
     /// The explanation, in Markdown; its first line is the title.
     pub text: &'static str,
@@ -103,7 +103,7 @@ table! {
     YAML_DUPLICATE_KEY = 1010 Warning;
     /// A number that has no value.
     YAML_NUMBER = 1011 Error;
-    /// An alias inside the value it refers to.
+    /// An alias inside the value to which it refers.
     YAML_CYCLE = 1012 Error;
     /// An anchor defined twice.
     YAML_DUPLICATE_ANCHOR = 1013 Error;
@@ -181,7 +181,7 @@ table! {
     UNKNOWN_FIELD = 3002 Error;
     /// A required field that is missing.
     MISSING_FIELD = 3003 Error;
-    /// A value that is not among the allowed ones.
+    /// A value that is not among the allowed values.
     NOT_ALLOWED = 3004 Error;
     /// A string that does not match its `pattern`.
     PATTERN = 3005 Error;

@@ -13,7 +13,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// The word before the code in messages.
+    /// The word before the code in messages: `error` or `warning`.
     pub fn as_str(self) -> &'static str {
         match self {
             Severity::Error => "error",
@@ -55,7 +55,7 @@ pub struct Diagnostic {
     pub location: DiagnosticLocation,
     /// Additional information.
     pub notes: Vec<Note>,
-    /// How to fix it.
+    /// How to fix the mistake.
     pub hint: Option<String>,
 }
 

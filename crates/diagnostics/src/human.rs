@@ -22,7 +22,7 @@ pub fn short_sha(sha: &str) -> String {
     sha.chars().take(7).collect()
 }
 
-/// The first `max` characters of a string, followed by the number of omitted ones.
+/// The first `max` characters of a string, followed by the number of omitted characters.
 ///
 /// **Invariant:** the number refers to the original string, even if the string was already shortened.
 ///

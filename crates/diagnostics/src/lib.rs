@@ -1,7 +1,7 @@
 //! Findings about data, and their output formats.
 //!
 //! A [`Diagnostic`] describes what is wrong, where, and how to fix it. Findings are collected, never thrown:
-//! a file with three mistakes yields three of them. [`render`] formats them for people, [`record::Record`]
+//! a file with three mistakes yields three findings. [`render`] formats them for people, [`record::Record`]
 //! for machines, and [`code`] has the explanation of each code.
 //!
 //! This crate is pure: it reads no files. The caller provides file contents through [`Sources`].

@@ -33,7 +33,7 @@ pub struct DiagnosticLocation {
     pub pointer: Option<String>,
 }
 
-/// A line and a column, both counted from 1, the column in characters.
+/// A line and a column. Both are counted from 1, and the column is counted in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// Line number, from 1.
@@ -42,7 +42,8 @@ pub struct Position {
     pub column: u32,
 }
 
-/// The line and column of byte `offset` of `text`. Offsets past the end give the end.
+/// The line and column of byte `offset` of `text`. For an offset after the end of the text, returns the
+/// position of the end.
 ///
 /// For many offsets of one text, create a [`LineIndex`] once.
 ///
@@ -80,7 +81,7 @@ impl LineIndex {
         at(text, line, line_start, offset)
     }
 
-    /// Number of lines that end before this offset.
+    /// The index of the line that contains this offset: the number of lines that end before the offset.
     pub(crate) fn line(&self, offset: usize) -> usize {
         self.starts.partition_point(|start| *start as usize <= offset)
     }

@@ -1,4 +1,4 @@
-//! Findings for machines: one JSON object each.
+//! Findings as JSON, with one object for each finding.
 
 use serde::Serialize;
 
@@ -24,12 +24,12 @@ pub struct Record {
     /// Additional information.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<NoteRecord>,
-    /// How to fix it.
+    /// How to fix the mistake.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
-/// A location with line numbers; they are absent if the text is not available.
+/// A location with line numbers, which are absent if the text of the file is not available.
 #[derive(Debug, Serialize)]
 pub struct LocationRecord {
     /// Path relative to the data repo.

@@ -10,9 +10,10 @@ use crate::location::{DiagnosticLocation, Span, char_boundary};
 use crate::report::{CachedSources, Report, SourceText, Sources};
 use crate::sanitize::{sanitize, sanitize_lines};
 
-/// Longer lines are not shown in a frame: they would hide the message.
+/// Maximum length of a line in a frame, in bytes. Longer lines are not shown, because they would hide the
+/// message.
 const MAX_LINE_BYTES: usize = 1_000;
-/// Maximum number of lines of a span in a frame.
+/// Maximum number of lines of a span that a frame shows.
 const MAX_FRAME_LINES: usize = 6;
 
 /// Whether the text has terminal colours.
@@ -130,7 +131,7 @@ struct CodeFrame {
 }
 
 impl CodeFrame {
-    /// The lines of `span`, or `None` if they are too long to show.
+    /// The lines of `span`, or `None` if the lines are too long to be shown.
     fn around(SourceText { text, lines }: &SourceText, span: Span) -> Option<Self> {
         let (start, end) = (char_boundary(text, span.start as usize), char_boundary(text, span.end as usize));
         let from = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
@@ -147,7 +148,8 @@ impl CodeFrame {
             return None;
         }
         let first_line = lines.line(from) + 1;
-        // An escape is longer than the escaped character, so the mark is moved.
+        // An escape is longer than the escaped character, so the mark is moved to its position in the escaped
+        // line.
         let mark = start - from..end.min(to).max(start) - from;
         let [before, marked, after] =
             [&shown[..mark.start], &shown[mark.clone()], shown[mark.end..].trim_end_matches('\r')]

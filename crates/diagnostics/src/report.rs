@@ -12,8 +12,7 @@ pub trait Sources {
     /// The text of `file`, if it is available.
     fn text(&self, file: &str) -> Option<Cow<'_, str>>;
 
-    /// The name of the file in messages: its name in the data repo, or a path that works from the user's
-    /// directory.
+    /// The name of the file in messages: its name in the data repo, or its path from the working directory.
     fn display<'f>(&self, file: &'f str) -> Cow<'f, str> {
         Cow::Borrowed(file)
     }
@@ -25,7 +24,7 @@ pub(crate) struct CachedSources<'a> {
     last: RefCell<Option<CachedSource>>,
 }
 
-/// A file that was read last; without a text if it cannot be read.
+/// The file that was read last; without a text if the file cannot be read.
 struct CachedSource {
     file: String,
     text: Option<Rc<SourceText>>,
@@ -78,7 +77,7 @@ impl Sources for NoSources {
     }
 }
 
-/// Maximum number of findings of one file in a report; the others are only counted.
+/// Maximum number of findings of one file in a report; further findings are only counted.
 pub const MAX_PER_FILE: usize = 100;
 
 /// Findings of one file that a report omits.
@@ -101,9 +100,9 @@ impl OmittedFindings {
 
 /// Findings sorted by file and position, at most [`MAX_PER_FILE`] per file.
 ///
-/// This is enough to show a mistake that occurs everywhere in a file, and a hostile file cannot make a report
-/// large. If a file has too many findings, errors are kept before warnings. **Invariant:** the order does not
-/// depend on the order of the input.
+/// The limit is high enough to show a mistake that occurs everywhere in a file, and low enough that a hostile
+/// file cannot make a report large. If a file has too many findings, errors are kept before warnings.
+/// **Invariant:** the order does not depend on the order of the input.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     findings: Vec<Diagnostic>,
@@ -143,12 +142,12 @@ impl Report {
         self.omitted.iter().find(|omitted| omitted.file == file).map_or(0, OmittedFindings::count)
     }
 
-    /// Number of findings, including omitted ones.
+    /// Number of findings, including omitted findings.
     pub fn len(&self) -> usize {
         self.findings.len() + self.omitted.iter().map(OmittedFindings::count).sum::<usize>()
     }
 
-    /// Number of findings with this severity, including omitted ones.
+    /// Number of findings with this severity, including omitted findings.
     pub fn count(&self, severity: Severity) -> usize {
         let omitted = self.omitted.iter().map(|omitted| match severity {
             Severity::Error => omitted.errors,
@@ -251,7 +250,7 @@ mod tests {
         assert_eq!(report.summary(), "3 errors in 2 files");
     }
 
-    /// Checks how many errors and warnings of a file are kept, and how many are omitted.
+    /// Checks how many errors and warnings of a file a report keeps, and how many it omits.
     fn check(errors: usize, warnings: usize, kept: (usize, usize), omitted: Option<(usize, usize)>) {
         let at = |code, start| Diagnostic::new(code, "x").in_file("a").at(Span::new(start, start));
         // Warnings come before the errors.

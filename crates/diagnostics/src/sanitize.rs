@@ -32,7 +32,7 @@ pub fn sanitize(text: &str) -> Cow<'_, str> {
 
 /// Escapes unsafe characters, but keeps line breaks and tabs.
 ///
-/// A safety net in addition to [`sanitize`], for text that combines data with lines of the program.
+/// An additional protection besides [`sanitize`], for text that combines data with lines of the program.
 ///
 /// ```
 /// assert_eq!(qontract_diagnostics::sanitize_lines("a\r\n\tb\u{9b}c\rd"), "a\r\n\tb\\u{9b}c\\rd");
@@ -41,8 +41,8 @@ pub fn sanitize_lines(text: &str) -> Cow<'_, str> {
     escape_unsafe(text, is_line_break_or_tab, |character, out| out.extend(character.escape_default()))
 }
 
-/// Escapes unsafe characters in a JSON text with JSON escapes. The value is unchanged, because in JSON they
-/// occur only in strings.
+/// Escapes unsafe characters in a JSON text with JSON escapes. The value is unchanged, because unsafe
+/// characters occur in JSON only in strings.
 ///
 /// ```
 /// let json = "{\n  \"a\": \"\u{7f}\u{202e}\u{e0041}\"\n}";
@@ -87,7 +87,7 @@ pub fn is_safe(text: &str) -> bool {
     first_unsafe(text, &|_| false).is_none()
 }
 
-/// A character with its neighbours.
+/// A character with the characters before and after it.
 #[derive(Clone, Copy)]
 struct CharContext {
     before: Option<char>,
@@ -137,7 +137,7 @@ fn is_unsafe(one: CharContext) -> bool {
 }
 
 fn first_unsafe(text: &str, keeps: &impl Fn(CharContext) -> bool) -> Option<usize> {
-    // Most text is printable ASCII: a fast path.
+    // Most text is printable ASCII, which needs no further check.
     let start = text.bytes().position(|byte| !(b' '..=b'~').contains(&byte))?;
     let rest = characters(text).skip_while(|(place, _)| *place < start);
     rest.filter(|(_, one)| is_unsafe(*one) && !keeps(*one)).map(|(place, _)| place).next()
@@ -191,7 +191,7 @@ mod tests {
         let is_listed = |code: u32| ranges.iter().any(|(from, to)| (*from..=*to).contains(&code));
         for character in (0..=0xf_0000).filter_map(char::from_u32) {
             let code = u32::from(character);
-            // Between letters that are joined.
+            // The character is between letters that are joined.
             let text = format!("ä{character}ä");
             assert_eq!(!is_safe(&text), is_listed(code), "U+{code:04X}");
             let keeps = matches!(character, '\n' | '\t');

@@ -6,9 +6,9 @@ use crate::sanitize::sanitize_lines;
 
 /// Text with terminal styles, in which data is escaped.
 ///
-/// Only this module creates such text: findings are rendered with their styles, and everything else is added
-/// with [`push`](Self::push), which escapes it. Text without styles is printed through [`sanitize_lines`],
-/// which escapes all styles.
+/// Only this module creates such text: findings are rendered with their styles, and all other text is added
+/// with [`push`](Self::push), which escapes unsafe characters. Text without styles is printed through
+/// [`sanitize_lines`], which escapes all styles.
 #[derive(Clone, Debug, Default)]
 pub struct StyledText(String);
 
@@ -19,7 +19,7 @@ pub enum TextStyle {
     Plain,
     /// A heading.
     Bold,
-    /// Less important than its context.
+    /// Text that is less important than its context.
     Dim,
     /// An addition.
     Added,
@@ -50,7 +50,7 @@ impl TextStyle {
 }
 
 impl StyledText {
-    /// All findings of a report, and a line with their counts.
+    /// All findings of a report, followed by a line with the number of errors and warnings.
     pub fn report(report: &Report, sources: &dyn Sources) -> Self {
         Self(format!("{}{}\n", render_all(report, sources, Colour::Styled), report.summary()))
     }

@@ -39,8 +39,8 @@ pub fn did_you_mean<'c>(written: &str, candidates: impl IntoIterator<Item = &'c 
     nearest_name(written, candidates).map(|name| format!("did you mean `{name}`?"))
 }
 
-/// The most likely intended candidate for `written`: one that differs by a typo, else one that contains all
-/// of its words, else the closest.
+/// The most likely intended candidate for `written`: a candidate that differs by a typo, otherwise one that
+/// contains all words of `written`, otherwise the closest candidate.
 fn nearest_name<'c>(written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let candidates: Vec<&str> = candidates.into_iter().collect();
     let most = max_distance(written);
@@ -98,8 +98,8 @@ fn nearest_within<'c>(
     best.map(|(_, candidate)| candidate)
 }
 
-/// The path closest to `written`: with a missing extension or leading slash, by edit distance, or with the
-/// same file name in another directory.
+/// The path closest to `written`: `written` with an extension or a leading slash, a path with a small edit
+/// distance, or a path with the same file name in another directory.
 pub fn nearest_path<'c>(written: &str, paths: impl Iterator<Item = &'c str> + Clone) -> Option<&'c str> {
     if let Some(path) = paths.clone().find(|path| is_same_but_ending(written, path)) {
         return Some(path);
@@ -127,12 +127,14 @@ fn is_same_but_ending(written: &str, path: &str) -> bool {
 /// The edit distance (additions, deletions, changes and swaps of neighbours), if it is at most `most`.
 fn edit_distance(most: usize, a: &str, b: &str) -> Option<usize> {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    // A common prefix and suffix cost nothing, and make up most of two similar paths.
+    // A common prefix and a common suffix do not affect the distance, and they make up most of two similar
+    // paths.
     let start = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
     let (a, b) = (&a[start..], &b[start..]);
     let end = a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count();
     let (a, b) = (&a[..a.len() - end], &b[..b.len() - end]);
-    // Distances above `most` are not distinguished, so cells further than that from the diagonal are skipped.
+    // Distances above `most` are not distinguished, so cells that are more than `most` away from the diagonal
+    // are skipped.
     let over = most + 1;
     if a.len().abs_diff(b.len()) > most {
         return None;

@@ -1,16 +1,16 @@
 //! Replaces files atomically.
 //!
-//! **Invariant:** the path has either the whole new content or its previous content, whenever this process or
-//! another writer ends. The content is written to a temporary file in the same directory, whose name begins with
-//! a dot, and the file is then renamed. An error removes the temporary file.
+//! **Invariant:** the path has either its previous content or the whole new content, no matter when this
+//! process or another writer ends. The content is written to a temporary file in the same directory, whose
+//! name begins with a dot, and the file is then renamed. An error removes the temporary file.
 //!
 //! Three things differ between callers:
 //!
 //! - *Who may read the file.* [`AtomicFile::private`] creates files of mode 0600, regardless of the
-//!   permissions of the previous file, and replaces a symbolic link itself: nothing is written outside of the
-//!   directory. [`AtomicFile::output`] is for paths that the user chose: it keeps the permissions of the
-//!   previous file, writes to the target of a link, and writes directly to anything but a regular file, such
-//!   as a pipe.
+//!   permissions of the previous file, and replaces a symbolic link itself, so nothing is written outside of
+//!   the directory. [`AtomicFile::output`] is for paths that the user chose: it keeps the permissions of the
+//!   previous file, writes to the target of a link, and writes directly to a target that is not a regular
+//!   file, such as a pipe.
 //! - *What survives a power failure*: see [`Durability`].
 //! - *Leftover temporary files of a killed process.* The name of the temporary file is unique, so concurrent
 //!   writers do not share it. Callers that hold a lock use [`AtomicFile::locked`], whose temporary file has a
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-/// The beginning of the names of temporary files.
+/// The prefix of the names of temporary files.
 pub const TEMPORARY_PREFIX: &str = ".draft-";
 /// The size of the write buffer. Memory is only used for the pages that the content fills.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -31,25 +31,26 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// The changes that a power failure or a crash of the operating system can undo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// None: the content and the directory are on disk before the replacement returns.
+    /// None. The content and the directory are on disk before the replacement returns.
     Directory,
-    /// The replacement, but not the content: afterwards, the path has either the complete old or the complete
-    /// new content.
+    /// The replacement, but not the content. After the failure, the path has either the complete old content
+    /// or the complete new content.
     Content,
-    /// All changes: the file can be incomplete. For files that have a checksum or that can be created again.
+    /// All changes: after the failure, the file can be incomplete. Used for files that have a checksum or
+    /// that can be created again.
     None,
 }
 
 /// The permissions of a replaced file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Access {
-    /// Only the owner may read it.
+    /// Only the owner may read the file.
     Private,
     /// The permissions of the previous file; a new file is readable by everyone.
     Preserved,
 }
 
-/// A file that replaces another one when it is committed.
+/// A file that replaces another file when it is committed.
 #[derive(Debug)]
 pub struct AtomicFile {
     path: PathBuf,
@@ -63,7 +64,7 @@ enum Output {
     /// A temporary file.
     Temporary(BufWriter<NamedTempFile>),
     /// The target itself, because it is not a regular file (a pipe, for example). Opened at the first write,
-    /// as opening a pipe can block.
+    /// because opening a pipe can block.
     Direct { target: PathBuf, opened: Option<File> },
 }
 
@@ -186,8 +187,8 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Removes the path of the temporary file from an error, because it means nothing to the user; the caller
-/// names the file.
+/// Removes the path of the temporary file from an error, because the user does not know this path; the caller
+/// names the target file.
 fn without_path(error: io::Error) -> io::Error {
     match error.to_string().split_once(" at path ") {
         Some((cause, _)) => io::Error::new(error.kind(), cause),

@@ -18,13 +18,14 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Open flags: do not follow links, and do not block on pipes.
 pub const SAFE_OPEN_FLAGS: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
 
-/// Takes the lock of `path`, and creates the file if it is missing. The lock is held until the returned file is
-/// dropped. Fails if another process holds it for longer than `timeout`, and if `path` is a symbolic link.
+/// Takes the lock of `path`, and creates the file if it is missing. The lock is held until the returned file
+/// is dropped. Fails if another process holds the lock for longer than `timeout`, and if `path` is a symbolic
+/// link.
 pub fn acquire(path: &Path, timeout: Duration) -> io::Result<File> {
     poll(open(path)?, timeout)
 }
 
-/// Takes the lock of a directory, as [`acquire`] does, so that no lock file is left.
+/// Takes a lock as [`acquire`] does, but on the directory itself, so that no lock file is created.
 pub fn acquire_folder(folder: &Path, timeout: Duration) -> io::Result<File> {
     poll(OpenOptions::new().read(true).custom_flags(SAFE_OPEN_FLAGS).open(folder)?, timeout)
 }
@@ -39,7 +40,7 @@ fn open(path: &Path) -> io::Result<File> {
     require_regular(options.write(true).truncate(false).custom_flags(SAFE_OPEN_FLAGS).open(path)?)
 }
 
-/// The file if it could be locked; the inner error is the file if another process holds the lock.
+/// The file if it could be locked. If another process holds the lock, the inner error is the file.
 fn try_lock(file: File) -> io::Result<Result<File, File>> {
     match file.try_lock() {
         Ok(()) => Ok(Ok(file)),

@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::path::Path;
 
 /// Creates `folder`, which is `root` or below it, with mode 0700. Removes the permissions of other users from
-/// existing directories below `root`; an existing `root` is not changed, since another user may own it.
+/// existing directories below `root`; an existing `root` is not changed, because another user may own it.
 pub fn create_folder(root: &Path, folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     for part in folder.ancestors().take_while(|part| *part != root && part.starts_with(root)) {

@@ -12,8 +12,8 @@ use crate::location::RepositoryLocation;
 use crate::private_dir::PrivateDir;
 use crate::{GitError, GitLimits, alternates};
 
-/// Settings on the command line. They repeat the configuration of the private directory, and also disable
-/// features that files in the object store could enable.
+/// Settings on the command line. They repeat the configuration of the private directory, and they also
+/// disable features that files in the object store could enable.
 const CONFIG_OVERRIDES: [&str; 8] = [
     // No program of the repository is run.
     "core.hooksPath=/dev/null",
@@ -30,14 +30,14 @@ const CONFIG_OVERRIDES: [&str; 8] = [
     "core.commitGraph=false",
 ];
 
-/// The environment, besides `PATH` and variables that name directories.
+/// The environment of `git`, besides `PATH` and the variables that name directories.
 const ENVIRONMENT: [(&str, &str); 10] = [
     ("LC_ALL", "C"),
     // Configuration and attributes of the machine and of the user are not read.
     ("GIT_CONFIG_NOSYSTEM", "1"),
     ("GIT_CONFIG_GLOBAL", "/dev/null"),
     ("GIT_ATTR_NOSYSTEM", "1"),
-    // Missing objects are not fetched. The only allowed protocol does not exist.
+    // Missing objects are not fetched: the only protocol that is allowed does not exist.
     ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_ALLOW_PROTOCOL", "none"),
     ("GIT_NO_REPLACE_OBJECTS", "1"),
@@ -76,7 +76,7 @@ impl Git {
         &self.limits
     }
 
-    /// Runs a subcommand with `input` on its standard input, and reads its output with `read`.
+    /// Runs a subcommand with `input` on its standard input and reads its output with `read`.
     ///
     /// `arguments` are constants and object ids; names from users or data go into `input`.
     pub fn run<T>(
@@ -92,8 +92,8 @@ impl Git {
         let (Some(mut stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(GitError::Answer(subcommand));
         };
-        // Both threads end no later than the process group. A process may end before it has read all of its
-        // input.
+        // Both threads end no later than the process group. An error is ignored, because a process may end
+        // before it has read all of its input.
         thread::spawn(move || stdin.write_all(input.as_bytes()));
         let (sender, errors) = mpsc::channel();
         thread::spawn(move || {

@@ -1,18 +1,17 @@
 //! Reads Git repositories that may be hostile.
 //!
 //! Every `git` process of the workspace is built and run by this crate. The program is used only to resolve
-//! revisions, read packed objects, find common ancestors and count commits (`cat-file`, `ls-tree`, `merge-base`
-//! and `rev-list`).
-//! Everything that could make it run code or use the network is disabled:
+//! revisions, read packed objects, find common ancestors and count commits (`cat-file`, `ls-tree`,
+//! `merge-base` and `rev-list`). Everything that could make `git` run code or use the network is disabled:
 //!
 //! - The repository is found by `location`, not by `git`, and a bare repository is never discovered.
 //! - `git` does not read the repository's configuration, hooks, attributes or grafts. It runs on a private
 //!   Git directory (`private_dir`) that has a generated configuration and refers only to the refs and the
 //!   objects of the repository.
-//! - Its environment is cleared, no transport protocol is allowed, and nothing is fetched lazily.
-//! - Revisions and paths are passed on its standard input and never as arguments, so they cannot become
-//!   options. Arguments are constants and object ids.
-//! - Each command has a deadline, a process group, a memory limit and limits on its output.
+//! - The environment of `git` is cleared, no transport protocol is allowed, and nothing is fetched lazily.
+//! - Revisions and paths are passed on standard input and never as arguments, so `git` cannot interpret them
+//!   as options. Arguments are constants and object ids.
+//! - Each command has its own process group, a deadline, a memory limit and limits on its output.
 
 mod alternates;
 mod command;
@@ -44,7 +43,7 @@ pub struct GitLimits {
     pub entries: usize,
     /// Maximum number of bytes of the listing of a tree.
     pub listing_bytes: u64,
-    /// Maximum number of bytes of all objects that are read at once.
+    /// Maximum total number of bytes of the objects that one command reads.
     pub total_bytes: u64,
     /// Maximum memory of the `git` process, excluding mapped files.
     pub memory: u64,
@@ -88,7 +87,7 @@ pub enum GitError {
     Failed {
         /// The subcommand.
         command: &'static str,
-        /// The beginning of its standard error.
+        /// The beginning of the standard error of `git`.
         message: String,
     },
     /// `git` took longer than its deadline.
@@ -133,7 +132,7 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// The repository whose work tree contains `folder`. A bare repository is never found this way.
+    /// The repository whose work tree contains `folder`. A bare repository is never found.
     pub fn discover(folder: &Path) -> Result<Self, GitError> {
         Self::at(&location::discover(folder)?, GitLimits::default())
     }
@@ -146,7 +145,7 @@ impl Repository {
         Self::open_within(folder, GitLimits::default())
     }
 
-    /// Like [`Self::open`], with these limits.
+    /// Opens a repository as [`Self::open`] does, with these limits.
     pub fn open_within(folder: &Path, limits: GitLimits) -> Result<Self, GitError> {
         match location::discover(folder) {
             Err(GitError::NoRepository(_)) => Self::at(&location::bare(folder)?, limits),
@@ -192,8 +191,8 @@ impl Repository {
         tree::list(&self.git, tree)
     }
 
-    /// The contents of blobs, in order. An entry that is not a blob of the size that the listing states is an
-    /// error.
+    /// The contents of blobs, in order. Fails if an entry is not a blob, or does not have the size that the
+    /// listing states.
     pub fn blobs(&self, entries: &[&TreeEntry]) -> Result<Vec<Vec<u8>>, GitError> {
         object::blobs(&self.git, entries)
     }

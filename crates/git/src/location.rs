@@ -11,7 +11,7 @@ use crate::{GitError, file, settings};
 /// The location of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepositoryLocation {
-    /// The directory with `HEAD`; a linked work tree has its own.
+    /// The directory with `HEAD`; each linked work tree has its own.
     pub git_dir: PathBuf,
     /// The directory with the refs, the objects and the configuration.
     pub common_dir: PathBuf,
@@ -36,7 +36,7 @@ pub fn discover(folder: &Path) -> Result<RepositoryLocation, GitError> {
             break;
         }
         let Some((git_dir, common_dir)) = git_dirs(top)? else { continue };
-        // If the Git directory itself is named explicitly, it means the top of the work tree.
+        // If `folder` is in the Git directory itself, it stands for the top of the work tree.
         let below = if folder.starts_with(&git_dir) { top } else { &folder };
         let prefix = below.strip_prefix(top).ok().and_then(Path::to_str);
         let Some(prefix) = prefix else {

@@ -83,7 +83,7 @@ pub fn commit(git: &Git, revision: &str) -> Result<Commit, GitError> {
     Ok(Commit { id: header.id, time: time.ok_or(GitError::Answer(CAT_FILE))? })
 }
 
-/// The best common ancestor of two commits. The history of a shallow clone may not contain it.
+/// The best common ancestor of two commits. The history of a shallow clone might not contain it.
 pub fn merge_base(git: &Git, one: &ObjectId, other: &ObjectId) -> Result<Option<ObjectId>, GitError> {
     let found = git.run("merge-base", &[one.as_str(), other.as_str()], String::new(), |output| {
         let mut line = String::new();
@@ -91,7 +91,7 @@ pub fn merge_base(git: &Git, one: &ObjectId, other: &ObjectId) -> Result<Option<
         Ok(ObjectId::parse(line.trim_end()))
     });
     match found {
-        // `git` fails without a message if there is no common ancestor, and with a message if a commit is
+        // `git` fails without a message if no common ancestor exists, and with a message if a commit is
         // missing.
         Err(GitError::Failed { .. } | GitError::Answer(_)) => Ok(None),
         other => other,
@@ -156,7 +156,7 @@ fn header(output: &mut impl BufRead) -> Result<Option<ObjectHeader>, OutputError
     Ok(Some(ObjectHeader { id, kind: kind.to_owned(), size: size.map_err(|_| OutputError::Format)? }))
 }
 
-/// Reads the bytes of an object and the newline after them. `size` is within a limit.
+/// Reads the bytes of an object and the newline after them. The caller has checked `size` against a limit.
 fn content(output: &mut impl BufRead, size: u64) -> Result<Vec<u8>, OutputError> {
     let mut bytes = vec![0; usize::try_from(size).map_err(|_| OutputError::Format)?];
     output.read_exact(&mut bytes)?;

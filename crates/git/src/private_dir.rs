@@ -1,7 +1,7 @@
 //! A private Git directory that replaces the Git directory of a repository.
 //!
-//! `git` reads the configuration of the directory it runs on, and many settings name programs to run. This
-//! directory has its own generated configuration and links to the refs of the repository;
+//! `git` reads the configuration of the Git directory on which it runs, and many settings name programs to
+//! run. The private directory has its own generated configuration and links to the refs of the repository;
 //! `GIT_OBJECT_DIRECTORY` names the objects. It has no hooks, attributes, grafts, remotes or partial clones.
 
 use std::fs;
@@ -19,7 +19,7 @@ use crate::{GitError, file};
 const PSEUDO_REFS: [&str; 6] =
     ["HEAD", "ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"];
 
-/// The private directory; it is removed when dropped.
+/// A private Git directory, which is removed from disk when this value is dropped.
 #[derive(Debug)]
 pub struct PrivateDir {
     folder: TempDir,

@@ -1,13 +1,13 @@
 //! The settings of a repository that determine the layout of its refs and objects.
 
-/// The used settings of a repository's configuration. All others are ignored.
+/// The settings of a repository's configuration that this crate reads. All other settings are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// `extensions.objectFormat`, for example `sha256`.
     pub object_format: Option<String>,
     /// `extensions.refStorage`, for example `reftable`.
     pub ref_storage: Option<String>,
-    /// `core.worktree`: the work tree of a Git directory that is outside of it.
+    /// `core.worktree`: the work tree of a Git directory that is not inside that work tree.
     pub work_tree: Option<String>,
 }
 

@@ -14,7 +14,7 @@ const MAX_LINE_BYTES: u64 = 16 << 10;
 pub struct TreeEntry {
     /// The kind.
     pub kind: EntryKind,
-    /// The object that it names.
+    /// The object that the entry names.
     pub id: ObjectId,
     /// The size of the object in bytes; 0 for a submodule.
     pub size: u64,

@@ -16,13 +16,13 @@ pub type Execution<S> = ExecutionOutcome<S>;
 pub struct Answer {
     /// The HTTP status: 200, or 400 for a request that could not be executed.
     pub status: u16,
-    /// The JSON body, with a trailing newline: `errors` if any, `data`, `extensions`.
+    /// The JSON body, with a trailing newline: `errors` if there are any, `data` and `extensions`.
     pub body: Vec<u8>,
     /// Whether the response contains errors.
     pub has_errors: bool,
     /// `mutation` or `subscription` if the request is one; the schema supports neither.
     pub rootless: Option<&'static str>,
-    /// Origins of the objects in the response, if requested. Not part of the body: see
+    /// Origins of the objects in the response, if requested. They are not part of the body; see
     /// [`Answer::with_provenance`].
     pub provenance: Option<Provenance>,
     /// The files that were read, if requested.
@@ -60,7 +60,7 @@ impl Answer {
         if !failures.is_empty() {
             let data = std::mem::replace(&mut body, vec![b'{']);
             write_failures(&failures, &mut body);
-            // After the opening brace.
+            // The data without its opening brace, which the body already has.
             body.extend_from_slice(&data[1..]);
         }
         body.push(b',');

@@ -55,8 +55,8 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
         Some(value)
     }
 
-    /// Caches a value, unless its cost exceeds a quarter of a generation, because it would evict too many
-    /// entries.
+    /// Caches a value. A value whose cost exceeds a quarter of a generation is not cached, because it would
+    /// evict too many entries.
     pub fn insert(&self, key: K, value: V, cost: usize) {
         if cost <= self.max_generation_cost / 4 {
             self.put(&mut self.lock(), key, value, cost);

@@ -1,9 +1,9 @@
 //! Columns: the values of one field for all datafiles of a schema, stored contiguously.
 //!
-//! A long list reads the same few fields of each of its datafiles. These are scattered in memory, so most of
-//! the time is spent on CPU cache misses. When long lists read a field for the second time, its values are
-//! copied into a column: strings as contiguous JSON, and references as the ids of the datafiles they point
-//! to.
+//! A long list reads the same few fields of each of its datafiles. The datafiles are scattered in memory, so
+//! most of the time is spent on CPU cache misses. When long lists read a field for the second time, its
+//! values are copied into a column: strings as contiguous JSON, and references as the ids of the datafiles to
+//! which they point.
 //!
 //! **Invariant:** a cell contains the same value as the datafile, or no value; in that case the caller reads
 //! the datafile. A bundle never changes, so a column never becomes invalid; the index of every new bundle
@@ -35,8 +35,8 @@ struct ColumnStore {
 
 #[derive(Clone, Debug)]
 enum ColumnSlot {
-    /// Requested once. No column is built yet: many fields are requested only once, and building a column
-    /// costs more than it saves for one list.
+    /// The column was requested once and is not built yet: many fields are requested only once, and building
+    /// a column costs more than it saves for one list.
     RequestedOnce,
     Built(Arc<Column>),
     /// The column does not fit into the budget.
@@ -53,7 +53,7 @@ pub struct Column {
 /// The value of a datafile in a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cell {
-    /// A string, as JSON: start and end offset.
+    /// A string: the start and end offsets of its JSON.
     Text(u32, u32),
     /// A reference to this datafile.
     File(FileId),

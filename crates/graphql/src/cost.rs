@@ -28,7 +28,7 @@ struct Estimate<'a> {
 }
 
 impl Estimate<'_> {
-    /// Number of objects written for one object of a selection, including itself.
+    /// Number of objects written for one object of a selection, including the object itself.
     fn selection(&self, id: SelectionId, memo: &mut Vec<Option<u64>>) -> u64 {
         if let Some(total) = memo[id] {
             return total;

@@ -27,7 +27,8 @@ use crate::variables::Variables;
 use syntax::QuerySyntaxError;
 use syntax::tree::Document as Tree;
 
-/// Maximum number of plans per document: one per operation and combination of its conditions.
+/// Maximum number of cached plans per document. Each combination of an operation and the values in its
+/// conditions has its own plan.
 const MAX_PLANS: usize = 64;
 /// Maximum nesting of a document, regardless of the limits, because the stack is finite.
 const MAX_NESTING: usize = 300;
@@ -49,7 +50,7 @@ pub struct Document {
 struct PlanKey {
     /// The name of the operation.
     operation: Option<Box<str>>,
-    /// The values of the variables in its conditions.
+    /// The values of the variables in the conditions of the operation.
     conditions: Vec<Option<bool>>,
 }
 
@@ -151,7 +152,7 @@ impl Document {
         }
     }
 
-    /// The plan of an operation for these variables; from the cache, if it was compiled before. Concurrent
+    /// The plan of an operation for these variables, from the cache if it was compiled before. Concurrent
     /// requests may compile the same plan twice, but never wait for each other.
     pub fn plan(
         &self,
@@ -204,8 +205,8 @@ fn too_deep() -> Vec<Failure> {
     vec![limit("The request is nested too deeply.".to_owned())]
 }
 
-/// Removes mutations and subscriptions, with the fragments that only they use: a schema without a root type
-/// for them cannot validate their fields.
+/// Removes mutations and subscriptions, with the fragments that only these operations use: a schema without a
+/// root type for an operation cannot validate its fields.
 fn take_rootless(
     document: &mut ast::Document,
     tree: &Tree<'_>,

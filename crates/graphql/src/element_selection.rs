@@ -11,17 +11,17 @@ pub type ElementSelection = BTreeMap<Box<str>, BTreeSet<Box<str>>>;
 /// A root list in a response.
 #[derive(Debug)]
 pub(crate) struct ElementRanges {
-    /// Its key.
+    /// The key of the list in the response.
     pub list: Box<str>,
-    /// Its elements, in response order.
+    /// The elements of the list, in response order.
     pub elements: Vec<ElementRange>,
 }
 
 /// An element of a root list in a response.
 #[derive(Debug)]
 pub(crate) struct ElementRange {
-    /// Its datafile.
+    /// The datafile of the element.
     pub file: FileId,
-    /// Its bytes in the response, from the preceding comma on.
+    /// The bytes of the element in the response, including the preceding comma.
     pub bytes: Range<usize>,
 }

@@ -32,9 +32,9 @@ impl<'q> From<NamedOperation<'q>> for Request<'q> {
 }
 
 impl Engine {
-    /// The datafiles for which this bundle and another one, which differ by `diff`, give different responses,
-    /// including datafiles that exist in only one of them. `None` if anything else differs, or if a response
-    /// has errors. Only elements that the diff can affect are executed.
+    /// The datafiles for which this bundle and another one, which differ by `diff`, give different responses.
+    /// Includes datafiles that exist in only one of the bundles. `None` if any other part of the responses
+    /// differs, or if a response has errors. Only elements that the diff can affect are executed.
     pub fn differing_elements(
         &self,
         other: &Engine,
@@ -84,7 +84,8 @@ impl Engine {
         Some(files.map(|file| Box::from(&*self.bundle().datafiles()[file].path)).collect())
     }
 
-    /// The datafiles among these that can be elements of a root list, given by its key in the response.
+    /// Those of the given datafiles that can be elements of a root list, which is given by its key in the
+    /// response.
     pub fn elements(
         &self,
         operation: NamedOperation<'_>,
@@ -97,8 +98,9 @@ impl Engine {
         among.into_iter().filter(|path| is_one(path)).collect()
     }
 
-    /// Whether the elements of a root list, given by its key in the response, are never inline in another
-    /// datafile, and datafiles of other schemas are never read as such an element.
+    /// Whether the elements of a root list, given by its key in the response, are always separate datafiles
+    /// of their own schema: no element is inline in another datafile, and no datafile of another schema is
+    /// read as an element.
     pub fn are_standalone(&self, operation: NamedOperation<'_>, list: &str) -> bool {
         let list = self.list(operation, list);
         let (links, schema) = (self.references(), self.schema());
@@ -160,7 +162,7 @@ impl PartitionedAnswer {
         for ElementRanges { list, elements } in &self.lists {
             for ElementRange { file, bytes } in elements {
                 let text = &self.text[bytes.clone()];
-                // The comma depends only on the position in the list.
+                // The comma is ignored, because it depends only on the position in the list.
                 let text = text.strip_prefix(b",").unwrap_or(text);
                 all.insert((&**list, engine.index().path(*file)), text);
             }

@@ -37,7 +37,7 @@ pub struct Request<'r> {
     pub query: &'r str,
     /// Name of the operation to execute.
     pub operation: Option<&'r str>,
-    /// Values of its variables.
+    /// Values of the operation's variables.
     pub variables: Option<&'r Map>,
     /// Returns whether the response is no longer needed; called regularly during execution.
     pub cancelled: Option<&'r dyn Fn() -> bool>,
@@ -49,13 +49,13 @@ pub struct Request<'r> {
     pub only_elements: Option<&'r ElementSelection>,
 }
 
-/// State shared by all bundles with the same GraphQL types: their schema and the caches that depend on it
-/// alone. Becomes invalid when the types change, which is detected by their digest.
+/// State shared by all bundles with the same GraphQL types: the schema, and the caches that depend on the
+/// schema alone. The state becomes invalid when the digest of the types changes.
 #[derive(Debug)]
 struct PreparedSchema {
     schema: Arc<Schema>,
     digest: Sha256,
-    /// Cached documents, or the errors of invalid ones, by query string.
+    /// Cached documents, or the errors of invalid documents, by query string.
     documents: Cache<Box<str>, Arc<Result<Document, Vec<Failure>>>>,
     /// Cached responses to introspection queries.
     introspections: Cache<IntrospectionKey, Arc<Answer>>,
@@ -108,9 +108,9 @@ impl Engine {
         Ok(Self::of(bundle, Arc::new(prepared), index, QueryLimits::default()))
     }
 
-    /// Prepares `bundle` for queries, incrementally from this engine. If the GraphQL types are equal, the
-    /// schema, the caches of documents and plans, and unchanged lookup tables are shared. Otherwise only the
-    /// limits are kept.
+    /// Prepares `bundle` for queries, incrementally from this engine. If the GraphQL types are equal, both
+    /// engines share the schema, the caches of documents and plans, and the unchanged lookup tables.
+    /// Otherwise only the limits are copied.
     pub fn derive(&self, bundle: Arc<Bundle>) -> Result<Self, SchemaError> {
         if bundle.graphql().digest == self.prepared.digest {
             let index = self.index.derive(&self.bundle, &bundle, &self.prepared.schema);
@@ -209,7 +209,7 @@ impl Engine {
         }
     }
 
-    /// Datafiles that a reference reads as another type; computed on first use.
+    /// Datafiles that a reference reads as a type other than that of their schema; computed on first use.
     pub fn mistyped_targets(&self) -> &MistypedTargets {
         self.references().mistyped_targets()
     }
@@ -220,8 +220,8 @@ impl Engine {
         if self.references.get().is_some() || !self.has_types_of(other) {
             return;
         }
-        // Build the other graph first: `get_or_init` must not wait for the `OnceLock` of another engine while
-        // other threads wait for that of this engine.
+        // The other graph is built first: `get_or_init` must not wait for the `OnceLock` of another engine
+        // while other threads wait for that of this engine.
         let theirs = other.references();
         self.references.get_or_init(|| theirs.derive(other.view(), self.schema(), self.view()));
     }
@@ -260,18 +260,18 @@ impl Engine {
         execute(task, sink, record)
     }
 
-    /// The validated document of a request; from the cache, if it was sent before.
+    /// The validated document of a request, from the cache if the same document was sent before.
     pub(crate) fn document(&self, text: &str) -> Arc<Result<Document, Vec<Failure>>> {
         if let Some(cached) = self.prepared.documents.get(text) {
             return cached;
         }
         let document = Arc::new(Document::prepare(self.schema(), text, &self.limits));
-        // Estimated size of the parsed document: a fixed overhead plus a multiple of its length.
+        // The size of the parsed document is estimated as a fixed overhead plus a multiple of its length.
         self.prepared.documents.insert(text.into(), Arc::clone(&document), 16 * (text.len() + 512));
         document
     }
 
-    /// The plan of a request and its variables; `None` if it cannot be executed.
+    /// The plan of a request and its variables; `None` if the request cannot be executed.
     pub(crate) fn planned_query(&self, request: Request<'_>) -> Option<(Arc<Plan>, Variables)> {
         match self.plan_request(request).ok()? {
             PlannedRequest::Query { plan, variables, .. } => Some((plan, variables)),
@@ -330,12 +330,13 @@ pub(crate) enum PlannedRequest {
     Query {
         /// The plan of the query.
         plan: Arc<Plan>,
-        /// The values of its variables.
+        /// The values of the query's variables.
         variables: Variables,
         /// Estimated number of objects in the response.
         cost: u64,
     },
-    /// A request whose response is only this error, and its operation type if it is not a query.
+    /// A request whose response is only this error. The second field is the type of the operation if it is
+    /// not a query.
     ErrorOnly(Failure, Option<&'static str>),
 }
 

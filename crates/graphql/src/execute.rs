@@ -1,7 +1,8 @@
 //! Executes a plan: walks the bundle and writes the fields of the plan.
 //!
 //! **Invariant:** fields are written depth first, in the order of the plan. An error at a non-nullable
-//! position nulls the closest nullable ancestor: its output is rewound, but earlier errors remain.
+//! position nulls the closest nullable ancestor: the output of that ancestor is rewound, but earlier errors
+//! remain.
 
 mod column_cursors;
 mod complete;
@@ -142,7 +143,7 @@ struct Executor<'a, S> {
     key_offsets: KeyOffsetCache,
     object_memo: ObjectMemo,
     column_cursors: ColumnCursors,
-    /// The values of each argument set of the plan, read on first use.
+    /// For each argument set of the plan, the values of the arguments, read on first use.
     arguments: Vec<Option<std::rc::Rc<Arguments>>>,
     scratch: Vec<u8>,
     until_check: u32,

@@ -39,7 +39,7 @@ enum FieldTest {
     Not(Input),
     /// The target of the key passes this filter.
     Passes(Filter),
-    /// Fails for every value that is present.
+    /// Fails with this message for every value that is present.
     Fault(&'static str),
 }
 
@@ -59,7 +59,7 @@ impl FilterError {
         Self { code: Code::Internal, message: message.into(), type_: None }
     }
 
-    /// Converts to an error of the response, without a location.
+    /// Converts the reason to an error of the response, without a location.
     pub fn to_failure(&self) -> Failure {
         Failure { type_: self.type_.clone(), ..Failure::new(self.code, self.message.clone()) }
     }
@@ -109,8 +109,8 @@ impl Filter {
         Ok(true)
     }
 
-    /// Whether a list passes the filter. Tests that support lists are evaluated for every element, the others
-    /// for the list itself, which has no keys.
+    /// Whether a list passes the filter. Tests that support lists are evaluated for every element. Other
+    /// tests are evaluated for the list itself, which has no keys.
     fn passes_list<'a>(&self, view: DataView<'a>, many: &ListSource<'a>) -> Result<bool, FilterError> {
         let Filter::All(conditions) = self else { return Ok(false) };
         for condition in conditions {
@@ -204,7 +204,8 @@ impl Condition {
     }
 }
 
-/// The raw value of a field, where `schema` stands for the key `$schema`. Other tests read the key itself.
+/// The raw value of a field, where `schema` stands for the key `$schema`. Tests that do not call this
+/// function read the key `schema` itself.
 fn resolved<'a>(view: DataView<'a>, source: Source<'a>, key: &str) -> RawValue<'a> {
     view.raw(source, if key == "schema" { "$schema" } else { key })
 }
@@ -245,8 +246,8 @@ fn not_iterable(type_: &str, value: &str) -> FilterError {
     FilterError::internal(message)
 }
 
-/// Finds a field of a type for a filter; for an interface that dispatches by a key, a field of any of its
-/// types.
+/// Finds a field of a type for a filter; for an interface whose types are resolved by the value of a field, a
+/// field of any of these types.
 pub fn find<'s>(schema: &'s Schema, type_: &'s Type, name: &str) -> Option<&'s Field> {
     type_.field(name).or_else(|| {
         let (_, types) = type_.field_map()?;

@@ -2,8 +2,9 @@
 //! resources that the query can read.
 //!
 //! **Invariant:** a footprint is never too small: a change outside of it does not change the response. A
-//! reference is assumed to point to a datafile with the schema of its type. If it does not, its target is
-//! *mistyped*, and every change to a mistyped target counts.
+//! reference is assumed to point to a datafile with the schema of its type. If a reference points to a
+//! datafile with another schema, its target is *mistyped*, and every change to a mistyped target counts as a
+//! change to the data that the query reads.
 
 mod mistyped_targets;
 mod trace;
@@ -137,8 +138,8 @@ impl Footprint {
 
     /// Whether a change to one datafile, including its addition or removal, can change the response.
     ///
-    /// Every change to a mistyped target counts: the caller checks [`MistypedTargets`] first. A change to the
-    /// datafiles that name a resource counts only if [`reads_backrefs`](Self::reads_backrefs) is true.
+    /// Every change to a mistyped target counts: the caller checks [`MistypedTargets`] first. A change of the
+    /// set of datafiles that name a resource counts only if [`reads_backrefs`](Self::reads_backrefs) is true.
     pub fn sees(&self, old: Option<&Document>, new: Option<&Document>) -> bool {
         let schema =
             |document: Option<&Document>| document.map(|document| document.schema().map(str::to_owned));
@@ -184,7 +185,7 @@ impl Footprint {
         self.fields.insert((type_.into(), field.into()));
     }
 
-    /// Marks that any resource can be read, with these keys.
+    /// Records that any resource can be read, with these keys.
     pub(crate) fn any_resource(&mut self, keys: &Keys) {
         self.resources = true;
         self.reads_backrefs |= match keys {

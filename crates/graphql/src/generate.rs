@@ -22,7 +22,7 @@ use crate::schema::{Kind, Scalar, Schema, Shape, TypeId};
 use names::{camel, pascal, snake, unversioned};
 pub use shared_fragments::{SharedFragment, SharedFragments};
 
-/// Allows a lint that field names of the data violate.
+/// Allows the lints that field names of the data violate.
 const ALLOW: &str = "#![allow(clippy::struct_field_names, reason = \"the names are those of the data\")]\n\n";
 
 /// Generates the Rust source for the responses to the operations of `query`, all of which must be named.
@@ -114,7 +114,7 @@ fn failure(message: impl Into<String>) -> Failure {
     Failure::new(Code::ValidationFailed, message.into())
 }
 
-/// A field of a response: its key, the nodes that select it, and whether it may be missing.
+/// A field of a response: its key, the nodes that select it, and whether the field may be missing.
 struct RequestedField<'d> {
     key: String,
     nodes: Vec<&'d Node<Field>>,

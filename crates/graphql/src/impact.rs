@@ -29,9 +29,9 @@ type Files = HashSet<FileId, RandomState>;
 impl Engine {
     /// Finds the elements of a request's root lists whose responses may change if these datafiles change.
     ///
-    /// The result has one entry per list, possibly empty; lists with arguments are omitted. It is `None` if
-    /// the request cannot be executed, or if the affected elements cannot be bounded: the request reads the
-    /// datafiles that name a resource, or back-references to an inline object.
+    /// The result has one entry per list, possibly empty; lists with arguments are omitted. The result is
+    /// `None` if the request cannot be executed, or if the affected elements cannot be bounded because the
+    /// request reads the datafiles that name a resource, or back-references to an inline object.
     pub fn affected_elements(
         &self,
         operation: NamedOperation<'_>,
@@ -52,8 +52,8 @@ impl Engine {
 
     /// The datafiles that name at least one resource for which the predicate is true.
     pub fn datafiles_naming_where(&self, is_such: impl Fn(&Resource) -> bool + Sync) -> BTreeSet<Box<str>> {
-        // Build the graph before entering the thread pool: a pool thread that waits for the graph could block
-        // the pool that builds it.
+        // The graph is built before the thread pool is entered: a pool thread that waits for the graph could
+        // block the pool that builds it.
         let (resources, links) = (self.bundle().resources(), self.references());
         let is_named =
             |place: usize| ResourceId::try_from(place).is_ok_and(|id| links.naming(id).next().is_some());
@@ -123,7 +123,7 @@ impl ImpactWalk<'_> {
         let plan = self.plan;
         let selection = &plan.selections[id];
         let mut reached = self.files.clone();
-        // A reference may occur where a scalar is expected; then the whole target is written.
+        // If a reference occurs where a scalar is expected, the whole target is written.
         #[expect(clippy::iter_over_hash_type, reason = "the result is a set")]
         for file in &self.files {
             reached.extend(self.links.mistyped_referrers(*file));
@@ -178,8 +178,8 @@ impl ImpactWalk<'_> {
         Some(())
     }
 
-    /// Whether a resource field reads only the resource itself: none of its back-references, and only the
-    /// resource that the key of the field names.
+    /// Whether a resource field reads only the content of the resource that the key of the field names:
+    /// neither its back-references nor another resource.
     fn reads_only_content(&self, type_: TypeId, field: &FieldPlan) -> bool {
         let (schema, plan) = (self.schema, self.plan);
         let is_own_path = |number: usize| {

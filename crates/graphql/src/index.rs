@@ -9,7 +9,8 @@ use crate::columns::Columns;
 use crate::ref_targets::RefTargetCache;
 use crate::schema::{BackReference, Schema, TypeId};
 
-/// A hash map with a fast hash: the keys are paths and schemas of the bundle, not untrusted input.
+/// A hash map with a fast hash function that is not resistant to attacks: the keys are paths and schemas of
+/// the bundle, not untrusted input.
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
 /// The id of a datafile: its index among all datafiles of the bundle.
@@ -49,7 +50,7 @@ struct IndexTables {
 impl Index {
     /// Builds the index of a bundle from scratch.
     pub fn new(bundle: &Bundle, schema: &Schema) -> Self {
-        // In parallel, because the time is spent on CPU cache misses.
+        // The documents are read in parallel, because the time is spent on CPU cache misses.
         let documents = bundle.datafiles().par_iter().map(|datafile| &*datafile.document);
         let (roots, names) =
             documents.map(|document| (document.value.as_map().cloned(), document.schema())).unzip();
@@ -180,7 +181,7 @@ impl IndexTables {
 }
 
 impl Index {
-    /// Whether both indexes share their tables. If so, ids, paths and schemas are equal in both bundles.
+    /// Whether both indexes share their tables. If so, the ids, paths and schemas of both bundles are equal.
     pub fn has_tables_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.tables, &other.tables)
     }

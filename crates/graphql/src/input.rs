@@ -1,6 +1,6 @@
 //! Input values of a request: variables and literals.
 //!
-//! They have the semantics of JavaScript: all numbers are floats, and a value may be undefined.
+//! The values have the semantics of JavaScript: all numbers are floats, and a value may be undefined.
 
 use apollo_compiler::ast;
 use qontract_bundle::{Map, Value, json};

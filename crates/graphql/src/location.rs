@@ -5,9 +5,9 @@ use apollo_compiler::parser::SourceSpan;
 /// A line and a column, both starting at 1. Columns count UTF-16 code units, as in JavaScript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// The line.
+    /// The line, from 1.
     pub line: usize,
-    /// The column.
+    /// The column in UTF-16 code units, from 1.
     pub column: usize,
 }
 

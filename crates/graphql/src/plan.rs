@@ -24,7 +24,7 @@ pub struct Plan {
     pub selections: Vec<Selection>,
     /// The selection on `Query`.
     pub root: SelectionId,
-    /// Number of argument sets: fields with arguments.
+    /// Number of argument sets, which equals the number of fields with arguments.
     pub argument_sets: usize,
     /// Whether the query reads only the schema, so that the response does not depend on the data.
     pub only_introspection: bool,
@@ -52,13 +52,13 @@ pub struct FieldPlan {
     pub target: FieldTarget,
     /// The key that the field reads from the data.
     pub read: ReadKey,
-    /// The type of its value.
+    /// The type of the field's value.
     pub shape: Shape,
-    /// The form in which its value, or each element of a list, is written.
+    /// The form in which the value of the field is written; for a list, the form of each element.
     pub form: ValueForm,
     /// The locations in the request that select the field.
     pub locations: Vec<Location>,
-    /// The index of its argument set in the plan, and its arguments.
+    /// The index of the field's argument set in the plan, and the arguments.
     pub arguments: Option<(usize, Vec<Argument>)>,
 }
 

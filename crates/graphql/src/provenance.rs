@@ -1,7 +1,8 @@
-//! Provenance: the origins of the objects in a response, as file and JSON pointer. Line numbers are resolved
-//! later, by callers that have the files.
+//! Provenance: the origin of each object in a response, as a file and a JSON pointer. Line numbers are
+//! resolved later, by callers that have the files.
 //!
-//! **Invariant:** provenance is part of the response body only if requested, and never part of its digest.
+//! **Invariant:** provenance is part of the response body only if it is requested, and it is never part of a
+//! digest.
 
 use qontract_bundle::json::JavaScriptWriter;
 
@@ -49,7 +50,7 @@ impl Provenance {
         self.origins.len()
     }
 
-    /// Keeps the first `count` origins and drops the rest.
+    /// Keeps the first `count` origins and drops the others.
     pub(crate) fn truncate(&mut self, count: usize) {
         self.origins.truncate(count);
     }

@@ -1,5 +1,5 @@
-//! The read set: the files that a query read, recorded during execution. It is used for explanations only;
-//! decisions are based on the [footprint](crate::Footprint).
+//! The read set: the files that a query read, recorded during execution. The read set is used only to explain
+//! results; decisions are based on the [footprint](crate::Footprint).
 
 use crate::source::{DataView, Source};
 

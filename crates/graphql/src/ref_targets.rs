@@ -1,13 +1,13 @@
 //! A lock-free cache of reference targets, keyed by the identity of the reference.
 //!
 //! Resolving a reference by path reads the path, a table slot and the path stored in the slot. Without this
-//! cache, a large response spends most of its time on the CPU cache misses of these reads. References to the
-//! same path are interned (one map in memory), so a reference that was resolved before is found by its
+//! cache, a large response spends most of its time on the CPU cache misses of these reads. All references to
+//! one path are interned as one map in memory, so a reference that was resolved before is found by its
 //! address alone.
 //!
 //! **Invariant:** an entry is valid as long as the bundle lives, because the values of a bundle never move.
 //! Every index has its own cache, so no entry outlives its bundle. Threads share the cache without a lock: an
-//! entry is one atomic word, and a racing write only replaces a valid entry by another.
+//! entry is one atomic word, and a racing write only replaces one valid entry with another.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -59,8 +59,8 @@ impl RefTargetCache {
     /// The slot and the tag of an address, which together identify the address. `None` for addresses that
     /// cannot be cached.
     fn slot(&self, address: usize) -> Option<(&AtomicU64, u64)> {
-        // 2^64 divided by the golden ratio, for Fibonacci hashing. Odd, so that the multiplication is
-        // injective modulo any power of two.
+        // 2^64 divided by the golden ratio, for Fibonacci hashing. The constant is odd, so that the
+        // multiplication is injective modulo any power of two.
         const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
         let address = u64::try_from(address).ok()?;
         if address % 8 != 0 || address >> (ADDRESS_BITS + 3) != 0 {

@@ -27,11 +27,12 @@ use search::{CollectedRefs, DatafileRefs, MistypedRefs, PathHash, RefSearch, pat
 pub struct ReferenceGraph {
     /// The references found in each datafile.
     collected: CollectedRefs,
-    /// Per datafile, the datafiles that refer to it as its own type.
+    /// Per datafile, the datafiles that refer to it as the type of its schema.
     referrers: IdLists,
     /// Per resource, the datafiles that name it.
     naming: IdLists,
-    /// The consequences of mistyped references, which read a datafile as another type.
+    /// The consequences of mistyped references, which read a datafile as a type other than that of its
+    /// schema.
     mistyped: MistypedRefs,
 }
 
@@ -83,7 +84,8 @@ impl ReferenceGraph {
         Self::of(found, schema, view)
     }
 
-    /// Searches the documents whose references may have changed, and remaps the ids of the others.
+    /// Searches the documents whose references may have changed, and remaps the ids in the references of the
+    /// other documents.
     fn scan_changed(
         &self,
         search: &mut RefSearch<'_>,
@@ -114,18 +116,18 @@ impl ReferenceGraph {
         Self { collected, referrers, naming, mistyped }
     }
 
-    /// The datafiles that at least one reference reads as another type.
+    /// The datafiles that at least one reference reads as a type other than that of their schema.
     pub(crate) fn mistyped_targets(&self) -> &MistypedTargets {
         &self.mistyped.targets
     }
 
-    /// The datafiles that refer to this datafile as its own type.
+    /// The datafiles that refer to this datafile as the type of its schema.
     pub(crate) fn referrers(&self, file: FileId) -> &[FileId] {
         self.referrers.of(file)
     }
 
-    /// The datafiles that refer to this datafile through a mistyped reference, or are themselves read as
-    /// another type.
+    /// The datafiles that refer to this datafile through a mistyped reference, or that refer to it while they
+    /// are themselves read as another type.
     pub(crate) fn mistyped_referrers(&self, file: FileId) -> impl Iterator<Item = FileId> {
         self.mistyped.referrers.get(&file).into_iter().flatten().copied()
     }
@@ -237,8 +239,8 @@ impl IdMapping {
     }
 }
 
-/// Returns the index of each path in `others`, and adds the hashes of the other paths to `new`. Both
-/// iterators must be sorted.
+/// Returns the index of each path in `others` and adds the hashes of the other paths to `new`. Both iterators
+/// must be sorted.
 fn map_paths<'p>(
     paths: impl Iterator<Item = &'p str>,
     others: impl Iterator<Item = &'p str>,
@@ -295,7 +297,7 @@ mod tests {
         let last = engine(&data);
         change(&mut data);
         let next = engine(&data);
-        // Compares once with shared tables, if they are equal, and once with separate tables.
+        // The comparison is done with shared tables, if they are equal, and again with separate tables.
         for next in [last.derive(Arc::clone(next.bundle())).unwrap(), next] {
             let full = ReferenceGraph::build(next.schema(), next.view());
             let incremental = last.references().derive(last.view(), next.schema(), next.view());

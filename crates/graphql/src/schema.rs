@@ -118,8 +118,8 @@ impl Schema {
         schemas.map(String::from).collect()
     }
 
-    /// The schemas that datafiles of a type may have: its own schema, those of its interfaces and of the
-    /// `Query` fields that list the type and, for an interface, the schemas of its object types.
+    /// The schemas that datafiles of a type may have: the schema of the type, the schemas of its interfaces
+    /// and of the `Query` fields that list the type, and, for an interface, the schemas of its object types.
     pub fn schemas_of(&self, type_: TypeId) -> Vec<Box<str>> {
         let mut schemas = Vec::new();
         let family = std::iter::once(type_).chain(self.types[type_].possible.iter().copied());
@@ -176,7 +176,7 @@ fn names_in_order(graphql: &Value) -> Vec<&str> {
     names.filter(|name| seen.insert(*name)).collect()
 }
 
-/// Resolves type names to ids.
+/// Replaces type names by ids.
 fn number(mut drafts: Drafts, order: &[Box<str>], described: Types) -> Result<Schema, SchemaError> {
     let by_name: HashMap<Box<str>, TypeId> =
         order.iter().enumerate().map(|(id, name)| (name.clone(), id)).collect();

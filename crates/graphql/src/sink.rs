@@ -1,5 +1,5 @@
-//! Sinks for responses. If a value becomes null because of an error in it, the output written so far is
-//! discarded.
+//! Sinks for responses. If a value becomes null because of an error inside it, the output that was written
+//! for the value is discarded.
 
 use std::ops::Range;
 

@@ -25,7 +25,7 @@ pub enum Source<'a> {
     Text(&'a str),
     /// A Boolean that is not a value in a datafile.
     Flag(bool),
-    /// A list where a single value is expected. It has no fields.
+    /// A list where a single value is expected. Such a list has no fields.
     Opaque,
 }
 
@@ -47,7 +47,7 @@ pub enum RawValue<'a> {
 pub enum ListSource<'a> {
     /// Values inside a datafile.
     Values(&'a [Value]),
-    /// The targets of references; `None` for dangling ones.
+    /// The targets of references; `None` for a dangling reference.
     Referred(Vec<Option<FileId>>),
     /// Datafiles.
     Files(&'a [FileId]),
@@ -80,7 +80,7 @@ impl<'a> ListSource<'a> {
         }
     }
 
-    /// The element at an index; `None` if it is a dangling reference or missing.
+    /// The element at an index; `None` if the element is a dangling reference or is missing.
     pub fn element(&self, index: usize) -> Option<Source<'a>> {
         match self {
             ListSource::Values(items) => Some(Source::Value(&items[index])),
@@ -133,7 +133,8 @@ impl<'a> DataView<'a> {
         self.bundle.index_of(path).and_then(|place| FileId::try_from(place).ok())
     }
 
-    /// The raw value of `key` in `source`. In a datafile, the key `path` is its path.
+    /// The raw value of `key` in `source`. In a datafile, the value of the key `path` is the path of the
+    /// datafile.
     pub fn raw(&self, source: Source<'a>, key: &str) -> RawValue<'a> {
         let found = match source {
             Source::File(file) if key == "path" => {
@@ -174,8 +175,8 @@ impl<'a> DataView<'a> {
         }
     }
 
-    /// Resolves the value of a key: follows a reference, or the elements of a list that consists of
-    /// references only.
+    /// Resolves the value of a key: follows a reference, or every element of a list that contains only
+    /// references.
     pub fn follow(&self, raw: RawValue<'a>) -> Result<ResolvedValue<'a>, FollowError> {
         let value = match raw {
             RawValue::Absent => return Ok(ResolvedValue::Null),

@@ -1,5 +1,5 @@
-//! Responses as Rust types: deserialized from the executor's tree in the same process, and from JSON
-//! elsewhere.
+//! Responses as Rust types. In the process of the executor, they are deserialized from its tree; other
+//! processes deserialize them from JSON.
 
 use serde::de::{self, DeserializeOwned, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::forward_to_deserialize_any;

@@ -70,7 +70,8 @@ impl Variables {
         if failures.len() > MAX_ERRORS {
             failures.truncate(MAX_ERRORS);
             let message = "Too many errors processing variables, error limit reached. Execution aborted.";
-            // The error has no location, and qontract-server derives the error code from the location.
+            // The error has no location, and qontract-server derives the error code from the location, so the
+            // code is `Internal`.
             failures.push(Failure::new(Code::Internal, message));
         }
         if failures.is_empty() { Ok(Self { values }) } else { Err(failures) }
@@ -94,7 +95,7 @@ fn wrap(input: Input, type_: &Type) -> Input {
 struct CoercionError<'a> {
     /// The path in the value of the variable.
     path: String,
-    /// The value at that path.
+    /// The value at `path`.
     value: &'a Value,
     /// The message.
     why: String,

@@ -186,7 +186,7 @@ pub(crate) fn remove_if(object: &mut Value, key: &str, when: impl Fn(&Value) -> 
     }
 }
 
-/// Removes a null field: indexing a `Value` for writing inserts one if it is missing.
+/// Removes a field that is null, because indexing a `Value` for writing inserts null if the field is missing.
 fn remove_null(object: &mut Value, key: &str) {
     remove_if(object, key, Value::is_null);
 }

@@ -13,7 +13,7 @@ use crate::object::{Controller, DesiredBody, LiveBody};
 use crate::ownership::{Callers, Ownership};
 use crate::refusal::{self, RefusalContext};
 
-/// The intent of the data for one object.
+/// The handling that the data requests for one object.
 #[derive(Clone, Copy, Debug)]
 pub enum ObjectIntent<'a> {
     /// The object is desired.
@@ -172,7 +172,7 @@ fn decide_desired(
     check_immutable(part, body, fields, verdict)
 }
 
-/// Replaces or refuses the change if it would modify immutable fields.
+/// If the change would modify immutable fields, replaces the object instead, or refuses the change.
 fn check_immutable(
     part: &RefusalContext<'_>,
     body: &DesiredBody,
@@ -214,7 +214,7 @@ fn decide_deletion(part: &RefusalContext<'_>, ownership: Ownership<'_>) -> Verdi
 fn decide_undeclared(part: &RefusalContext<'_>, ownership: Ownership<'_>) -> Verdict {
     let why = match (ownership, part.live.controller()) {
         _ if refusal::is_managed_by_argo(part.live.body()) => "it belongs to Argo CD".to_owned(),
-        // Controllers copy our marks to the objects that they create.
+        // The object is left unchanged, because controllers copy our marks to the objects that they create.
         (_, Some(Controller { kind, name })) => format!("it is controlled by {kind} `{name}`"),
         (Ownership::Ours, None) if part.live.is_terminating() => return Verdict::Wait(part.being_removed()),
         (Ownership::Ours, None) => return Verdict::Remove,
@@ -227,7 +227,7 @@ fn decide_undeclared(part: &RefusalContext<'_>, ownership: Ownership<'_>) -> Ver
     Verdict::Leave(why)
 }
 
-/// The marks that name another owner; none for an unmarked object.
+/// The marks of the live object that name another owner, as differences; empty for an unmarked object.
 fn mark_differences(part: &RefusalContext<'_>) -> Vec<FieldDifference> {
     let Some(mark) = part.live.mark() else { return Vec::new() };
     let owner = part.owner;

@@ -17,7 +17,8 @@ pub enum DifferenceSide {
     Hidden,
     /// Content that depends on a secret and is not shown at all.
     SecretContent,
-    /// Number of differing fields below that come from a secret; not even their names are shown.
+    /// Number of differing fields below the path that come from a secret; not even the names of these fields
+    /// are shown.
     SecretFields(usize),
 }
 
@@ -57,7 +58,7 @@ impl DifferenceSide {
     }
 }
 
-/// One difference between declared and live object.
+/// One difference between the declared object and the live object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldDifference {
     /// The path, as in `spec.template.spec.containers[web].image`.
@@ -68,11 +69,12 @@ pub struct FieldDifference {
     pub after: DifferenceSide,
 }
 
-/// Differences in discovery order. Fields that come from a secret are counted: one difference for each path.
+/// Differences in the order in which they were found. Fields that come from a secret are only counted, in one
+/// difference for each visible path.
 #[derive(Debug, Default)]
 pub(crate) struct DifferenceList {
     all: Vec<FieldDifference>,
-    /// Positions in `all` of the differences that count secret fields, by path.
+    /// For each path, the position in `all` of the difference that counts secret fields.
     secret: HashMap<String, usize>,
 }
 
@@ -82,7 +84,7 @@ impl DifferenceList {
     }
 
     /// Counts a field, whose name may come from a secret, below the visible path `path`. The empty path
-    /// denotes the object.
+    /// denotes the whole object.
     pub fn count_secret(&mut self, path: String) {
         let path = if path.is_empty() { "object".to_owned() } else { path };
         let position = *self.secret.entry(path.clone()).or_insert(self.all.len());

@@ -6,7 +6,8 @@ use serde_json::Value;
 use crate::compare::holds;
 use crate::normalize;
 
-/// Kinds and groups that may be removed and created again: they hold no data, or all of it is declared.
+/// Kinds and groups of objects that may be removed and created again, because they hold no data or all of
+/// their data is declared.
 const REPLACEABLE_KINDS: [(&str, &str); 10] = [
     ("ClusterRoleBinding", "authorization.openshift.io"),
     ("ClusterRoleBinding", "rbac.authorization.k8s.io"),
@@ -34,7 +35,7 @@ pub fn immutable_changes(group: &str, desired: &Value, live: &Value) -> Vec<Stri
     fields
 }
 
-/// The fields that the desired object would change.
+/// The immutable fields that the desired object would change.
 fn violations(field: ImmutableField, desired: &Value, live: &Value) -> Vec<String> {
     let broken = |field: &str, is_broken: bool| if is_broken { vec![dotted_path(field)] } else { Vec::new() };
     match field {

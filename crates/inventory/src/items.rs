@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
-/// Lists of named items that run in sequence, so their order is compared as well.
+/// Lists whose named items run in sequence, so that the order of the items is compared as well.
 pub const ORDERED_LISTS: [&str; 2] = ["initContainers", "steps"];
 
 /// The identity of list items.
@@ -26,8 +26,8 @@ pub struct ItemPair<'a> {
     pub live: Vec<(usize, &'a Value)>,
 }
 
-/// Pairs the items of two lists by name. `None` if a declared item has no unique name; then items are
-/// compared by position.
+/// Pairs the items of two lists by name. `None` if a declared item has no unique name; in that case, items
+/// are compared by position.
 pub fn pairs<'a>(list: &str, desired: &'a [Value], live: &'a [Value]) -> Option<Vec<ItemPair<'a>>> {
     let identity = identity(list, desired)?;
     let mut by_name: BTreeMap<String, Vec<(usize, &Value)>> = BTreeMap::new();

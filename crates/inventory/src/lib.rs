@@ -1,11 +1,11 @@
-//! Decides how to handle Kubernetes objects: ownership, comparison, diff and apply order. Pure: values in,
-//! values out.
+//! Decides how to handle Kubernetes objects: ownership, comparison, diff and apply order. Pure: all functions
+//! take and return values.
 //!
 //! [`canonical`] computes the form that is hashed; [`Owner`], [`OwnerMark`] and [`stamp`] are the ownership
 //! annotations (marks); [`compare`] finds differences; [`decide`] decides about one object; [`ApplyPhase`]
 //! and [`ApplyOrder`] order the steps; [`uses`] finds the workloads to restart. Marks and hashes are the same
-//! as in qontract-reconcile, so taking over a live cluster needs no writes. The README lists every rule in a
-//! table.
+//! as in qontract-reconcile, so qontract takes over a live cluster without writes. The README lists every
+//! rule in a table.
 
 mod canonical;
 mod compare;

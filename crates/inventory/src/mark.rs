@@ -1,6 +1,6 @@
 //! Marks: the ownership annotations of objects that we write, with the hash of the declared object.
 //!
-//! They are the same as in qontract-reconcile, so that both recognize each other's objects.
+//! Marks are the same as in qontract-reconcile, so that both programs recognize each other's objects.
 
 use qontract_bundle::Sha256;
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ pub const UPDATE: &str = "qontract.update";
 /// The caller: a saas file, an account, an upstream.
 pub const CALLER: &str = "qontract.caller_name";
 
-/// Set if the object was rendered from a secret at any time: its values are then never shown.
+/// Set if the object was rendered from a secret at any time. The values of such an object are never shown.
 pub const SENSITIVE: &str = "qontract.sensitive";
 
 /// The cause of a pending restart of the workloads that use the object.
@@ -49,7 +49,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// An integration with this name in the mark and this version.
+    /// The owner for an integration with this name in the mark and this version.
     pub fn new(
         integration: impl Into<String>,
         version: impl Into<String>,
@@ -65,7 +65,8 @@ impl Owner {
         })
     }
 
-    /// The owner for an integration, by its command-line name; `None` if it does not mark objects.
+    /// The owner for an integration, by its command-line name; `None` if the integration does not mark
+    /// objects.
     pub fn of(integration: &str, caller: Option<String>) -> Option<Self> {
         let (name, version) = marks_of(integration)?;
         Self::new(name, version, caller).ok()
@@ -108,7 +109,7 @@ pub struct OwnerMark {
     /// The integration's name. An object without this annotation is unmarked, regardless of its other
     /// annotations.
     pub integration: String,
-    /// The integration's version.
+    /// The version of the integration that wrote the object.
     pub version: Option<String>,
     /// The hash of the declared object.
     pub sha256sum: Option<String>,
@@ -131,14 +132,15 @@ impl OwnerMark {
         })
     }
 
-    /// Whether the object is managed by this integration: same name, same major version, and a hash.
+    /// Whether the object is managed by the integration of this owner: its mark has the same name, the same
+    /// major version and a hash.
     ///
     /// The caller is not considered.
     pub fn is_managed_by(&self, owner: &Owner) -> bool {
         self.integration == owner.integration && self.sha256sum.is_some() && self.has_major_of(owner)
     }
 
-    /// Whether it was written by the same major version.
+    /// Whether the object was written by the major version of `owner`.
     pub(crate) fn has_major_of(&self, owner: &Owner) -> bool {
         self.version.as_deref().and_then(major) == Some(owner.major)
     }
@@ -162,8 +164,8 @@ pub(crate) fn set_update_time(body: &mut Value, now: &str) {
     }
 }
 
-/// The body with the marks of `owner` but for the time of writing, without previous marks and server-populated
-/// fields.
+/// The body with all marks of `owner` except the time of writing, and without previous marks and
+/// server-populated fields.
 pub(crate) fn add_marks(body: &Value, owner: &Owner, sha256: &Sha256) -> Value {
     let mut body = body.clone();
     let Some(metadata) = metadata(&mut body) else { return body };
@@ -196,7 +198,7 @@ fn metadata(body: &mut Value) -> Option<&mut Map<String, Value>> {
     body.get_mut("metadata")?.as_object_mut()
 }
 
-/// The major version of `1.2.3`, optionally followed by `-` or `+` and more.
+/// The major version of a version such as `1.2.3`, which may be followed by `-` or `+` and other text.
 fn major(version: &str) -> Option<u64> {
     let core = version.split(['-', '+']).next()?;
     let numbers: Vec<&str> = core.split('.').collect();

@@ -1,7 +1,7 @@
-//! Names and versions of integrations in marks. They are the same as in qontract-reconcile, so that its
-//! objects are recognized as ours.
+//! Names and versions of integrations in marks. They are the same as in qontract-reconcile, so that objects
+//! that it wrote are recognized as ours.
 
-/// Command-line name, name in the mark, version in the mark.
+/// For each integration: its command-line name, its name in the mark, and its version in the mark.
 const INTEGRATION_MARKS: [(&str, &str, &str); 24] = [
     ("blackbox-exporter-endpoint-monitoring", "blackbox-exporter-endpoint-monitoring", "0.1.0"),
     ("external-resources", "external_resources", "0.1.0"),
@@ -11,7 +11,7 @@ const INTEGRATION_MARKS: [(&str, &str, &str); 24] = [
     ("integrations-manager", "integrations-manager", "0.1.0"),
     ("openshift-clusterrolebindings", "openshift-clusterrolebindings", "0.1.0"),
     ("openshift-limitranges", "openshift-limitranges", "0.1.0"),
-    // qontract-reconcile does not mark namespaces.
+    // qontract-reconcile does not mark namespaces, so this mark exists only in qontract.
     ("openshift-namespaces", "openshift-namespaces", "0.1.0"),
     ("openshift-network-policies", "openshift-network-policies", "0.1.0"),
     ("openshift-prometheus-rules", "openshift-prometheus-rules", "1.0.0"),

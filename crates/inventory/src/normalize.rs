@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 use crate::canonical::{UPDATED_AT, fold_string_data, managed_cluster, remove, remove_if, role};
 use crate::mark::{LAST_APPLIED, MARK_ANNOTATIONS, SERVER_FIELDS};
 
-/// The annotation that requests a certificate for a Route, which then differs from the declared one.
+/// The annotation that requests a certificate for a Route. The certificate of such a Route differs from the
+/// declared one.
 const TLS_ACME: &str = "kubernetes.io/tls-acme";
 
 /// Normalizes a live object.
@@ -34,7 +35,8 @@ pub fn normalize_live(body: &Value) -> Value {
     object
 }
 
-/// Normalizes a desired object: also removes declared fields that the server never keeps.
+/// Normalizes a desired object as a live object, and also removes declared fields that the server never
+/// stores.
 pub fn normalize_desired(body: &Value) -> Value {
     let mut object = normalize_live(body);
     match body["kind"].as_str() {
@@ -80,7 +82,7 @@ fn route(object: &mut Value) {
     }
 }
 
-/// Removes fields of the legacy OpenShift API, and empty ones.
+/// Removes empty fields and the fields of the legacy OpenShift API.
 fn binding(object: &mut Value) {
     remove(object, "userNames");
     remove(object, "groupNames");

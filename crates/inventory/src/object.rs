@@ -111,12 +111,12 @@ impl DesiredBody {
         &self.name
     }
 
-    /// The group and version.
+    /// The API group and version.
     pub fn api_version(&self) -> &str {
         &self.api_version
     }
 
-    /// The group; empty for the core group.
+    /// The API group; empty for the core group.
     pub fn group(&self) -> &str {
         group_of(&self.api_version)
     }
@@ -143,14 +143,14 @@ pub struct LiveBody {
     mark: Option<OwnerMark>,
 }
 
-/// Prints kind and name, never the content: it may be a secret.
+/// Prints the kind and the name, never the content, which may be secret.
 impl fmt::Debug for DesiredBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Desired({} `{}`)", self.kind, self.name)
     }
 }
 
-/// Prints kind and name, never the content: it may be a secret.
+/// Prints the kind and the name, never the content, which may be secret.
 impl fmt::Debug for LiveBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, name) = (&self.body["kind"], &self.body["metadata"]["name"]);
@@ -170,12 +170,12 @@ impl LiveBody {
         &self.body
     }
 
-    /// The mark of the integration that wrote it, if any.
+    /// The mark of the integration that wrote the object, if any.
     pub fn mark(&self) -> Option<&OwnerMark> {
         self.mark.as_ref()
     }
 
-    /// Whether it is being removed.
+    /// Whether the object is being removed.
     pub fn is_terminating(&self) -> bool {
         !self.body["metadata"]["deletionTimestamp"].is_null()
     }

@@ -27,7 +27,8 @@ pub struct ObjectWrite<'a> {
     pub live: &'a LiveBody,
     /// The object after the write.
     pub after: &'a Value,
-    /// The part of the live object that only we own, or that is declared: its keys can be lost.
+    /// The part of the live object that only we own, or that is declared. The keys that the object can lose
+    /// are in this part.
     pub ours: &'a Value,
     /// The declared object, as it is written.
     pub declared: &'a Value,
@@ -59,18 +60,19 @@ pub struct ObjectDiff {
     pub loss: KeyLoss,
 }
 
-/// Counts of our keys that an object loses. A key is a leaf: a scalar at any depth, or an empty list item.
+/// Counts the keys of ours that an object loses. A key is a leaf: a scalar at any depth, or an empty list
+/// item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyLoss {
     /// Number of keys that the write removes.
     pub lost: usize,
     /// Number of keys before the write that only we own, or that we declare.
     pub of: usize,
-    /// Number of lists that lose all of their items.
+    /// Number of lists that lose all their items.
     pub lists: usize,
 }
 
-/// Computes the effect of a write, limited to the parts that may be shown.
+/// Computes the effect of a write on an object, limited to the parts that may be shown.
 pub fn diff(write: &ObjectWrite<'_>, disclosure: Disclosure<'_>) -> ObjectDiff {
     let (before, after) = (normalized(write.live.body()), normalized(write.after));
     let was_sensitive = annotation(write.live.body(), SENSITIVE) == Some("true");
@@ -107,7 +109,7 @@ fn key_loss(write: &ObjectWrite<'_>) -> KeyLoss {
     KeyLoss { lost: walk.lost, of: leaves(&ours), lists: walk.lists }
 }
 
-/// All fields of a created object, limited to what may be shown.
+/// All fields of a created object, limited to the parts that may be shown.
 pub fn body_differences(desired: &DesiredBody, disclosure: Disclosure<'_>) -> Vec<FieldDifference> {
     if matches!(disclosure, Disclosure::Nothing) {
         return vec![secret_content()];

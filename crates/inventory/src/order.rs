@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 /// The phase in which an object is written, from first to last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ApplyPhase {
-    /// Namespaces and custom resource definitions, which other objects need to exist.
+    /// Namespaces and custom resource definitions, which must exist before other objects are written.
     Foundation,
     /// Objects without dependencies: quotas, policies, accounts, configuration, volumes, roles.
     Config,

@@ -55,7 +55,7 @@ pub enum Ownership<'a> {
     Ours,
     /// Owned by this integration and caller, but written by another major version or without a hash.
     Outdated,
-    /// Owned by this integration without a caller, while we have one.
+    /// Owned by this integration without a caller, although our owner has a caller.
     Unclaimed,
     /// Owned by another caller of this integration.
     Caller(&'a str, CallerStatus),

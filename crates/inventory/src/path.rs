@@ -43,7 +43,7 @@ pub fn print(path: &[PathSegment]) -> String {
 pub struct PathCursor<'a> {
     segments: Vec<PathSegment>,
     /// The values at the prefixes of the path, from the object itself to the last prefix that exists in the
-    /// object with all visible paths. `None` if all paths may be shown.
+    /// object with all visible paths. `None` means that all paths may be shown.
     visible: Option<Vec<VisibleNode<'a>>>,
 }
 
@@ -55,14 +55,14 @@ struct VisibleNode<'a> {
 }
 
 impl<'a> PathCursor<'a> {
-    /// The path of the whole object. `visible` has all paths that may be shown; `None` means that all may be
-    /// shown.
+    /// The path of the whole object. `visible` has all paths that may be shown; `None` means that all paths
+    /// may be shown.
     pub fn new(visible: Option<&'a Value>) -> Self {
         let visible = visible.map(|value| vec![VisibleNode { value, items: None }]);
         Self { segments: Vec::new(), visible }
     }
 
-    /// Enters a field of a map or an item of a list.
+    /// Appends a segment: enters a field of a map or an item of a list.
     pub fn push(&mut self, segment: PathSegment) {
         if let Some(nodes) = &mut self.visible
             && nodes.len() > self.segments.len()
@@ -73,7 +73,7 @@ impl<'a> PathCursor<'a> {
         self.segments.push(segment);
     }
 
-    /// Returns to the parent.
+    /// Removes the last segment: returns to the parent.
     pub fn pop(&mut self) {
         self.segments.pop();
         if let Some(nodes) = &mut self.visible {

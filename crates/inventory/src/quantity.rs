@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Maximum number of digits of a quantity; longer ones are compared as strings.
+/// Maximum number of digits of a quantity; quantities with more digits are compared as strings.
 const MAX_DIGITS: usize = 30;
 
 /// Whether two values are the same quantity; `None` if one of them is not a quantity.
@@ -35,7 +35,8 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// The quantity in billionths; `None` if it is not a quantity, or not a multiple of one billionth.
+/// The quantity in billionths; `None` if the text is not a quantity, or the quantity is not a multiple of one
+/// billionth.
 fn nanos(text: &str) -> Option<i128> {
     let (negative, text) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),

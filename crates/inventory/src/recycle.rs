@@ -12,8 +12,8 @@ pub fn wants_recycle(object: &Value) -> bool {
 
 /// Whether the pods of a workload use the ConfigMap or Secret of this name.
 ///
-/// Uses are volumes, `envFrom` and single variables, of containers and init containers. Optional uses count,
-/// but image pull secrets do not.
+/// The uses are volumes, and `envFrom` and single variables of containers and init containers. Optional uses
+/// count; image pull secrets do not.
 pub fn uses(workload: &Value, kind: &str, name: &str) -> bool {
     let is_workload = workload["kind"].as_str().is_some_and(|kind| RESTARTABLE_KINDS.contains(&kind));
     let (Some(words), true) = (ReferenceFields::of(kind), is_workload) else { return false };

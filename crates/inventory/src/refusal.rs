@@ -20,7 +20,7 @@ pub fn is_managed_by_argo(object: &Value) -> bool {
 }
 
 impl RefusalContext<'_> {
-    /// Our name in messages.
+    /// The name of our owner in messages.
     fn us(&self) -> String {
         match self.owner.caller() {
             Some(caller) => format!("caller `{caller}` of `{}`", self.owner.integration()),

@@ -1,4 +1,5 @@
-//! Preserves restarts that were requested on the cluster; otherwise a write would undo or repeat them.
+//! Preserves restarts that were requested on the cluster, because without them a write would undo or repeat
+//! the restart.
 
 use std::borrow::Cow;
 
@@ -17,7 +18,7 @@ pub(crate) const RESTARTABLE_KINDS: [&str; 4] =
 const RESTART_ANNOTATIONS: [&str; 2] =
     ["kubectl.kubernetes.io/restartedAt", "openshift.openshift.io/restartedAt"];
 
-/// The desired body with the restart annotations of the live object, unless it has its own.
+/// The desired body with the restart annotations of the live object, unless the desired body has its own.
 pub fn preserve_restarts<'a>(desired: &'a DesiredBody, live: &LiveBody) -> Cow<'a, Value> {
     let mut body = Cow::Borrowed(desired.body());
     let template = &live.body()["spec"]["template"]["metadata"]["annotations"];
@@ -36,12 +37,13 @@ pub fn preserve_restarts<'a>(desired: &'a DesiredBody, live: &LiveBody) -> Cow<'
     body
 }
 
-/// The hash of a declared body that includes the restarts of the live object.
+/// The hash of a declared body to which the restarts of the live object were added.
 pub(crate) fn hash(body: &Value) -> Sha256 {
     canonical(body).expect("a desired body is validated when it is created").sha256
 }
 
-/// The body to write over `live`, or to create: with restarts preserved, hashed and marked.
+/// The body to write over `live`, or to create if there is no live object: with preserved restarts, hash and
+/// marks.
 ///
 /// `now` is UTC in seconds, as in `2024-05-01T12:00:00`.
 pub fn to_write(desired: &DesiredBody, live: Option<&LiveBody>, owner: &Owner, now: &str) -> Value {

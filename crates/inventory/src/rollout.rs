@@ -51,7 +51,7 @@ pub fn rollout_status(live: &Value) -> Option<RolloutStatus> {
 
 /// The status of an object whose controller has not observed its latest generation yet.
 fn awaited_generation(live: &Value) -> Option<RolloutStatus> {
-    // A Job has no `observedGeneration`: its template cannot change.
+    // A Job has no `observedGeneration`, because its template cannot change.
     if live["kind"] == "Job" {
         return None;
     }
@@ -63,7 +63,7 @@ fn awaited_generation(live: &Value) -> Option<RolloutStatus> {
 
 fn deployment(live: &Value) -> RolloutStatus {
     if let Some(reason) = condition(live, "Progressing", "False") {
-        // A paused Deployment also has `Progressing=False` in some versions.
+        // In some versions, a paused Deployment also has `Progressing=False`, so the reason is checked.
         if reason == "ProgressDeadlineExceeded" {
             return RolloutStatus::Failed("the progress deadline was exceeded".to_owned());
         }
@@ -108,7 +108,7 @@ fn stateful_set(live: &Value) -> RolloutStatus {
     if strategy["type"] == "OnDelete" {
         return RolloutStatus::Complete;
     }
-    // Pods below the partition keep the old revision on purpose.
+    // Pods with an ordinal below the partition keep the old revision, as the partition requests.
     let partition = strategy["rollingUpdate"]["partition"].as_u64().unwrap_or(0);
     let to_update = wanted.saturating_sub(partition);
     if updated < to_update {

@@ -41,7 +41,7 @@ pub fn invalid_values(body: &Value) -> Vec<InvalidValue> {
     match body["kind"].as_str() {
         Some("ConfigMap") => {
             let entries = body["data"].as_object().into_iter().flatten();
-            // Without a value, the key is removed.
+            // The server removes a key whose value is null, so null is not an error.
             for (key, _) in entries.filter(|(_, value)| !value.is_string() && !value.is_null()) {
                 invalid.push(InvalidValue { path: format!("data.{key}"), expected: "a string" });
             }

@@ -1,9 +1,9 @@
 //! Facts about object kinds: the immutable fields and the free-form maps of Kubernetes kinds, which the planner
 //! (`inventory`) and the client (`clients/kubernetes`) share, and the kinds that guards protect. Pure.
 //!
-//! **Invariant:** the planner and the sandbox use the same table of immutable fields: the sandbox accepts
-//! every in-place change that the planner makes, and the planner replaces the object or reports an error for
-//! every change that the sandbox refuses.
+//! **Invariant:** the planner and the sandbox use the same table of immutable fields. The sandbox accepts
+//! every in-place change that the planner makes. For every change that the sandbox refuses, the planner
+//! replaces the object or reports an error.
 
 /// An object kind: its name and API group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ const FREE_FORM_MAPS: [&str; 11] = [
     "stringData",
 ];
 
-/// Kubernetes kinds whose removal destroys their content, so that it always needs an approval.
+/// Kubernetes kinds whose removal always needs an approval, because it destroys the content of the object.
 const PROTECTED_KUBERNETES: [GroupKind; 4] = [
     GroupKind { kind: "Namespace", group: "" },
     GroupKind { kind: "Project", group: "project.openshift.io" },
@@ -63,8 +63,8 @@ impl GroupKind {
     }
 }
 
-/// Whether a field of this name is a map with user-defined keys. No default of the API server is among its keys,
-/// a key does not denote the field of that name, and it may be part of a secret.
+/// Whether a field of this name is a map with user-defined keys. The API server adds no default keys to such
+/// a map. A key of the map does not denote the field of that name, and it may be part of a secret.
 ///
 /// ```
 /// assert!(qontract_kinds::is_free_form("labels"));
@@ -89,7 +89,7 @@ pub fn group_of(api_version: &str) -> &str {
 pub enum ImmutableField {
     /// The value at this JSON pointer; an object that omits it keeps its value.
     Fixed(&'static str),
-    /// The value at this JSON pointer, after it is set.
+    /// The value at this JSON pointer, once it is set.
     FixedOnceSet(&'static str),
     /// The whole value at this JSON pointer: adding or omitting a part of it is also a change.
     FixedWhole(&'static str),

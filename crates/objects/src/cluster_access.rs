@@ -30,7 +30,7 @@ impl ClusterAccess {
         }
     }
 
-    /// The cluster with its administrator token; an error if the data does not name one.
+    /// The cluster with its administrator token; an error if the data does not name this token.
     pub fn admin_cluster(&self) -> Result<Cluster, String> {
         match &self.cluster_admin_automation_token {
             Some(token) => Ok(Cluster { token: Some(token.clone().into()), ..self.cluster() }),
@@ -43,8 +43,8 @@ impl ClusterAccess {
         self.internal == Some(true)
     }
 
-    /// The key of a shard with the address of this cluster instead of its name: it stays the same if the data
-    /// renames the cluster.
+    /// The key of a shard with the address of this cluster in place of its name. This key does not change if
+    /// the data renames the cluster.
     pub fn target_key(&self, key: &ShardKey) -> ShardKey {
         let address = normalize_key(&self.server_url);
         ShardKey::new(key.parts().map(|(dimension, value)| match dimension {

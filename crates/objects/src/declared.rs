@@ -18,7 +18,7 @@ use crate::scope::{DesiredObject, ManagedKind, ManagedScope, Sensitivity};
 pub struct DeclaredObjects {
     /// The managed kinds, as the data names them.
     pub kinds: BTreeSet<Kind>,
-    /// The managed names; by default, all objects of the managed kinds.
+    /// The names of the managed objects; by default, all objects of the managed kinds are managed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub names: Option<BTreeSet<String>>,
     /// The declared objects.
@@ -26,7 +26,8 @@ pub struct DeclaredObjects {
     /// Expiry dates: from this day on, the object is no longer desired.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub until: BTreeMap<ObjectName, Date>,
-    /// Whether unmarked objects are managed as well: undeclared ones are removed.
+    /// Whether unmarked objects are managed as well. If so, unmarked objects that are not declared are
+    /// removed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub adopts_unmarked: bool,
 }
@@ -95,7 +96,8 @@ impl ObjectState for DeclaredObjects {
             let place = shard.shard.place(&format!("/objects/{index}")).cloned();
             match scope.kind_of(body) {
                 Some(_) => scope.desired_item(body.clone(), Sensitivity::Public, place),
-                // Integrations that are compiled in list all of their kinds; a program may omit one by mistake.
+                // Integrations that are compiled in list all their kinds, but a program may omit a kind by
+                // mistake.
                 None => scope.unmanaged_item(body, place, "add it to `kinds` in the response of the program"),
             }
         });

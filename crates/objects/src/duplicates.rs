@@ -1,4 +1,5 @@
-//! Objects that are declared more than once: it is unknown which declaration is intended, so none is written.
+//! Handles objects that are declared more than once. It is unknown which declaration is intended, so none is
+//! written.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +10,10 @@ use crate::scope::DesiredObject;
 /// The handling of several declarations of one object with equal content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EqualContent {
-    /// They are one declaration.
+    /// The declarations count as one.
     Merge,
-    /// They are an error, too, because in the data one of them is redundant or has a wrong name.
+    /// The declarations are an error as well, because in the data one of them is redundant or has a wrong
+    /// name.
     Reject,
 }
 
@@ -61,8 +63,8 @@ pub fn reject_duplicates(
     unique
 }
 
-/// The error of items that declare one object: it names their locations or, if these are equal, their positions
-/// in the list of the shard's objects.
+/// The error of items that declare one object. It names the locations of the items or, if the locations are
+/// equal, the positions of the items in the list of the shard's objects.
 fn duplicate_fault(items: &[DesiredItem<DesiredObject>], named: &[usize]) -> Fault {
     let mut places: Vec<_> = named.iter().map(|index| items[*index].place.clone()).collect();
     places.dedup();

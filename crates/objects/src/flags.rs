@@ -8,8 +8,8 @@ pub const INTERNAL: &str = "internal";
 /// The switch that leaves unmarked objects unchanged.
 pub const NO_TAKE_OVER: &str = "no-take-over";
 
-/// Metadata of an integration whose shards are namespaces. It declares each namespace independently of the
-/// others in its list.
+/// Metadata of an integration whose shards are namespaces. The integration declares each namespace
+/// independently of the other namespaces in its list.
 pub fn namespace_integration<Q: Operation>(name: &str, description: &str) -> IntegrationMeta {
     let meta = cluster_integration::<Q>(name, description).selects("namespace-name", "namespace");
     meta.independent_list("namespaces_v1", &["name"])

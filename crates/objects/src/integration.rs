@@ -1,7 +1,7 @@
 //! The adapter for integrations that manage Kubernetes objects.
 //!
-//! An [`ObjectIntegration`] declares the objects of each shard; [`ManagedObjects`] turns it into an
-//! integration with the usual stages: observe, plan, rehearse, apply.
+//! An [`ObjectIntegration`] declares the objects of each shard; [`ManagedObjects`] adds the other stages of
+//! an integration: observe, plan, rehearse and apply.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -31,7 +31,7 @@ use crate::reconcile::{
 use crate::scope::{DesiredObject, ManagedKind, ManagedScope};
 use crate::templates::ExternalLookups;
 
-/// The version in the annotations of an integration that qontract-reconcile does not have.
+/// The version in the marks of an integration that qontract-reconcile does not have.
 const FIRST_VERSION: &str = "0.1.0";
 
 /// Default time that a run waits for objects that are being deleted.
@@ -42,14 +42,14 @@ pub type ObjectShardView<'d, S> = DeclaredShardView<'d, (), Cluster, S>;
 
 /// The integration-specific part of a Kubernetes integration.
 pub trait ObjectIntegration: Send + Sync + 'static {
-    /// The declared state of a shard: [`DeclaredObjects`](crate::DeclaredObjects) if its objects follow from
-    /// the data alone.
+    /// The declared state of a shard; [`DeclaredObjects`](crate::DeclaredObjects) if the objects of a shard
+    /// follow from the data alone.
     type State: ObjectState;
 
     /// Metadata of the integration: name, queries, flags and guarantees.
     fn meta(&self) -> IntegrationMeta;
 
-    /// The kinds that it manages, which determine the permissions that it needs on clusters.
+    /// The kinds that the integration manages, which determine the permissions that it needs on clusters.
     fn managed_kinds(&self) -> ManagedKinds;
 
     /// Declares the shards and their states from the data.
@@ -78,8 +78,8 @@ pub trait ObjectIntegration: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// The desired objects of a shard. By default they follow from its state alone; override this to look up
-    /// templates and secrets.
+    /// The desired objects of a shard. By default, they follow from the state of the shard alone. An
+    /// integration that looks up templates or secrets overrides this function.
     fn resolve(
         &self,
         context: ResolveContext<'_>,
@@ -115,7 +115,8 @@ pub struct ScopeSpec {
     pub namespace: Option<String>,
     /// The managed kinds.
     pub kinds: Vec<ManagedKind>,
-    /// Whether unmarked objects are managed as well: undeclared ones are removed.
+    /// Whether unmarked objects are managed as well. If so, unmarked objects that are not declared are
+    /// removed.
     pub adopts_unmarked: bool,
 }
 
@@ -151,7 +152,7 @@ impl ScopeSpec {
 /// The context for resolving a shard.
 #[derive(Clone, Copy, Debug)]
 pub struct ResolveContext<'r> {
-    /// The read context: permit, data, and the cache of this round.
+    /// The read context, with the permit, the data and the cache of this round.
     pub read: &'r ReadContext,
     /// Secrets and other external lookups of templates.
     pub lookups: &'r ExternalLookups,
@@ -222,7 +223,8 @@ pub struct ManagedObjects<I> {
     owner: Arc<Owner>,
     reconciler: ObjectReconciler,
     lookups: Arc<ExternalLookups>,
-    /// The callers in a bundle, by its sha. Only the entry of the last bundle is kept.
+    /// The callers of the integration in a bundle, by the sha of the bundle. Only the entry of the last
+    /// bundle is kept.
     callers: OnceMap<String, Result<Arc<Callers>, Fault>>,
 }
 
@@ -255,7 +257,7 @@ impl<I: ObjectIntegration> ManagedObjects<I> {
         Ok(Arc::new(ManagedScope { cluster, namespace, kinds, owner, callers, adopts_unmarked, is_shared }))
     }
 
-    /// The callers of the integration, determined once per bundle. A fault is kept for one round.
+    /// The callers of the integration, determined once per bundle. A fault is cached only for one round.
     async fn callers(&self, read: &ReadContext) -> Result<Arc<Callers>, Fault> {
         Result::clone(&*read.cache.get_or_read(CallersKey, self.callers_of_bundle(&read.data)).await)
     }
@@ -272,7 +274,8 @@ impl<I: ObjectIntegration> ManagedObjects<I> {
     }
 }
 
-/// The metadata of an integration as [`ManagedObjects`]: with the flag that prints objects, and its permissions.
+/// The metadata of an integration as [`ManagedObjects`], which adds the flag that prints objects and the
+/// permissions of the integration.
 pub fn object_meta(integration: &impl ObjectIntegration) -> IntegrationMeta {
     with_print_flag(integration.meta()).permissions(integration.managed_kinds().permissions())
 }

@@ -1,4 +1,4 @@
-//! Validates labels by the Kubernetes rules.
+//! Checks that Kubernetes accepts the name and the value of a label.
 
 /// Checks a label; an error if a cluster would reject it.
 pub fn check_label(name: &str, value: &str) -> Result<(), String> {

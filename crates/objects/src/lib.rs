@@ -1,9 +1,9 @@
 //! Reconciles owned Kubernetes objects: the adapter for integrations, and the `openshiftResources` of
 //! namespaces.
 //!
-//! An [`ObjectIntegration`] declares the desired objects of each shard; [`ManagedObjects`] turns it into an
-//! integration that observes, plans, rehearses and applies. [`ShardBuilder`] builds shards from query
-//! results, whose queries spread the [`fragments`]. `qontract-inventory` makes the decisions;
+//! An [`ObjectIntegration`] declares the desired objects of each shard; [`ManagedObjects`] makes it an
+//! integration that observes, plans, rehearses and applies. [`ShardBuilder`] builds shards from the results
+//! of queries that spread the [`fragments`]. `qontract-inventory` makes the decisions;
 //! `qontract-client-kubernetes` sends the requests.
 //!
 //! **Invariant:** an object that carries the mark of another integration, or of another existing caller, is

@@ -1,5 +1,5 @@
-//! Builds shards (namespace → shard, cluster → shard) for integrations that work in namespaces or on whole
-//! clusters, with the reason if a shard is disabled.
+//! Builds the shards of integrations: one shard for each namespace, or one for each cluster. A disabled shard
+//! has the reason why it is disabled.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub struct LocatedNamespace {
     pub target: NamespaceTarget,
     /// Provenance of the namespace.
     pub place: Option<SourceLocation>,
-    /// Provenance of its cluster.
+    /// Provenance of the namespace's cluster.
     pub cluster_place: Option<SourceLocation>,
 }
 
@@ -66,7 +66,7 @@ impl NamespaceTarget {
 pub struct LocatedState<S> {
     /// The declared state.
     pub state: S,
-    /// Provenance of its parts, by JSON pointer.
+    /// Provenance of the parts of the state, by JSON pointer.
     pub places: BTreeMap<String, SourceLocation>,
 }
 
@@ -121,7 +121,7 @@ impl<S: Default> ShardBuilder<S> {
         self.insert(key, place, disabled, shard);
     }
 
-    /// Adds a namespace that is marked for deletion: its objects are removed with it.
+    /// Adds a namespace that is marked for deletion. Its objects are removed together with the namespace.
     pub fn skip_deleted(&mut self, namespace: LocatedNamespace) {
         let LocatedNamespace { target, place, .. } = namespace;
         let key = target.key();
@@ -163,8 +163,8 @@ impl<S: Default> ShardBuilder<S> {
         self.declared.target_keys.insert(key.clone(), cluster.target_key(key));
     }
 
-    /// Whether the server, or its namespace, is already declared under another key. This is an error, because
-    /// two shards on one server would revert each other's changes.
+    /// Whether the server, or its namespace, is already declared under another key. If so, reports an error,
+    /// because two shards with one target would revert each other's changes.
     fn is_duplicate(&mut self, server: ServerTarget, key: &ShardKey, place: Option<&SourceLocation>) -> bool {
         let what = if server.namespace.is_none() { "cluster" } else { "namespace" };
         let Some(other) = self.servers.insert(server, key.clone()) else {
@@ -200,8 +200,8 @@ impl<S: Default> ShardBuilder<S> {
     }
 }
 
-/// The shard; an empty shard instead if it is disabled and has a fault. A disabled shard must exist, because
-/// otherwise it counts as removed from the data, and its objects are removed.
+/// The shard; if it is disabled and has a fault, an empty shard in its place. A disabled shard must exist,
+/// because otherwise it counts as removed from the data, and its objects are removed.
 fn ignore_fault_if<S: Default>(
     is_disabled: bool,
     shard: Result<Shard<Cluster, S>, Fault>,

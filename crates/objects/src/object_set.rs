@@ -48,7 +48,7 @@ impl ObjectSet {
         Self { declared: DeclaredObjects::of(kind, Vec::new()), entries: BTreeMap::new() }
     }
 
-    /// Manages unmarked objects as well: undeclared ones are removed.
+    /// Makes the shard manage unmarked objects as well: those that are not declared are removed.
     #[must_use]
     pub fn adopting_unmarked(mut self) -> Self {
         self.declared.adopts_unmarked = true;

@@ -11,7 +11,7 @@ use crate::scope::DesiredObject;
 ///
 /// An object has the marks that a write would give it, except for the time of the write, so that the same
 /// data gives the same text. Objects that contain secrets and objects that are removed are only named in a
-/// comment: applying a text with a placeholder in place of a secret would destroy the secret.
+/// comment, because applying a text with a placeholder in place of a secret would overwrite the secret.
 pub fn print_objects(key: &ShardKey, wanted: &[DesiredItem<DesiredObject>]) -> Option<String> {
     let mut text = String::new();
     for want in wanted {

@@ -1,5 +1,5 @@
 //! Object programs: process integrations that only declare Kubernetes objects. qontract observes, plans and
-//! applies them, with all rules of ownership, callers and guards.
+//! applies these objects, with the same ownership rules, callers and guards as for other objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 

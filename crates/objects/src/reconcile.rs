@@ -1,4 +1,4 @@
-//! Observes, plans, rehearses and applies owned objects, following the decisions of `qontract-inventory`.
+//! Observes, plans, rehearses and applies owned objects according to the decisions of `qontract-inventory`.
 
 mod apply;
 mod conflict;

@@ -1,5 +1,4 @@
-//! An integration whose objects were declared by a program that is not available: it can only replay recorded
-//! plans.
+//! An integration for object programs that are not available. It can only replay recorded plans.
 
 use qontract_runtime::{Data, Fault, IntegrationMeta, ManagedKinds, Options};
 

@@ -1,11 +1,11 @@
 //! The objects that namespaces list in the data (`openshiftResources`), from files, templates and secrets.
 //!
 //! Four integrations share this: each handles a [`ProviderGroup`] and owns the objects of its providers.
-//! Objects that follow from the data alone are part of the declared state; objects that need a lookup are
-//! resolved later, and the declared state holds their address.
+//! Objects that follow from the data alone are part of the declared state. Objects that need a lookup are
+//! resolved later; for these, the declared state holds the address.
 //!
-//! **Invariant:** an object whose content is unknown is never treated as undeclared: no object that
-//! it might be is removed.
+//! **Invariant:** an object whose content is unknown is never treated as undeclared: no live object that it
+//! might describe is removed.
 
 pub mod check;
 mod declare;

@@ -24,8 +24,8 @@ pub struct Grant<'a> {
 }
 
 impl RoleMembers {
-    /// Adds a binding for each member. `services` are the authentication services of the cluster; they
-    /// determine user names.
+    /// Adds a binding for each member. `services` are the authentication services of the cluster, which
+    /// determine the names of users.
     pub fn bind(
         &self,
         all: &mut ObjectSet,

@@ -23,9 +23,11 @@ pub struct ManagedScope {
     pub owner: Arc<Owner>,
     /// All callers of the integration in the whole bundle.
     pub callers: Arc<Callers>,
-    /// Whether unmarked objects are managed as well: undeclared ones are removed.
+    /// Whether unmarked objects are managed as well. If so, unmarked objects that are not declared are
+    /// removed.
     pub adopts_unmarked: bool,
-    /// Whether other shards manage objects of the same kinds in the namespace, so that they share its lists.
+    /// Whether other shards manage objects of the same kinds in the namespace. If so, all these shards share
+    /// the lists of the namespace.
     pub is_shared: bool,
 }
 
@@ -34,7 +36,7 @@ pub struct ManagedScope {
 pub struct ManagedKind {
     /// The kind, as the data names it.
     pub kind: Kind,
-    /// The managed names; `None` means all.
+    /// The names of the managed objects; `None` means all objects of the kind.
     pub names: Option<BTreeSet<String>>,
 }
 
@@ -47,7 +49,7 @@ impl From<Kind> for ManagedKind {
 /// A desired object.
 #[derive(Clone, Debug)]
 pub struct DesiredObject {
-    /// The scope in which it is managed.
+    /// The scope in which the object is managed.
     pub managed_scope: Arc<ManagedScope>,
     /// The kind, as the scope names it.
     pub kind: Kind,
@@ -55,7 +57,7 @@ pub struct DesiredObject {
     pub desired: DesiredBody,
     /// The sensitivity, which limits the parts that may be shown.
     pub sensitivity: Sensitivity,
-    /// Names (as in annotations) of integrations from which the data moved it.
+    /// Names of the integrations from which the data moved the object, as they are written in marks.
     pub moved_from: BTreeSet<String>,
 }
 
@@ -65,13 +67,13 @@ pub enum Sensitivity {
     /// The object holds no secrets.
     #[default]
     Public,
-    /// Rendered from a template with secrets. The value of a secret may decide where fields are, so neither
-    /// the paths that differ nor their number may be shown.
+    /// The object is rendered from a template with secrets. The value of a secret may decide which fields
+    /// exist, so neither the paths that differ nor their number may be shown.
     Template,
-    /// Secrets are written into certain fields of this object. Its paths may be shown.
+    /// Secrets are written into certain fields. The paths of the contained object may be shown.
     Filled(Arc<Value>),
-    /// A Secret: everything except the content of this object is confidential. The record of a real run names
-    /// its fields.
+    /// The object is a Secret. Everything except the content of the contained object is confidential. The
+    /// record of a real run names the fields of the Secret.
     Entry(Arc<Value>),
 }
 
@@ -103,7 +105,8 @@ impl Sensitivity {
 }
 
 impl ManagedScope {
-    /// Whether an object with this mark is one of its owner, or an unmarked one that it adopts.
+    /// Whether the scope manages an object with this mark: the object belongs to the owner of the scope, or
+    /// it is unmarked and the scope adopts it.
     pub fn manages(&self, mark: Option<&OwnerMark>) -> bool {
         mark.map_or(self.adopts_unmarked, |mark| {
             mark.integration == self.owner.integration() && mark.caller.as_deref() == self.owner.caller()
@@ -134,14 +137,14 @@ impl ManagedScope {
         ObjectAddress { kind: kind.clone(), namespace: self.namespace.clone(), name: name.into() }
     }
 
-    /// The managed kind of an object: the kind with its group, else the kind without a group.
+    /// The managed kind of an object: the kind with its group, otherwise the kind without a group.
     pub fn kind_of(&self, body: &Value) -> Option<&Kind> {
         let own = Kind::of(body)?;
         let named = || self.kinds.iter().map(|managed| &managed.kind).filter(|kind| kind.name == own.name);
         named().find(|kind| kind.group == own.group).or_else(|| named().find(|kind| kind.group.is_none()))
     }
 
-    /// A desired object whose kind is not managed, as unresolved.
+    /// An unresolved item for a desired object whose kind is not managed.
     pub fn unmanaged_item(
         &self,
         body: &Value,
@@ -155,8 +158,8 @@ impl ManagedScope {
         DesiredItem { object: self.object_key(&kind, name), place, state }
     }
 
-    /// A desired object of this scope. If it cannot be managed, it is returned as unresolved, so that nothing
-    /// is removed because of it.
+    /// A desired object of this scope. An object that cannot be managed is returned as unresolved, so that
+    /// nothing is removed from its scope.
     ///
     /// **Invariant:** kind and name come from the data alone, even if the object holds secrets, because they
     /// are shown.
@@ -186,7 +189,7 @@ impl ManagedScope {
             let fault = Fault::author(text).hint("remove `metadata.namespace`");
             return DesiredItem { object, place, state: DesiredState::Unresolved(fault) };
         }
-        // Not checked for an object that may contain secrets, because the error would depend on them.
+        // An object that may contain secrets is not checked, because the error would depend on the secrets.
         let invalid = if sensitivity.is_sensitive() { Vec::new() } else { invalid_values(&body) };
         if !invalid.is_empty() {
             let values = invalid.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

@@ -50,7 +50,7 @@ pub fn short_escape(byte: u8) -> Option<&'static [u8; 2]> {
 }
 
 /// Number of leading bytes that need no escape in a JSON string. Checks eight bytes at a time, because most
-/// strings have nothing to escape.
+/// strings need no escapes.
 #[inline]
 pub fn plain_prefix(bytes: &[u8]) -> usize {
     prefix_len(bytes, |word| bytes_below(word, 0x20) | bytes_equal(word, b'"') | bytes_equal(word, b'\\'))
@@ -81,7 +81,7 @@ fn bytes_equal(word: u64, byte: u8) -> u64 {
     bytes_below(word ^ (ONES * u64::from(byte)), 1)
 }
 
-/// Number of bytes before the first one in which `odd` sets a bit.
+/// Number of bytes before the first byte in which `odd` sets a bit.
 #[inline]
 fn prefix_len(bytes: &[u8], odd: impl Fn(u64) -> u64) -> usize {
     let mut at = 0;
@@ -92,7 +92,7 @@ fn prefix_len(bytes: &[u8], odd: impl Fn(u64) -> u64) -> usize {
         }
         at += 8;
     }
-    // The remaining bytes, padded with a byte that needs no escape.
+    // The remaining bytes are padded with a byte that needs no escape.
     let rest = &bytes[at..];
     let mut word = [b' '; 8];
     word[..rest.len()].copy_from_slice(rest);

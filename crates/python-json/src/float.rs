@@ -1,9 +1,9 @@
-//! Prints floats like Python.
+//! Prints floats as Python prints them.
 
 /// The shortest digits that parse back to the same number.
 ///
-/// Python and JavaScript agree on them and differ only in when they use an exponent, so the caller chooses
-/// the layout.
+/// Python and JavaScript print the same digits. They differ only in which numbers have an exponent, so the
+/// caller chooses the layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShortestDigits {
     /// Whether the number has a minus sign.
@@ -18,8 +18,8 @@ impl ShortestDigits {
     /// The digits of a finite number.
     pub fn of(value: f64) -> Self {
         let shortest = Self::parse(&format!("{value:e}"));
-        // If a number is halfway between two shortest forms, both languages choose the even one; Rust does
-        // not. Only numbers with nearly all digits can be such ties.
+        // If a number is halfway between two shortest forms, both languages choose the even form, but Rust
+        // might not. Only numbers with nearly the maximum number of digits can be halfway between two forms.
         if shortest.digits.len() >= 15 {
             let text = format!("{value:.*e}", shortest.digits.len() - 1);
             if text.parse() == Ok(value) {
@@ -123,7 +123,7 @@ mod tests {
             (5e-324, "5e-324"),
             (f64::INFINITY, "inf"),
             (f64::NAN, "nan"),
-            // A number halfway between two shortest forms is printed as the even one.
+            // A number that is halfway between two shortest forms is printed as the even form.
             (f64::from_bits(0x431c_c0e5_0492_1fcd), "2023347301156851.2"),
             (97_691_119_162_302.62, "97691119162302.62"),
         ] {

@@ -1,4 +1,5 @@
-//! Writes the same JSON as Python's `json` module, byte for byte: ASCII, floats as `repr` prints them.
+//! Writes the same JSON as Python's `json` module, byte for byte: in ASCII, with floats as `repr` prints
+//! them.
 //!
 //! This is the only implementation; bundles, object hashes, stored state and templates use it. [`to_string`]
 //! writes a `serde_json` value; other value types use [`Writer`], or [`write_str`] and [`write_float`].

@@ -39,23 +39,23 @@ impl<'i> Writer<'i> {
         String::from_utf8(self.out).expect("the output is ASCII, and the indent is a string")
     }
 
-    /// `null`
+    /// Writes `null`.
     pub fn null(&mut self) {
         self.raw("null");
     }
 
-    /// `true` or `false`
+    /// Writes `true` or `false`.
     pub fn bool(&mut self, value: bool) {
         self.raw(if value { "true" } else { "false" });
     }
 
-    /// An integer.
+    /// Writes an integer.
     pub fn int(&mut self, number: impl Display) {
         self.raw(&number.to_string());
     }
 
-    /// A float, or one of the three values that Python writes although JSON has no syntax for them: `NaN`,
-    /// `Infinity` and `-Infinity`.
+    /// Writes a float, or one of the three values that Python writes although JSON has no syntax for them:
+    /// `NaN`, `Infinity` and `-Infinity`.
     pub fn float(&mut self, number: f64) {
         if number.is_nan() {
             self.raw("NaN");
@@ -66,7 +66,7 @@ impl<'i> Writer<'i> {
         }
     }
 
-    /// A string in quotes.
+    /// Writes a string in quotes.
     pub fn str(&mut self, text: &str) {
         write_str(text, &mut self.out);
     }
@@ -86,7 +86,7 @@ impl<'i> Writer<'i> {
         self.break_line();
     }
 
-    /// Starts the next field of an object, and writes its key.
+    /// Starts the next field of an object and writes its key.
     pub fn key(&mut self, key: &str) {
         self.item();
         self.str(key);
@@ -101,7 +101,7 @@ impl<'i> Writer<'i> {
         self.raw(bracket.encode_utf8(&mut [0; 4]));
     }
 
-    /// A `serde_json` value, with sorted object keys.
+    /// Writes a `serde_json` value, with sorted object keys.
     pub fn value(&mut self, value: &Value) {
         match value {
             Value::Null => self.null(),
@@ -117,8 +117,8 @@ impl<'i> Writer<'i> {
                 self.close(']');
             }
             Value::Object(map) => {
-                // Sorted independently of the map's order. Python sorts by code points, which is the order of
-                // UTF-8 bytes.
+                // The keys are sorted, whatever the order of the map. Python sorts by code points, which is
+                // the order of UTF-8 bytes.
                 let mut entries: Vec<_> = map.iter().collect();
                 entries.sort_unstable_by_key(|(key, _)| key.as_str());
                 self.open('{');

@@ -18,8 +18,8 @@ const PURGE_DELAY_VARIABLE: &str = "MIMALLOC_PURGE_DELAY";
 /// The time after which freed memory is returned to the system; a second by default.
 #[derive(Clone, Copy)]
 pub enum PurgeDelay {
-    /// After a tenth of a second. With this delay, a server that replaces bundles repeatedly uses a quarter
-    /// less memory, its memory use does not grow over time, and responses take no longer.
+    /// After a tenth of a second. A server that replaces bundles repeatedly uses a quarter less memory with
+    /// this delay. Its memory use does not grow over time, and responses do not take longer.
     Short,
     /// Immediately. A loop that is idle most of the time uses a tenth less memory with this setting, because
     /// an idle allocator purges nothing.
@@ -44,18 +44,18 @@ pub fn reexec_with_purge_delay(delay: PurgeDelay) {
         };
         qontract_child::retire_watchdog();
         let _failed = command.args(words).env(PURGE_DELAY_VARIABLE, delay).exec();
-        // `exec` has reset SIGPIPE to its default action. With a handler, a write to a closed pipe is an
-        // error again instead of the end of the process.
+        // `exec` has reset SIGPIPE to its default action. A handler is installed again, so that a write to a
+        // closed pipe is an error instead of ending the process.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let _ = runtime.map(|runtime| runtime.block_on(async { signal(SignalKind::pipe()).map(drop) }));
     }
 }
 
-/// A hook that returns freed memory to the system soon after it is called.
+/// A hook that makes the allocator return freed memory to the system soon after the hook is called.
 ///
-/// The allocator purges only when it is used. A server that freed large responses and gets no further request
-/// would keep their memory, so this hook triggers a purge: once after the purge delay, and again when the
-/// threads that allocated the memory have ended, which is `keep_alive` later.
+/// The allocator purges only when it is used. Without this hook, a server that freed large responses and gets
+/// no further request would keep their memory. The hook triggers two purges: one after the purge delay, and
+/// another when the threads that allocated the memory have ended, which is `keep_alive` later.
 pub fn purge_when_released(keep_alive: Duration) -> ReleaseHook {
     let released = Arc::new(Notify::new());
     let waiting = Arc::clone(&released);
@@ -80,15 +80,15 @@ fn purge_delay() -> Duration {
     Duration::from_millis(delay.unwrap_or(1000))
 }
 
-/// Purges all memory whose delay is over, which the allocator does when a thread that has allocated memory
-/// ends.
+/// Purges all memory whose delay is over. The allocator does this when a thread that has allocated memory
+/// ends, so this function starts such a thread.
 fn purge() {
     // If the thread cannot be started, memory is purged later.
     let _ = std::thread::Builder::new().spawn(|| drop(black_box(Box::new([0_u8; 64]))));
 }
 
-/// The path of this program, found by the name with which it was started; `None` if that is another program,
-/// such as a loader.
+/// The path of this program, found by the name with which it was started; `None` if the path is that of
+/// another program, such as a loader.
 fn this_program() -> Option<PathBuf> {
     let (name, program) = (PathBuf::from(env::args_os().next()?), env::current_exe().ok()?);
     let is_own = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == program);

@@ -87,8 +87,8 @@ impl KnownIntegrations {
     }
 }
 
-/// The metadata of the integrations of this binary and of a configuration. The program of the integration
-/// `selected` describes itself.
+/// The metadata of the integrations of this binary and of a configuration. The metadata of the integration
+/// `selected` comes from its program, which is started to describe itself.
 fn metas(config: &Config, selected: Option<&str>) -> Vec<IntegrationMeta> {
     let mut metas: Vec<IntegrationMeta> = REGISTRY.metas().collect();
     for (name, registered) in &config.integrations {
@@ -98,7 +98,8 @@ fn metas(config: &Config, selected: Option<&str>) -> Vec<IntegrationMeta> {
         metas.push(match process {
             Some(Ok(process)) if process.declares_objects() => with_print_flag(process.meta().clone()),
             Some(Ok(process)) => process.meta().clone(),
-            // Not needed, or an error that is reported when the integration is created.
+            // The description of this program is not needed, or it has an error, which is reported when the
+            // integration is created.
             _ => IntegrationMeta::new(name.clone(), "A process integration"),
         });
     }

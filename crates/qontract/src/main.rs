@@ -25,7 +25,8 @@ const VERSION: &str = env!("QONTRACT_VERSION");
 const BUILD: BuildInfo =
     BuildInfo { version: env!("CARGO_PKG_VERSION"), commit: env!("QONTRACT_BUILD_COMMIT") };
 
-/// Saves a third of the CPU time of building a bundle, in which many threads allocate many small values.
+/// This allocator saves a third of the CPU time of building a bundle, because many threads allocate many
+/// small values.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -118,8 +119,8 @@ fn unknown_integration(error: &clap::Error, known: KnownIntegrations) -> Option<
     }
 }
 
-/// Replaces the tip of a usage error about an integration's flag that does not follow the name of an
-/// integration.
+/// Replaces the tip of a usage error about a flag that belongs to an integration and does not follow the name
+/// of one.
 fn explain_flag(mut error: clap::Error, known: &KnownIntegrations) -> clap::Error {
     let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else { return error };
     let Some(flag) = unknown.strip_prefix("--") else { return error };
@@ -140,7 +141,8 @@ fn explain_flag(mut error: clap::Error, known: &KnownIntegrations) -> clap::Erro
     error
 }
 
-/// Turns a command line that begins with a peer's name (`qontract-bundler …`) into `qontract peer bundler …`.
+/// Replaces the name of a peer at the beginning of a command line by its command: `qontract-bundler …`
+/// becomes `qontract peer bundler …`.
 fn as_peer(mut arguments: Vec<OsString>) -> (Vec<OsString>, Option<PeerName>) {
     let name = arguments.first().and_then(|path| Path::new(path).file_name()?.to_str().map(str::to_owned));
     let peer = PEER_NAMES.into_iter().find(|peer| Some(peer.name) == name.as_deref());

@@ -1,4 +1,4 @@
-//! Decodes escapes, percent-encoding and HTML entities, including nested ones.
+//! Decodes escapes, percent-encoding and HTML entities, including nested encodings.
 
 use std::borrow::Cow;
 
@@ -64,7 +64,7 @@ impl Escape {
     }
 }
 
-/// Replaces the escapes that begin with `sign`, and leaves everything else unchanged.
+/// Replaces the escapes that begin with `sign`, and keeps all other bytes.
 fn replace_escapes(bytes: &[u8], sign: u8, read: impl Fn(&[u8]) -> Option<Escape>) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;

@@ -1,4 +1,4 @@
-//! The encoded forms of a secret. They are searched for without decoding the text.
+//! The encoded forms of a secret, which are searched for in text without decoding the text.
 
 use std::fmt::Write as _;
 
@@ -7,12 +7,12 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
 use crate::normalization;
 
-/// Minimum length at which a line of a multi-line secret is a separate form.
+/// Minimum length of a line of a multi-line secret that is a separate form.
 const MIN_LINE_BYTES: usize = 32;
 
-/// The forms of a secret that have at least `min_bytes`: trimmed, in lowercase and uppercase, normalized,
-/// without white space and in hexadecimal; its long lines; and itself and its lines in base64. Empty if the
-/// secret is shorter.
+/// The forms of a secret that have at least `min_bytes`: the secret trimmed, in lowercase and uppercase,
+/// normalized, without white space and in hexadecimal; its long lines; and the base64 of the secret and of
+/// its lines. Empty if the secret is shorter than `min_bytes`.
 pub fn forms_of(secret: &str, min_bytes: usize) -> Vec<Box<[u8]>> {
     let secret = secret.trim();
     if secret.len() < min_bytes {

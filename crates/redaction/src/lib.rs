@@ -1,5 +1,5 @@
-//! Redaction: replaces secrets in text. This is the last line of defence, after the types that keep secrets
-//! out of output. Pure.
+//! Redaction: replaces secrets in text. It protects output in addition to the types that keep secrets out of
+//! it. Pure.
 //!
 //! **Invariant:** a field that contains a held secret, in one of the known encodings, is never returned
 //! (`tests::a_field_that_contains_a_secret_is_replaced_as_a_whole`).
@@ -21,11 +21,11 @@ pub use words::first_words;
 /// The replacement for a field that contains a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// Minimum length of the secrets that are searched for: shorter ones occur in ordinary text.
+/// Minimum length of the secrets that are searched for. Shorter strings occur in ordinary text.
 pub const MIN_BYTES: usize = 8;
 
-/// Minimum length of the forms that are also found if white space interrupts them, as in wrapped base64 or an
-/// indented block.
+/// Minimum length of the forms that are also found if they are interrupted by white space, as in wrapped
+/// base64 or in an indented block.
 const MIN_SPREAD_BYTES: usize = 16;
 
 /// Recognises secrets in text.
@@ -52,7 +52,8 @@ impl Redactor {
         Self::with_min_bytes(secrets, MIN_BYTES)
     }
 
-    /// Holds the secrets that have `min_bytes` or more. For values that are known to be credentials.
+    /// Holds the secrets that have `min_bytes` or more. Use a lower minimum for values that are known to be
+    /// credentials.
     pub fn with_min_bytes<'s>(secrets: impl IntoIterator<Item = &'s str>, min_bytes: usize) -> Self {
         let window = min_bytes.max(1);
         let mut redactor = Self { forms: HashMap::new(), multi_line: HashSet::new(), window };

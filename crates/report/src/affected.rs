@@ -10,26 +10,27 @@ use crate::markdown::{cell, code, html};
 pub struct AffectedRow {
     /// The integration.
     pub integration: String,
-    /// Whether it is affected.
+    /// Whether the integration is affected.
     pub affected: bool,
-    /// Whether the data declares it; omitted if it does. An undeclared integration cannot be checked.
+    /// Whether the data declares the integration; omitted if it does. An undeclared integration cannot be
+    /// checked.
     #[serde(skip_serializing_if = "is_true")]
     pub declared: bool,
-    /// The rule that decided whether it is affected.
+    /// The rule that decided whether the integration is affected.
     pub rule: String,
-    /// The changes that affect it.
+    /// The changes that affect the integration.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<String>,
-    /// The affected shards; `null` if all of them are.
+    /// The affected shards; `null` if all shards are affected.
     pub shards: Option<Vec<AffectedShard>>,
 }
 
 /// A shard that is affected.
 #[derive(Clone, Debug, Serialize)]
 pub struct AffectedShard {
-    /// The key.
+    /// The key of the shard.
     pub shard: String,
-    /// The locations that differ.
+    /// The locations of the differences in the data.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differs: Vec<String>,
     /// Whether the shard exists only in base.
@@ -53,7 +54,7 @@ fn is_true(value: &bool) -> bool {
 /// Maximum number of causes shown per integration.
 const MAX_CAUSES: usize = 10;
 
-/// Renders affected integrations first; the others are counted, or listed if `verbose`.
+/// Renders the affected integrations first. The other integrations are counted, or listed if `verbose`.
 pub fn text(rows: &[AffectedRow], verbose: bool) -> StyledText {
     let mut out = StyledText::default();
     for row in rows.iter().filter(|row| row.affected) {

@@ -26,8 +26,8 @@ pub struct InvalidData {
     pub errors: usize,
     /// Number of warnings, including those that are not listed.
     pub warnings: usize,
-    /// At most [`MAX_FINDINGS`] findings in the order of files and lines. If there are more, errors take
-    /// precedence over warnings.
+    /// At most [`MAX_FINDINGS`] findings in the order of files and lines. If the data has more findings,
+    /// errors take precedence over warnings.
     pub findings: Vec<FindingReport>,
     /// Number of findings that are not listed.
     #[serde(default)]
@@ -52,7 +52,7 @@ pub struct FindingReport {
     /// The column in characters, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
-    /// How to fix it.
+    /// How to fix the mistake.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }

@@ -1,7 +1,7 @@
 //! Renders plans, data diffs, listings and the status table for people and programs.
 //!
 //! A [`PlanReport`] contains the changes that the runs of one or more integrations would make, or made. It is
-//! plain data, and is rendered as [text](text::render), [Markdown](markdown::render) or
+//! plain data and is rendered as [text](text::render), [Markdown](markdown::render) or
 //! [JSON](PlanReport::to_json). The JSON form is documented by `docs/reference/plan.schema.json` and
 //! versioned by [`SCHEMA_VERSION`].
 //!

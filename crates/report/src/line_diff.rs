@@ -15,8 +15,8 @@ pub enum DiffLine<'a> {
     At(usize),
 }
 
-/// Maximum number of line pairs that are compared to find the smallest diff. Beyond it, all differing lines
-/// are shown as replaced.
+/// Maximum number of line pairs that are compared to find the smallest diff. Above this limit, all differing
+/// lines are shown as replaced.
 const MAX_LINE_PAIRS: usize = 4_000_000;
 
 /// The lines that differ, with `context` lines around them. Line endings are ignored.
@@ -49,7 +49,7 @@ fn ratio(part: usize, whole: usize) -> f64 {
     part as f64 / whole as f64
 }
 
-/// All lines of both strings, in order. Where lines are replaced, the old ones come first.
+/// All lines of both strings, in order. Where lines are replaced, the old lines come first.
 fn edits<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<DiffLine<'a>> {
     let (mut out, mut added) = (Vec::new(), Vec::new());
     for step in align(old.len(), new.len(), MAX_LINE_PAIRS, |one, other| old[one] == new[other]) {

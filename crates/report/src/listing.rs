@@ -1,4 +1,4 @@
-//! Lists and shows objects of the data. Driven by the schema, without code for individual kinds.
+//! Lists and shows objects of the data according to the GraphQL schema, without code for individual kinds.
 
 mod kind;
 mod rows;

@@ -12,7 +12,7 @@ use crate::model::{
 };
 use crate::text::{self, PlanDetail, shortened};
 
-/// The size limit for a comment. GitHub accepts 65,536 characters, GitLab more.
+/// The size limit for a comment. GitHub accepts 65,536 characters, and GitLab accepts more.
 pub const MAX_BYTES: usize = 60_000;
 
 /// Maximum number of notes that are shown.
@@ -21,7 +21,7 @@ const MAX_NOTES: usize = 10;
 /// Bytes reserved for the end of the comment: closing tags and the count of omitted entries.
 const RESERVED_BYTES: usize = 2_000;
 
-/// Renders the plan as Markdown of at most `max_bytes`, 2,000 of which are reserved for the end. Entries that
+/// Renders the plan as Markdown of at most `max_bytes`, of which 2,000 are reserved for the end. Entries that
 /// do not fit are counted.
 pub fn render(report: &PlanReport, detail: PlanDetail, max_bytes: usize) -> String {
     let mut out = LimitedText { text: String::new(), max: max_bytes.saturating_sub(RESERVED_BYTES) };
@@ -124,7 +124,7 @@ fn heading(report: &PlanReport, out: &mut LimitedText) {
     }
 }
 
-/// Adds the findings of invalid data; returns the number of omitted ones.
+/// Adds the findings of invalid data; returns the number of omitted findings.
 fn findings(invalid: &InvalidData, detail: PlanDetail, out: &mut LimitedText) -> usize {
     let mut omitted = invalid.omitted;
     out.push("\n", 0);
@@ -249,7 +249,7 @@ fn details(integration: &IntegrationReport, detail: PlanDetail, out: &mut Limite
     }
     let mut omitted = 0;
     for entry in entries {
-        // After an omitted entry, no other entry is added, so that the list has no gap.
+        // No entry is added after an omitted entry, so that the list has no gap.
         omitted += usize::from(omitted > 0 || !out.push(&entry, end.len()));
     }
     out.text.push_str(end);

@@ -20,7 +20,7 @@ pub struct PlanReport {
     pub schema_version: u32,
     /// The mode.
     pub mode: Mode,
-    /// The worst status of all integrations; `invalid` if the data is invalid.
+    /// The most severe status of all integrations; `invalid` if the data is invalid.
     #[serde(default)]
     pub status: ReportStatus,
     /// The data before the change, if the run compared two bundles.
@@ -79,8 +79,8 @@ pub struct Totals {
     /// Number of changes that are not made because the desired state of their scope is unknown.
     #[serde(default)]
     pub not_done: usize,
-    /// Number of objects, scopes and shards that are not planned: one of their inputs or their address is not
-    /// approved yet, or a command does not report its changes.
+    /// Number of objects, scopes and shards that are not planned because an input or an address is not
+    /// approved yet, or because a command does not report its changes.
     #[serde(default)]
     pub not_planned: usize,
     /// Number of objects that are no longer managed and stay in the target. A shard with an unknown number of
@@ -99,7 +99,7 @@ pub struct Totals {
 pub struct UnaffectedIntegration {
     /// The name.
     pub integration: String,
-    /// The reason why it is not affected.
+    /// The reason why the integration is not affected.
     pub reason: String,
 }
 
@@ -126,19 +126,19 @@ pub struct DisabledShards {
 pub struct IntegrationReport {
     /// The name.
     pub integration: String,
-    /// The id of its run, for `qontract explain run ID`.
+    /// The id of the integration's run, for `qontract explain run ID`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// The digest of its plan.
+    /// The digest of the integration's plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_digest: Option<String>,
-    /// The status of its run.
+    /// The status of the integration's run.
     pub status: ReportStatus,
     /// The counts.
     pub totals: Totals,
     /// The changed lines of the data that caused the run.
     pub causes: Vec<Location>,
-    /// The changes, including held ones.
+    /// The changes, including held changes.
     pub changes: Vec<ReportedChange>,
     /// Objects, scopes and shards that were not planned, although the change may affect them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -146,9 +146,9 @@ pub struct IntegrationReport {
     /// Objects that the base manages and the head does not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub released: Vec<ReleasedEntry>,
-    /// Operations in progress in the target that the run waits for.
+    /// Operations in progress in the target for which the run waits.
     pub waits: Vec<ReportedWait>,
-    /// Rollouts in progress that the run does not wait for.
+    /// Rollouts in progress for which the run does not wait.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rollouts: Vec<ReportedWait>,
     /// Objects that do not work as declared, although nothing failed.
@@ -158,7 +158,7 @@ pub struct IntegrationReport {
     pub errors: Vec<ReportedFault>,
     /// Remarks about the run.
     pub notes: Vec<String>,
-    /// Shards for which the data disables it, by reason.
+    /// Shards for which the data disables the integration, by reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disabled: Vec<DisabledShards>,
     /// The datafile that would approve the held changes.
@@ -215,9 +215,9 @@ pub struct ReportedChange {
     pub scope: BTreeMap<String, String>,
     /// The kind of the object, such as `ConfigMap`.
     pub kind: String,
-    /// The name.
+    /// The name of the object.
     pub name: String,
-    /// The namespace, if it has one.
+    /// The namespace of the object, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// A description of the change, without its sign.
@@ -226,16 +226,16 @@ pub struct ReportedChange {
     pub fields: Vec<ReportedField>,
     /// Remarks about the change.
     pub notes: Vec<String>,
-    /// Remarks that follow the fields, such as the number of omitted ones.
+    /// Remarks that follow the fields, such as the number of omitted fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trailing_notes: Vec<String>,
     /// The provenance of the change in the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<Location>,
-    /// The reason why the change is not made; absent if it is made.
+    /// The reason why the change is not made; absent if the change is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
-    /// Whether an approval would allow the change: if so, it counts as held, otherwise as not done.
+    /// Whether an approval would allow the change. If so, the change counts as held, otherwise as not done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approvable: bool,
     /// The result of the change in a real run.
@@ -315,12 +315,12 @@ pub struct ReleasedEntry {
     /// The shard; absent if the whole integration is concerned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<String>,
-    /// The reason why they are no longer managed, and what happens to them.
+    /// The reason why the objects are no longer managed, and what happens to them.
     pub message: String,
-    /// Number of objects that the base declares; absent if it is not known.
+    /// Number of these objects that the base declares; absent if the number is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objects: Option<usize>,
-    /// Whether they are removed together with their target instead of staying there.
+    /// Whether the objects are removed together with their target. If not, they stay in the target.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub removed_with_target: bool,
     /// The provenance in the data.
@@ -343,9 +343,9 @@ pub struct Location {
 /// The state of an operation or an object in the target: a wait, a rollout or a degradation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportedWait {
-    /// The shard that observed it.
+    /// The shard that observed the state.
     pub shard: String,
-    /// A description.
+    /// A description of the state.
     pub message: String,
     /// The provenance in the data.
     pub locations: Vec<Location>,
@@ -360,14 +360,14 @@ pub struct ReportedFault {
     pub message: String,
     /// Details, line by line.
     pub details: Vec<String>,
-    /// How to fix it.
+    /// How to fix the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// The provenance in the data.
     pub locations: Vec<Location>,
 }
 
-/// Maximum number of shards that an error names; the others are counted.
+/// Maximum number of shards that an error names; further shards are counted.
 const MAX_NAMED_SHARDS: usize = 3;
 
 impl ReportedFault {
@@ -581,7 +581,7 @@ impl PlanReport {
         self.unchecked.insert(at, integration);
     }
 
-    /// Notes the number of declared objects that are removed with a namespace on the removal of the namespace.
+    /// Adds a note to the removal of each namespace: the number of declared objects that are removed with it.
     pub fn note_objects_removed_with_namespaces(&mut self) {
         let mut removed: BTreeMap<String, (usize, Vec<String>)> = BTreeMap::new();
         for IntegrationReport { integration, released, .. } in &self.integrations {
@@ -629,7 +629,8 @@ impl PlanReport {
         self.integrations.iter_mut().for_each(|integration| integration.rename_files(name));
     }
 
-    /// The JSON form, with a final newline. Unsafe characters are not escaped here; the printer does that.
+    /// The JSON form, with a final newline. Unsafe characters are not escaped here, because the printer
+    /// escapes them.
     pub fn to_json(&self) -> Vec<u8> {
         let mut json = serde_json::to_vec_pretty(self).expect("a report is plain data");
         json.push(b'\n');

@@ -1,5 +1,5 @@
-//! Renders the `up` table (status table): a pure function of the state of the loops and the size of the
-//! terminal.
+//! Renders the `up` table (status table). Pure: the table depends only on the state of the loops and the size
+//! of the terminal.
 //!
 //! **Invariant:** the table has at most (terminal rows − 2) lines, and no line is wider than the terminal
 //! (`a_table_fits_its_terminal`).
@@ -55,7 +55,7 @@ pub struct StatusTitle {
     pub unchecked: usize,
 }
 
-/// The state of a loop after its last run, in the order of the table.
+/// The state of a loop after its last run. The states are in the order in which the table shows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LoopState {
     /// The last run failed.
@@ -64,7 +64,7 @@ pub enum LoopState {
     Held,
     /// An object does not work as declared.
     Degraded,
-    /// The last run failed temporarily; the next one may succeed.
+    /// The last run failed temporarily; the next run may succeed.
     Retrying,
     /// An operation in the target is in progress.
     Waiting,
@@ -135,7 +135,7 @@ pub struct LoopView {
 /// The current activity of a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoopActivity {
-    /// The loop runs; the string describes the operation it waits for, if any.
+    /// The loop runs. The string describes the operation for which the run waits, if any.
     Running(Option<String>),
     /// The loop sleeps for this time until its next run.
     Sleeping(Duration),
@@ -168,7 +168,7 @@ pub fn lines(view: &StatusView, width: usize, height: usize) -> Vec<StatusLine> 
         0 => return Vec::new(),
         // If only one line fits, it must show that the data is invalid.
         1 => return vec![invalid.unwrap_or(totals)],
-        // A title and a header are useless without a row below them.
+        // A title and a header without a row below them are useless, so they are omitted.
         room if room <= frame => return invalid.into_iter().chain([totals]).collect(),
         _ => room - frame,
     };
@@ -181,7 +181,7 @@ pub fn lines(view: &StatusView, width: usize, height: usize) -> Vec<StatusLine> 
     lines
 }
 
-/// The rows of the loops, at most `room` in total: one per loop; the remaining rows show shards.
+/// At most `room` rows: one for each loop, and rows for shards in the remaining space.
 fn rows(loops: &[&LoopView], columns: &Columns, room: usize, width: usize) -> Vec<StatusLine> {
     let mut lines = Vec::new();
     if loops.len() > room {
@@ -236,7 +236,7 @@ fn counts(loops: &[&LoopView]) -> Vec<String> {
 
 /// A part of a line that may be omitted if the line is too long.
 struct RankedPart {
-    /// Parts with the highest rank are omitted first; rank 0 stays.
+    /// Parts with the highest rank are omitted first; a part with rank 0 is never omitted.
     rank: u8,
     part: LinePart,
 }

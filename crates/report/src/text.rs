@@ -23,7 +23,8 @@ pub struct PlanDetail {
     pub show_added_fields: bool,
 }
 
-/// Maximum number of removed fields shown per change, even if `max_fields` is lower. They come first.
+/// Maximum number of removed fields shown per change, even if `max_fields` is lower. Removed fields come
+/// first.
 const MAX_REMOVED_FIELDS: usize = 100;
 
 impl Default for PlanDetail {
@@ -36,7 +37,7 @@ impl PlanDetail {
     /// No limits.
     pub const FULL: Self = Self { max_fields: usize::MAX, max_value: usize::MAX, show_added_fields: true };
 
-    /// The fields of a change that are shown, and the number of hidden ones.
+    /// The fields of a change that are shown, and the number of hidden fields.
     pub(crate) fn fields(self, change: &ReportedChange) -> (&[ReportedField], usize) {
         let removed = change.fields.iter().take_while(|field| field.action == FieldAction::Removed).count();
         let most = match change.action {
@@ -274,8 +275,8 @@ pub(crate) fn not_done_word(change: &ReportedChange) -> &'static str {
 }
 
 impl ReportedChange {
-    /// The object of a removal that is not made because it cannot be decided: the data may still declare the
-    /// object, so it is not shown as a removal.
+    /// The object of a removal that is not made because the decision is not possible: the data may still
+    /// declare the object. Such a change is not shown as a removal.
     fn unchanged_object(&self) -> Option<&str> {
         let is_undecided = self.held.is_some() && !self.approvable && self.action == ChangeAction::Remove;
         self.summary.strip_prefix("remove ").filter(|_| is_undecided)
@@ -307,7 +308,7 @@ fn field_line(field: &ReportedField, max_value: usize) -> String {
 }
 
 /// A value as JSON, with at most `max` characters. A string ends with the number of omitted characters. For a
-/// map or list, that number is unknown, because its values are truncated, too.
+/// map or list, that number is unknown, because its values are also truncated.
 pub(crate) fn value_text(value: &Value, max: usize) -> String {
     match value {
         Value::String(text) => Value::String(shortened(text, max)).to_string(),

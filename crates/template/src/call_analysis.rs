@@ -5,7 +5,7 @@ use crate::source::{Dialect, Whitespace};
 
 /// Whether a template, in either dialect, uses this name only in calls with literal arguments: strings
 /// without braces, numbers, `true`, `false` and `none`, positional or named. A template that cannot be parsed
-/// is not rendered, and uses no names.
+/// counts as not using the name, because it is not rendered.
 pub fn has_only_literal_calls(text: &str, name: &str) -> bool {
     [Dialect::Jinja2, Dialect::ExtraCurly].into_iter().all(|dialect| {
         let Ok(placed) = tokenize(text, dialect, Whitespace::default()) else { return true };

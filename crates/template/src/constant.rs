@@ -1,6 +1,6 @@
 //! Checks constant expressions. Jinja2 evaluates them when it parses a template, even if they are in a branch
-//! that is never executed, and treats undefined values differently than at run time. Constants with undefined
-//! values are therefore refused everywhere.
+//! that is never executed, and treats undefined values differently than at run time. Therefore, constants
+//! with undefined values are refused everywhere.
 
 use std::rc::Rc;
 
@@ -77,7 +77,8 @@ fn check_expression(
         return Ok(false);
     }
     match &expression.kind {
-        // the context decides whether it fails immediately or only when it is evaluated
+        // This is refused, because the context decides whether the failure occurs immediately or only when
+        // the expression is evaluated.
         ExpressionKind::Dict(_) if run.evaluate(expression, scope).is_err() => return missing(expression),
         ExpressionKind::Attribute(..) | ExpressionKind::Item(..) | ExpressionKind::Slice(..) => {
             match run.evaluate(expression, scope) {
@@ -91,7 +92,7 @@ fn check_expression(
         ExpressionKind::Filter(..) => match run.evaluate(expression, scope) {
             Ok(value) if value.is_undefined() => return missing(expression),
             Err(error) if error.kind == FaultKind::Limit => return Err(error),
-            // a failure is raised only when the expression is evaluated
+            // A failure is raised only when the expression is evaluated, so it is ignored here.
             _ => {}
         },
         _ => {}

@@ -17,7 +17,7 @@ pub enum Data {
     Text(String),
     /// A list.
     List(Vec<Data>),
-    /// A map, in order; of equal keys the last one is used.
+    /// A map, in order. If a key occurs more than once, the last entry is used.
     Map(Vec<(String, Data)>),
 }
 
@@ -48,7 +48,7 @@ impl From<&serde_json::Value> for Data {
     }
 }
 
-/// Shows the type, never the value, which may be a secret.
+/// Shows the type, never the value, which may be secret.
 impl fmt::Debug for Data {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -1,4 +1,4 @@
-//! Faults: the reasons a template was not rendered.
+//! Faults: the reasons why a template was not rendered.
 
 /// The kinds of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,8 +19,8 @@ pub enum Kind {
     Lookup,
 }
 
-/// The reason a template was not rendered. **Invariant:** after a secret was looked up, neither the message
-/// nor the line depends on what the template does next
+/// The reason why a template was not rendered. **Invariant:** after a secret was looked up, neither the
+/// message nor the line depends on the rest of the rendering
 /// (`after_a_secret_was_read_every_fault_reads_the_same`).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}{}: {message}", line.map_or_else(String::new, |line| format!(":{line}")))]
@@ -31,7 +31,7 @@ pub struct TemplateFault {
     pub line: Option<usize>,
     /// The kind of the fault.
     pub kind: Kind,
-    /// The message, in lower case, values in backticks.
+    /// The message, in lower case, with values in backticks.
     pub message: String,
 }
 

@@ -150,7 +150,7 @@ fn default(run: &mut Interpreter<'_>, value: Value, args: Args) -> EvalResult<Va
     Ok(if replace { default.unwrap_or_else(|| Value::text("")) } else { value })
 }
 
-/// Strings in lower case; other values unchanged.
+/// Converts a string to lower case and returns other values unchanged.
 pub(crate) fn ignore_case(value: Value) -> Value {
     match value {
         Value::Text(text) => Value::text(text.to_lowercase()),
@@ -194,7 +194,7 @@ fn bool_argument(run: &Interpreter<'_>, value: Option<&Value>) -> EvalResult<boo
     value.map_or(Ok(false), |value| run.is_truthy(value))
 }
 
-/// Text that is marked as safe if `value` is.
+/// Text that is marked as safe if `value` is marked as safe.
 fn same_markup(value: &Value, text: String) -> Value {
     match value {
         Value::Markup(_) => Value::Markup(Rc::from(text)),

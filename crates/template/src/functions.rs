@@ -101,7 +101,7 @@ fn lookup_of(run: &mut Interpreter<'_>, name: &str, args: Args) -> EvalResult<Te
                 Some(version) => Some(rendered_argument(run, Some(version))?),
             };
             let allow_not_found = match allow {
-                // qontract-reconcile reads it only if the secret is missing
+                // qontract-reconcile reads this argument only if the secret is missing.
                 Some(Value::Undefined(_)) => return refused("an undefined `allow_not_found`"),
                 Some(allow) => run.is_truthy(&allow)?,
                 None => false,
@@ -219,7 +219,7 @@ fn flatten(run: &mut Interpreter<'_>, [of, parent, separator]: [Option<Value>; 3
     };
     let (parent, separator) = (option(parent, "")?, option(separator, ".")?);
     let mut flat = Dict::default();
-    // depth-first, in order: a stack with the remaining entries of each dict
+    // The dicts are visited depth first, in order: the stack has the remaining entries of each dict.
     let entries = of.items.borrow().entries().to_vec();
     let mut stack = vec![(parent, entries.into_iter())];
     while let Some((parent, entries)) = stack.last_mut() {

@@ -28,11 +28,11 @@ use crate::source::{Dialect, Whitespace};
 use crate::syntax::Name;
 use crate::value::{Dict, Value, conversion};
 
-/// The placeholder for a lookup that was not made yet. It may be printed, because the output is discarded in
-/// this case.
+/// The placeholder for a lookup that was not made yet. The placeholder may be printed, because the output is
+/// discarded if a lookup is pending.
 pub(crate) const PENDING_LOOKUP: &str = "\0pending";
 
-/// The undefined value of an `if` expression without `else`. It is lenient, even in a strict template.
+/// The undefined value of an `if` expression without `else`. Its use is lenient, even in a strict template.
 pub(crate) const NO_ELSE: &str = "the `if` of an expression is false, and it has no `else`";
 
 /// The treatment of undefined names.
@@ -154,7 +154,7 @@ impl<'a> Interpreter<'a> {
         self.step(1 + bytes as u64 / 16)
     }
 
-    /// Runs `work` one nesting level deeper.
+    /// Runs `work` one nesting level deeper, up to the limit.
     pub fn deeper<T>(&mut self, work: impl FnOnce(&mut Self) -> EvalResult<T>) -> EvalResult<T> {
         if self.depth >= self.limits.depth {
             return Err(EvalError::new(Kind::Limit, format!("nested more than {} deep", self.limits.depth)));

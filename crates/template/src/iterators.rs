@@ -1,4 +1,4 @@
-//! Lazy iterators as in Python, whose items are computed when they are requested, and the state of loops.
+//! Lazy iterators as in Python, whose items are computed when they are requested; and the state of loops.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -40,8 +40,8 @@ pub(crate) enum IterState {
     Slices { of: Value, count: i128, fill: Value },
     /// `items`, before the first item is requested.
     Pairs(Value),
-    /// A value to iterate over, before the first item is requested; for some filters it is empty unless the
-    /// value is true.
+    /// A value to iterate over, before the first item is requested. For some filters, the iterator is empty
+    /// unless the value is true.
     Deferred { of: Value, if_true: bool },
     /// The iterator of a deferred value, after the first item was requested.
     Inner(Rc<Iter>),
@@ -52,7 +52,7 @@ pub(crate) enum IterState {
 }
 
 impl IterState {
-    /// The values in the state.
+    /// The values that the state of the iterator contains.
     pub fn children(&self) -> Vec<Value> {
         match self {
             IterState::Items(of, _) | IterState::Pairs(of) | IterState::Deferred { of, .. } => {

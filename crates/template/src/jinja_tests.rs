@@ -177,8 +177,8 @@ fn is_divisible(run: &mut Interpreter<'_>, value: &Value, by: &Value) -> EvalRes
     run.equal(&rest, &Value::Int(0)).map(Value::Bool)
 }
 
-/// Whether both are the same object. Refused for numbers and strings, for which the result depends on
-/// Python's memory.
+/// Whether both values are the same object. Refused for numbers and strings, for which the result depends on
+/// how Python allocates them.
 fn is_same_object(left: &Value, right: &Value) -> EvalResult<bool> {
     Ok(match (left, right) {
         (Value::None, Value::None) => true,

@@ -1,5 +1,5 @@
 //! JSONPath as in `jsonpath_ng.ext`, as far as data repos use it: fields, indices, slices, `*`, `..` before a
-//! field, and filters that compare a field with a literal. Anything else is refused.
+//! field, and filters that compare a field with a literal. All other paths are refused.
 
 use std::rc::Rc;
 
@@ -54,7 +54,7 @@ impl PathMatch {
                     pointer.push_str(name);
                 }
                 MatchStep::Field(name) => return refused(format!("a pointer through the field `{name}`")),
-                // the pattern in qontract-reconcile matches only one digit
+                // The pattern in qontract-reconcile matches only one digit.
                 MatchStep::Index(index) if *index < 10 => pointer.push_str(&index.to_string()),
                 MatchStep::Index(index) => pointer.push_str(&format!("[{index}]")),
             }
@@ -63,7 +63,7 @@ impl PathMatch {
     }
 }
 
-/// Whether an index skips a dict: it is empty, or has no more entries than the index.
+/// Whether an index skips a dict: the dict is empty, or its number of entries does not exceed the index.
 fn is_index_skipped(length: usize, index: i128) -> bool {
     length == 0 || i128::try_from(length).is_ok_and(|length| length <= index)
 }
@@ -296,7 +296,8 @@ impl Segment {
                     );
                 }
                 Value::None => {}
-                // A dict that is shorter than the index is skipped; otherwise the index would be a key.
+                // A dict that is shorter than the index is skipped; in a longer dict, the index would be a
+                // key.
                 Value::Dict(dict) if is_index_skipped(dict.items.borrow().len(), *index) => {}
                 other => return refused(format!("an index into a {} in a path", other.kind())),
             },
@@ -350,7 +351,7 @@ fn children(run: &mut Interpreter<'_>, at: &PathMatch, out: &mut Vec<PathMatch>)
     Ok(())
 }
 
-/// Finds the field at `at`, then everywhere below it.
+/// Finds the field at `at`, and then everywhere below `at`.
 fn descend(
     run: &mut Interpreter<'_>,
     at: &PathMatch,

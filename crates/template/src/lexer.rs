@@ -1,5 +1,5 @@
-//! Splits text into tokens by the rules of Jinja2's lexer: delimiters, whitespace control, raw blocks,
-//! comments, literals.
+//! Splits text into tokens as Jinja2's lexer does: delimiters, whitespace control, raw blocks, comments and
+//! literals.
 
 use crate::fault::{EvalError, EvalResult, Kind};
 use crate::literal;
@@ -68,7 +68,7 @@ enum Opening {
     Comment,
 }
 
-/// Whitespace by Python's `str.isspace`.
+/// Whether Python's `str.isspace` is true for the character.
 pub(crate) fn is_space(character: char) -> bool {
     character.is_whitespace() || ('\x1c'..='\x1f').contains(&character)
 }
@@ -87,7 +87,7 @@ pub(crate) fn tokenize(
     tokenize_with_offset(source, dialect, whitespace).map_err(|(error, _)| error)
 }
 
-/// All tokens of `source`; or the error, and its byte offset in the text with normalized line breaks.
+/// All tokens of `source`; or the error, with its byte offset in the text with normalized line breaks.
 pub(crate) fn tokenize_with_offset(
     source: &str,
     dialect: Dialect,
@@ -173,7 +173,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The next tag: its offset, its kind, the length of its opening, its sign.
+    /// The next tag: its offset, its kind, the length of its opening delimiter, and its sign.
     fn next_opening(&self) -> Option<(usize, Opening, usize, Option<char>)> {
         let rest = self.rest();
         let first = self.delimiters.block.open.chars().next()?;
@@ -182,7 +182,8 @@ impl<'a> Lexer<'a> {
             if let Some((length, sign)) = raw_opening(here, self.delimiters) {
                 return Some((offset, Opening::Raw, length, sign));
             }
-            // longest first, equal ones in reverse order of their names, as in Jinja2
+            // As in Jinja2, the longest delimiter comes first, and delimiters of equal length are in reverse
+            // order of their names.
             let rules = [
                 (self.delimiters.variable.open, Opening::Variable),
                 (self.delimiters.comment.open, Opening::Comment),
@@ -225,7 +226,7 @@ impl<'a> Lexer<'a> {
         let rest = self.rest();
         let end = self.delimiters.comment.close;
         let Some(offset) = rest.find(end) else {
-            // an unclosed comment without content is ignored, as in Jinja2, whose rule requires a character
+            // An unclosed comment without content is ignored, as in Jinja2, whose rule requires a character.
             if rest.is_empty() {
                 return Ok(());
             }
@@ -264,7 +265,7 @@ impl<'a> Lexer<'a> {
         Err(EvalError::at(Kind::Syntax, self.line, "missing end of raw directive"))
     }
 
-    /// Removes all whitespace after a tag, or one line break.
+    /// Removes the whitespace after a tag: all of it, or one line break.
     fn trim_after_tag(&mut self, strip: bool, signed: bool) {
         let rest = self.rest();
         if strip {

@@ -1,10 +1,11 @@
-//! Renders the templates of a data repo exactly as Jinja2 does, or refuses them. Pure: values in, values out.
+//! Renders the templates of a data repo exactly as Jinja2 does, or refuses them. Pure: all functions take and
+//! return values.
 //!
 //! [`render`] takes a [`RenderRequest`] (a [`Source`] and its variables) and a [`LookupSource`], which
 //! provides external data. This crate fetches nothing: lookups without a result are returned as
-//! [`RenderOutcome::Needs`]; the caller makes them and renders again. In declared state
-//! ([`DeclaredLookups`]), a lookup is replaced by its description. The README lists every function, filter
-//! and tag.
+//! [`RenderOutcome::Needs`], and the caller makes these lookups and renders the template again. In declared
+//! state ([`DeclaredLookups`]), a lookup is replaced by its description. The README lists every function,
+//! filter and tag.
 
 mod call_analysis;
 mod constant;

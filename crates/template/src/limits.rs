@@ -1,6 +1,6 @@
 //! Resource limits of a rendering.
 
-/// Resource limits of one rendering. If one is exceeded, rendering ends with a fault of kind
+/// Resource limits of one rendering. If a limit is exceeded, rendering ends with a fault of kind
 /// [`Limit`](crate::Kind::Limit).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RenderLimits {
@@ -8,8 +8,8 @@ pub struct RenderLimits {
     pub source: usize,
     /// Maximum size in bytes of the output, and of any intermediate string.
     pub output: usize,
-    /// Maximum number of steps: each expression costs one step, and further steps in proportion to the size
-    /// of its result.
+    /// Maximum number of steps: each expression costs one step and further steps in proportion to the size of
+    /// its result.
     pub steps: u64,
     /// Maximum nesting depth of expressions, statements and macro calls.
     pub depth: usize,

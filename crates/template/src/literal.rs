@@ -2,7 +2,7 @@
 
 use crate::fault::{EvalError, EvalResult, Kind, refused};
 
-/// Whether `\w` matches the character, as far as names need it.
+/// Whether `\w` of Python matches the character, for all characters that names can contain.
 pub(crate) fn is_word(character: char) -> bool {
     character == '_' || character.is_alphanumeric()
 }

@@ -1,4 +1,4 @@
-//! External lookups of a template. This crate only describes them; the caller makes them.
+//! External lookups of a template. This crate only describes lookups; the caller makes them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ pub enum TemplateLookup {
         path: String,
         /// The field.
         key: String,
-        /// The version, if not the latest.
+        /// The version; `None` for the latest.
         version: Option<String>,
         /// Whether a missing secret yields `none` instead of a fault.
         allow_not_found: bool,
@@ -49,7 +49,7 @@ pub enum TemplateLookup {
         bucket: String,
         /// The object's key.
         path: String,
-        /// The region, if not the account's.
+        /// The region, if it is not the default region of the account.
         region: Option<String>,
     },
     /// `s3_ls(account, bucket, path, region)`: the keys under a path.
@@ -60,7 +60,7 @@ pub enum TemplateLookup {
         bucket: String,
         /// The path.
         path: String,
-        /// The region, if not the account's.
+        /// The region, if it is not the default region of the account.
         region: Option<String>,
     },
     /// `yesterday()`: the day before today in UTC, as `2024-02-29`.
@@ -134,8 +134,8 @@ pub trait LookupSource {
     /// The result of the lookup `address`.
     fn answer(&self, address: &TemplateLookup) -> LookupState;
 
-    /// Whether lookups of secrets return their values. If they do not, rendered text is not sensitive, and
-    /// faults are reported in full.
+    /// Whether lookups of secrets return the values of the secrets. If not, rendered text is not sensitive,
+    /// and faults are reported in full.
     fn reveals_secrets(&self) -> bool {
         true
     }
@@ -148,8 +148,8 @@ impl LookupSource for BTreeMap<TemplateLookup, LookupState> {
     }
 }
 
-/// Lookups in declared state: each is replaced by its description, and nothing external is read. Queries
-/// read only the data, so the inner source resolves them.
+/// Lookups in declared state: each is replaced by its description, and nothing external is read. The inner
+/// source resolves queries, because they read only the data.
 #[derive(Debug)]
 pub struct DeclaredLookups<Q>(pub Q);
 

@@ -136,7 +136,7 @@ pub(crate) fn call(run: &mut Interpreter<'_>, of: &Value, name: &str, args: Args
     }
 }
 
-/// The positional arguments; named ones are not allowed.
+/// The positional arguments; named arguments are not allowed.
 fn positional_arguments(name: &str, args: Args, least: usize, most: usize) -> EvalResult<Vec<Value>> {
     if !args.named.is_empty() {
         return failed(format!("`{name}` takes no named arguments"));

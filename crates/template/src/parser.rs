@@ -1,4 +1,4 @@
-//! Parses tokens by Jinja2's grammar.
+//! Parses tokens according to the grammar of Jinja2.
 
 mod expression;
 mod statement;
@@ -12,7 +12,7 @@ pub(crate) struct TemplateParser {
     at: usize,
     depth: usize,
     limit: usize,
-    /// Whether it is a template of a data repo, with additional tags and filters.
+    /// Whether the template belongs to a data repo. Such a template can use additional tags and filters.
     strict: bool,
     assigned: Vec<Name>,
     /// The special names that the body of each open macro uses.
@@ -25,8 +25,8 @@ pub(crate) struct TemplateParser {
 struct UnknownCallable {
     line: usize,
     description: String,
-    /// Whether it is within a condition or one of its branches, where Jinja2 reports it only if it is
-    /// evaluated.
+    /// Whether the filter or test is within a condition or a branch of one. There, Jinja2 reports it only if
+    /// it is evaluated.
     may_be_skipped: bool,
 }
 
@@ -35,8 +35,8 @@ pub(crate) fn parse(tokens: Vec<SpannedToken>, depth: usize, strict: bool) -> Ev
     parse_with_offset(tokens, depth, strict).map_err(|(error, _)| error)
 }
 
-/// Parses a whole template; or returns the error, and the byte offset of its token if it belongs to one
-/// token.
+/// Parses a whole template. Otherwise returns the error, with the byte offset of its token if the error
+/// belongs to one token.
 pub(crate) fn parse_with_offset(
     tokens: Vec<SpannedToken>,
     depth: usize,

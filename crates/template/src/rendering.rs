@@ -13,8 +13,8 @@ use crate::source::Source;
 use crate::value::conversion;
 use crate::{filters, functions, jinja_tests};
 
-/// The message of every fault after a secret was looked up. It is the same for all kinds, since the kind may
-/// depend on the secret.
+/// The message of every fault after a secret was looked up. All kinds of faults have this message, because
+/// the kind may depend on the secret.
 const SECRET_FAULT_MESSAGE: &str =
     "cannot be rendered; a secret was looked up before, so neither the reason nor the line is shown";
 
@@ -51,14 +51,14 @@ pub enum RenderOutcome {
 #[derive(Clone, PartialEq, Eq)]
 pub struct RenderedTemplate {
     text: String,
-    /// Whether a secret was looked up: then the whole text is secret.
+    /// Whether a secret was looked up. If so, the whole text is secret.
     pub is_sensitive: bool,
     /// All lookups that were made.
     pub lookups: BTreeSet<TemplateLookup>,
 }
 
 impl RenderedTemplate {
-    /// The text. The caller must not print it if it is sensitive.
+    /// The text. The caller must not print a text that is sensitive.
     pub fn expose(&self) -> &str {
         &self.text
     }
@@ -115,8 +115,8 @@ pub fn render(
     }
 }
 
-/// The kinds and names of all functions, filters and tests, including refused ones. Tests ensure that the
-/// corpus uses each.
+/// The kinds and names of all functions, filters and tests, including those that are refused. A test ensures
+/// that the corpus uses each name.
 pub fn builtin_names() -> impl Iterator<Item = (&'static str, &'static str)> {
     let functions = functions::DATA_REPO_FUNCTIONS
         .iter()

@@ -1,4 +1,4 @@
-//! Scopes of names. They are nested; variables are looked up after the outermost scope.
+//! Scopes of names. Scopes are nested. A name that no scope defines is looked up among the variables.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use crate::value::Value;
 pub(crate) struct Scope {
     names: RefCell<HashMap<Name, Value>>,
     parent: Option<Rc<Scope>>,
-    /// Whether this is the body of a macro or of a `call`.
+    /// Whether this scope is the body of a macro or of a `call`.
     pub is_closure: bool,
 }
 

@@ -10,8 +10,8 @@ pub enum Dialect {
     ExtraCurly,
 }
 
-/// Whitespace control around tags. By default all whitespace is kept, except for one line break at the end of
-/// the file.
+/// Whitespace control around tags. By default, all whitespace is kept except one line break at the end of the
+/// file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Whitespace {
     /// Remove the line break after a block.

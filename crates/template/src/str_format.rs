@@ -1,4 +1,5 @@
-//! Python's `"{}".format(…)`: positions, names, and specs of width and type. Anything else is refused.
+//! Python's `"{}".format(…)`: positions, names, and specs with width and type. All other features are
+//! refused.
 
 use crate::fault::{EvalResult, failed, refused};
 use crate::interpreter::{Args, Interpreter};
@@ -8,7 +9,7 @@ use crate::value::Value;
 pub(crate) fn format(run: &mut Interpreter<'_>, pattern: &str, args: &Args) -> EvalResult<Value> {
     let mut out = String::new();
     let mut rest = pattern;
-    // whether positions are automatic, or given
+    // Whether a position was counted automatically, and whether one was given.
     let (mut counted, mut given) = (0, false);
     while let Some(at) = rest.find(['{', '}']) {
         out.push_str(&rest[..at]);

@@ -8,7 +8,7 @@ pub(crate) type Name = Rc<str>;
 #[derive(Debug)]
 pub(crate) struct Template {
     pub body: Vec<Statement>,
-    /// Names that `set` or `macro` assign anywhere in it.
+    /// Names that `set` or `macro` assign anywhere in the template.
     pub assigned: Vec<Name>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) enum AssignTarget {
 #[derive(Debug)]
 pub(crate) struct Macro {
     pub name: Name,
-    /// Whether it is the body of a `call`, which has no name.
+    /// Whether the macro is the body of a `call`, which has no name.
     pub is_anonymous: bool,
     pub parameters: Vec<(Name, Option<Expression>)>,
     pub body: Vec<Statement>,

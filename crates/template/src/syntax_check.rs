@@ -12,7 +12,7 @@ pub struct SyntaxError {
     pub line: usize,
     /// The byte offset in the line.
     pub column: usize,
-    /// The message, in lower case, values in backticks.
+    /// The message, in lower case, with values in backticks.
     pub message: String,
 }
 
@@ -72,7 +72,7 @@ mod tests {
         check("a: {{ b | default('c') }}\n{% if d %}e{% endif %}\n", Ok(()));
         check("plain", Ok(()));
         check("", Ok(()));
-        // Jinja2 parses it, but it is not supported here: not a syntax error.
+        // Jinja2 parses this template, so it has no syntax error, although this program does not support it.
         check("{% include 'a' %}", Ok(()));
     }
 

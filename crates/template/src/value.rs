@@ -41,7 +41,7 @@ pub(crate) enum Value {
     Joiner(Rc<Joiner>),
 }
 
-/// A list. Its nesting depth is recorded, so that no value is nested too deeply or contains itself.
+/// A list with its nesting depth, which is recorded so that no value is nested too deeply or contains itself.
 pub(crate) struct List {
     pub level: Cell<usize>,
     pub items: RefCell<Vec<Value>>,
@@ -50,7 +50,7 @@ pub(crate) struct List {
 pub(crate) struct Tuple {
     pub level: Cell<usize>,
     pub items: Vec<Value>,
-    /// Whether `groupby` created the tuple: its items are also called `grouper` and `list`.
+    /// Whether `groupby` created the tuple. If so, its items also have the names `grouper` and `list`.
     pub is_group: bool,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct Method {
     pub name: Name,
 }
 
-/// A macro, and the scope that defines it: it cannot be called after that scope ends.
+/// A macro, and the scope that defines it. The macro cannot be called after that scope has ended.
 pub(crate) struct Macro {
     pub syntax: Rc<Syntax>,
     pub scope: Weak<Scope>,
@@ -137,7 +137,7 @@ impl Value {
         }
     }
 
-    /// The integer, if it is one; `true` is 1.
+    /// The value as an integer, if it is an integer or a boolean; `true` is 1.
     pub fn as_int(&self) -> Option<i128> {
         match self {
             Value::Int(number) => Some(*number),

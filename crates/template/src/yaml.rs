@@ -1,4 +1,5 @@
-//! Parses YAML within templates with `qontract-yaml`: the result equals PyYAML's, or the YAML is refused.
+//! Parses YAML within templates with `qontract-yaml`. The result equals that of PyYAML, or the YAML is
+//! refused.
 
 use qontract_diagnostics::Diagnostic;
 use qontract_yaml::{Limits, Node, Value as Yaml, parse};
@@ -12,7 +13,7 @@ pub(crate) fn read(run: &mut Interpreter<'_>, text: &str) -> EvalResult<Value> {
     run.charge(text.len())?;
     let parsed = parse(text.as_bytes(), &Limits::default());
     if let Some(finding) = parsed.findings.iter().find(|finding| Diagnostic::is_error(finding)) {
-        // PyYAML may accept it, but in any case the result is not a supported value
+        // PyYAML may accept this YAML, but the result would not be a supported value.
         return refused(format!(
             "text that is not YAML, or that YAML parsers read differently ({})",
             finding.code

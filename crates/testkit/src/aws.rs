@@ -7,13 +7,14 @@ use std::process::Command;
 
 use crate::{Process, Scratch, free_port, tool};
 
-/// Headers of an unsigned form for SQS. The server takes the service from the signature, which it does not verify.
+/// Headers of a form for SQS without a valid signature. The server reads the name of the service from the
+/// signature, but does not verify the signature.
 const QUEUE_FORM: &str = "content-type: application/x-www-form-urlencoded\r\nauthorization: AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/sqs/aws4_request, SignedHeaders=host, Signature=0\r\n";
 
 /// A running moto server; stopped on drop.
 pub struct TestAws {
     port: u16,
-    // in this order: the directory is removed after the process has ended
+    // Fields are dropped in this order: the directory is removed after the process has ended.
     process: Process,
     _folder: Scratch,
 }

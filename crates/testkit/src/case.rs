@@ -16,9 +16,9 @@
 //! | `text exit` | the exit codes of the dry run and, if it differs, of the real run; 0 by default |
 //! | `yaml after` | the sandbox after; by default the same as before |
 //!
-//! A case may have steps after that. Their blocks begin with `at TIME`, which is the time since the start of the
-//! case (`30s`, `10m`, `2h`, `3d`); the clock of the runs and the age of the files of the sandbox follow it. A
-//! step changes the data, the sandbox, or both, and then runs a dry run and a real run:
+//! A case may have later steps. Their blocks begin with `at TIME`, which is the time since the start of the
+//! case (`30s`, `10m`, `2h`, `3d`); the clock of the runs and the age of the sandbox files correspond to this
+//! time. A step changes the data, the sandbox, or both, and then runs a dry run and a real run:
 //!
 //! | block | meaning |
 //! |---|---|
@@ -61,7 +61,7 @@ pub struct Case {
     pub exit: (i32, i32),
     /// The sandbox after.
     pub after: Option<String>,
-    /// The steps after that, by time.
+    /// The later steps, by time.
     pub steps: BTreeMap<Duration, CaseStep>,
 }
 
@@ -74,7 +74,7 @@ pub struct CaseStep {
     pub removed: Vec<String>,
     /// Files of the sandbox that change.
     pub world: String,
-    /// Faults, after the changes.
+    /// Faults that occur after the changes of the step.
     pub faults: Vec<CaseFault>,
     /// Further flags of the real run.
     pub flags: Vec<String>,

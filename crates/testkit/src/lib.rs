@@ -39,7 +39,7 @@ pub fn bounded_permits(bounds: WriteBounds) -> Permits {
     qontract_access::mint_within(Mode::Real, Some(Arc::new(bounds)))
 }
 
-/// Number of cases of a randomised test: `sample` in the test suite, more in `cargo xtask chaos`.
+/// Number of cases of a randomised test: `sample` in the test suite, and more in `cargo xtask chaos`.
 pub fn chaos_count(sample: u64) -> u64 {
     std::env::var("QONTRACT_CHAOS_COUNT").map_or(sample, |count| count.parse().expect("a number of cases"))
 }
@@ -54,7 +54,7 @@ pub fn example() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/app-interface"))
 }
 
-/// The public schemas (`schemas/` and `graphql-schemas/`), if they are next to the checkout.
+/// The directory of the public schemas (`schemas/` and `graphql-schemas/`), if it is next to the checkout.
 ///
 /// They are not part of the project, so a test that needs them is ignored by plain `cargo test`, and calls
 /// [`not_tested`] if they are missing.

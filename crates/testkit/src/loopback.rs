@@ -28,7 +28,7 @@ pub enum Reply {
     /// Status, further headers, the start of a chunked body, and a part that is repeated until the client
     /// closes the connection.
     Endless(&'static str, String, String, String),
-    /// Status, then a byte of a chunked body every 20 ms until the client closes the connection.
+    /// Status, and then a byte of a chunked body every 20 ms until the client closes the connection.
     Drip(&'static str),
 }
 

@@ -4,8 +4,8 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The ports are below the ephemeral ports of outgoing connections, so that the port of a stopped server is
-/// still free when it restarts.
+/// The first port of the search. The ports are below the ephemeral ports of outgoing connections, so that the
+/// port of a stopped server is still free when the server is started again.
 const FIRST_PORT: u32 = 11_000;
 const PORT_COUNT: u32 = 20_000;
 
@@ -17,7 +17,7 @@ pub fn free_ports<const N: usize>() -> io::Result<[u16; N]> {
     static CALLS: AtomicU32 = AtomicU32::new(0);
     let start = std::process::id().wrapping_mul(97).wrapping_add(CALLS.fetch_add(1, Ordering::Relaxed) * 31);
     let mut candidates = (0..PORT_COUNT).map(|step| FIRST_PORT + start.wrapping_add(step) % PORT_COUNT);
-    // bound until all are found
+    // The ports stay bound until all are found.
     let mut held: Vec<TcpListener> = Vec::new();
     let mut ports = [0; N];
     for port in &mut ports {

@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 
 /// The supervisor script.
 const SUPERVISOR_SCRIPT: &str = include_str!("supervise.sh");
-/// Timeout until a server listens; it is long because the machine may be busy.
+/// Timeout until a server listens. The timeout is long, because the machine may be busy.
 const LISTEN_TIMEOUT: Duration = Duration::from_mins(1);
-/// Number of log lines that are shown.
+/// Number of lines at the end of a log that are shown.
 const TAIL_LINES: usize = 20;
 
-/// A running server. **Invariant:** it ends when this value is dropped or this process ends, even by SIGKILL.
+/// A running server. **Invariant:** the server ends when this value is dropped or this process ends, even by
+/// SIGKILL.
 #[derive(Debug)]
 pub struct Process {
     program: PathBuf,
@@ -33,11 +34,12 @@ pub enum Leftover {
 }
 
 impl Process {
-    /// Starts a program in `folder`, with its output in a log there. The directory remains when it ends.
+    /// Starts a program in `folder`, with its output in a log there. The directory remains when the program
+    /// ends.
     ///
     /// # Panics
     ///
-    /// If it does not start.
+    /// If the program does not start.
     pub fn start(program: &Path, arguments: &[String], folder: &Path) -> Self {
         Self::try_start(program, arguments, folder, Leftover::Folder)
             .unwrap_or_else(|error| panic!("cannot start {}: {error}", program.display()))
@@ -83,7 +85,7 @@ impl Process {
     ///
     /// # Panics
     ///
-    /// If it is not running.
+    /// If the server is not running.
     pub fn suspend(&self) {
         self.signal("-STOP");
     }
@@ -92,7 +94,7 @@ impl Process {
     ///
     /// # Panics
     ///
-    /// If it is not running.
+    /// If the server is not running.
     pub fn resume(&self) {
         self.signal("-CONT");
     }
@@ -109,11 +111,11 @@ impl Process {
         assert!(sent.is_ok_and(|status| status.success()), "cannot send {signal} to {server}");
     }
 
-    /// Waits until it listens on a port of the loopback interface.
+    /// Waits until the server listens on a port of the loopback interface.
     ///
     /// # Panics
     ///
-    /// If it ends or does not listen within a minute; the message contains the end of its log.
+    /// If the server ends or does not listen within a minute; the message contains the end of its log.
     pub fn wait_for(&mut self, port: u16) {
         let start = Instant::now();
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
@@ -123,12 +125,12 @@ impl Process {
         }
     }
 
-    /// Its log.
+    /// The log of the server.
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 
-    /// The end of its log.
+    /// The end of the log of the server.
     pub fn log_tail(&self) -> String {
         let text = self.log();
         let lines: Vec<&str> = text.lines().collect();
@@ -138,7 +140,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // at the end of its stdin, the supervisor kills the server and exits
+        // At the end of its stdin, the supervisor kills the server and exits.
         drop(self.supervisor.stdin.take());
         let _ = self.supervisor.wait();
     }

@@ -1,8 +1,8 @@
 //! Vault for tests: [`TestVault`], an emulator with faults, and [`RealVault`], a `RustyVault` server.
 //!
 //! The emulator has one KV 2 mount, `secret/`, and logins by token, role and Kubernetes. Its responses match
-//! those of Vault as far as clients depend on them; `tests/hvac.rs` checks that with a real client. It runs
-//! in a thread with its own runtime, and its clock only advances when a test advances it.
+//! those of Vault as far as clients depend on them, which `tests/hvac.rs` checks with a real client. The
+//! emulator runs in a thread with its own runtime, and its clock advances only when a test advances it.
 
 mod emulator_state;
 mod faults;
@@ -42,7 +42,7 @@ pub struct TestVault {
 /// The state shared by the request handlers and the test.
 struct VaultEmulator {
     inner: Mutex<EmulatorState>,
-    /// Whether responses are held back.
+    /// Whether responses are delayed.
     held: watch::Sender<bool>,
 }
 
@@ -92,7 +92,7 @@ impl TestVault {
         state.secrets.change(path, None, VersionChange::Delete, &now);
     }
 
-    /// Logs in with `shown` as the request body; returns the token.
+    /// Logs in at `mount` with `shown` as the request body; returns the token.
     pub fn token(&self, mount: &str, shown: &Value) -> String {
         let mut state = self.state();
         let now = state.clock;
@@ -120,7 +120,7 @@ impl TestVault {
         self.state().fault = fault;
     }
 
-    /// Holds all responses back until the value is dropped.
+    /// Delays all responses until the returned value is dropped.
     pub fn hold(&self) -> AnswerHold {
         AnswerHold::new(self.state.held.clone())
     }

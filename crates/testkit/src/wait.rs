@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// Polling interval.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// Timeout; it is long because the machine may be busy.
+/// Timeout of a wait. The timeout is long, because the machine may be busy.
 const WAIT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Calls `poll` until it returns a value.

@@ -1,13 +1,13 @@
 //! Cache for incremental validation: files that were valid before are not checked again.
 //!
-//! Two facts are cached, both by the SHA-256 of a file's content: that a file conforms to its schema, and
-//! that the links of a datafile are valid. Files with findings are not cached, and link results are cached
-//! only if the links of all datafiles are valid.
+//! Two facts are cached by the SHA-256 of a file's content: that the file conforms to its schema, and that
+//! the links of the datafile are valid. Files with findings are not cached, and link results are cached only
+//! if the links of all datafiles are valid.
 //!
 //! The first fact becomes invalid when schemas, GraphQL types, options or the set of unreadable files change.
-//! The second one also becomes invalid when a file is added or removed, or changes its `$schema` or
-//! `__identifier`. Links whose validity depends on the content of their targets (an inline `$schemaRef`) are
-//! cached separately, and are invalid when any such target changes.
+//! The second fact also becomes invalid when a file is added or removed, or when its `$schema` or
+//! `__identifier` changes. Links whose validity depends on the content of their targets (because of an inline
+//! `$schemaRef`) are cached separately. They become invalid when the content of any such target changes.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -48,8 +48,8 @@ pub struct ValidationCache {
 /// Datafiles whose links are valid.
 #[derive(Debug, Default)]
 struct LinkCache {
-    /// A digest of the possible link targets: paths, schemas and identifiers of all datafiles, paths of all
-    /// resources.
+    /// A digest of the possible link targets: the paths, schemas and identifiers of all datafiles, and the
+    /// paths of all resources.
     dependencies: Option<Sha256>,
     /// Datafiles whose links stay valid while the digest does not change.
     stable: HashMap<Sha256, UniqueHashes, RandomState>,
@@ -57,7 +57,8 @@ struct LinkCache {
     content_dependent: HashMap<Sha256, UniqueHashes, RandomState>,
     /// The paths of the files on whose content links depend.
     content_targets: HashSet<Box<str>, RandomState>,
-    /// The digest of those files when the cache was saved; set only in a cache that was read from bytes.
+    /// The digest of the files in `content_targets` when the cache was saved; set only in a cache that was
+    /// read from bytes.
     content_digest: Option<Sha256>,
 }
 
@@ -89,7 +90,7 @@ pub(crate) struct LinkedFile {
     pub is_stable: bool,
 }
 
-/// Sorts, so that equal caches have equal bytes.
+/// Sorts the entries of a cache, so that equal caches have equal bytes.
 fn sorted<T: Ord>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut all: Vec<T> = all.into_iter().collect();
     all.sort_unstable();
@@ -124,9 +125,9 @@ impl ValidationCache {
     /// Drops all entries that are not valid for `bundle` and `options`.
     ///
     /// If only the content of datafiles changed since the last validation in this process, and no links
-    /// depend on their content, all entries stay. Otherwise content-dependent entries are dropped, unless the
-    /// cache was just read and their targets still have the saved digest; and if more than content changed,
-    /// the digests of the dependencies are compared.
+    /// depend on their content, all entries are kept. Otherwise, content-dependent entries are dropped,
+    /// unless the cache was just read and their targets still have the saved digest. If anything besides
+    /// content changed, the digests of the dependencies are compared.
     pub(crate) fn invalidate_for(&mut self, bundle: &Bundle, options: &Options) {
         match self.changed_files(bundle, options) {
             Some(changed) if !changed.iter().any(|path| self.links.content_targets.contains(*path)) => {}
@@ -159,7 +160,7 @@ impl ValidationCache {
         is_comparable.then(|| changed.collect()).flatten()
     }
 
-    /// Compares digests of the dependencies, and clears the entries whose dependencies changed.
+    /// Compares digests of the dependencies and clears the entries whose dependencies changed.
     fn invalidate_by_digest(&mut self, bundle: &Bundle, options: &Options) {
         let formats: &[u8] = match options.formats {
             Formats::Ignored => b"ignored",
@@ -168,7 +169,7 @@ impl ValidationCache {
         let types = bundle.graphql().digest;
         let schemas = bundle.schemas().iter();
         let schemas = schemas.flat_map(|file| [file.path.as_bytes(), b"\0", file.document.digest.as_bytes()]);
-        // References to unreadable files are not reported, but do not count as valid.
+        // References to unreadable files are not reported, but they do not count as valid.
         let unread = options.unread.iter().flat_map(|file| [file.as_bytes(), b"\0"]);
         let parts = [formats, b"\0", types.as_bytes()].into_iter().chain(schemas).chain([b"\0".as_slice()]);
         let digest = Sha256::of_parts(parts.chain(unread));
@@ -207,7 +208,7 @@ impl ValidationCache {
 
     /// Replaces all entries with the results of a validation. This drops the entries of removed files.
     pub(crate) fn replace(&mut self, valid: ValidDigests) {
-        // In most runs nothing changed.
+        // In most runs, nothing changed, and the entries are kept as they are.
         if valid.conforming.len() != self.conforming.len()
             || !valid.conforming.iter().all(|digest| self.conforming.contains(digest))
         {
@@ -228,7 +229,7 @@ impl ValidationCache {
                     None => (old_dependent.remove(&digest), false),
                 },
             };
-            // For two files with the same digest, the entry was already moved.
+            // If two files have the same digest, the entry was already moved for the first file.
             let entries = if lasts { &mut *stable } else { &mut *content_dependent };
             unique.and_then(|unique| entries.insert(digest, unique));
         }

@@ -1,4 +1,5 @@
-//! Turns schema failures into findings: one finding per mistake, with the allowed values and a suggestion.
+//! Converts schema failures to findings: one finding for each mistake, with the allowed values and a
+//! suggestion.
 
 mod branches;
 
@@ -188,8 +189,7 @@ impl FailureExplainer<'_> {
         }
     }
 
-    /// The finding for a schema that does not allow a field that bundling adds, when that is the only
-    /// failure.
+    /// The finding for a schema that does not allow a field that bundling adds, if this is the only failure.
     fn added_field_refused(&self, failure: &SchemaFailure) -> Option<Diagnostic> {
         let FailureKind::UnknownFields(fields) = &failure.kind else { return None };
         let field = fields.iter().find(|field| is_added(field))?;
@@ -305,7 +305,7 @@ impl FailureExplainer<'_> {
         }
     }
 
-    /// The field whose presence makes `field` required, by `dependencies`.
+    /// The field whose presence makes `field` required according to `dependencies`.
     fn requiring_field(&self, failure: &SchemaFailure, field: &str) -> Option<&str> {
         let SchemaPlace { file: path, pointer } = failure.keyword.as_ref()?;
         let (parent, _) = pointer.rsplit_once("/dependencies")?;
@@ -401,8 +401,8 @@ fn repeated_item(value: &Value, pointer: &str) -> String {
     second.map_or_else(|| pointer.to_owned(), |index| keywords::child_pointer(pointer, &index.to_string()))
 }
 
-/// Removes duplicates. If a value has the wrong type, also removes its other failures, which only follow from
-/// the wrong type.
+/// Removes duplicates. If a value has the wrong type, also removes its other failures, because they follow
+/// from the wrong type.
 fn without_redundant(reported: Vec<ReportedFailure>) -> Vec<ReportedFailure> {
     let typed: BTreeSet<String> = reported
         .iter()

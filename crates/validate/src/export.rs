@@ -72,7 +72,7 @@ impl SchemaExporter<'_> {
         if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
             let mut exported = Map::new();
             exported.insert("$ref".to_owned(), json!(self.relative(reference)));
-            // Editors show a description next to a reference.
+            // A description next to a reference is kept, because editors show it.
             if let Some(description) = map.get("description").and_then(Value::as_str) {
                 exported.insert("description".to_owned(), json!(description));
             }

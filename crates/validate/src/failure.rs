@@ -10,7 +10,7 @@ use serde_json::Value as Plain;
 pub struct SchemaPlace {
     /// The path of the schema.
     pub file: String,
-    /// The JSON pointer in it.
+    /// The JSON pointer in the schema.
     pub pointer: String,
 }
 
@@ -34,7 +34,7 @@ pub enum FailureKind {
     MissingField(String),
     /// The value has none of these types.
     Type(Vec<String>),
-    /// The value is not one of these.
+    /// The value is not one of these values.
     Enum(AllowedValues),
     /// The value does not match the pattern.
     Pattern,
@@ -42,27 +42,27 @@ pub enum FailureKind {
     CostlyPattern,
     /// The value does not have this format.
     Format(String),
-    /// The number is out of range, and the limit that it violates.
+    /// The number is out of range. Holds the limit that it violates.
     Range(String),
-    /// The string is too long or too short, and the limit that it violates.
+    /// The string is too long or too short. Holds the limit that it violates.
     Length(String),
-    /// There are too many or too few items or fields, and the limit that they violate.
+    /// The value has too many or too few items or fields. Holds the limit that it violates.
     Count(String),
     /// The list contains none of these values, but must contain one.
     NotContained(AllowedValues),
     /// The list contains an item twice.
     DuplicateItem,
-    /// The value matches no alternative: the failures of each.
+    /// The value matches no alternative. Holds the failures of each alternative.
     NoBranch(Vec<Vec<SchemaFailure>>),
-    /// The value matches more than one alternative: their indices.
+    /// The value matches more than one alternative. Holds their indices.
     ManyBranches(Vec<usize>),
-    /// The name of a field fails: the name, and the kind of its failure.
+    /// The name of a field is not valid. Holds the name and the kind of the failure.
     FieldName(String, Box<FailureKind>),
     /// No value is allowed.
     Forbidden,
     /// The check exceeded its step or depth limit.
     TooComplex,
-    /// There are more failures than the limit.
+    /// The number of failures exceeds the limit.
     TooMany,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Nearly all data is valid. The fast path checks the same links as [`references`] and
 //! [`unique`](crate::rules::unique), but does not allocate data that only findings need, and compares hashes
-//! of unique values. **Invariant:** if it reports valid links, those rules find nothing. Otherwise those
-//! rules decide, because a hash collision is not a finding.
+//! of unique values. **Invariant:** if the fast path reports that all links are valid, those rules find
+//! nothing. Otherwise those rules decide, because a hash collision is not a finding.
 
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
 
@@ -17,7 +17,7 @@ use crate::cache::{LinkedFile, UniqueHashes, ValidFile};
 use crate::links::{self, Leaf, LeafFact, LeafReader};
 use crate::rules::references;
 
-/// The seed of the hashes. It is the same in all processes, since hashes are cached on disk.
+/// The seed of the hashes. All processes use the same seed, because hashes are cached on disk.
 const HASH_SEED: u64 = 0x6c69_6e6b_735f_6f6b;
 
 /// The results to cache if all links are valid.
@@ -103,7 +103,7 @@ struct LinkChecker<'a, 'b> {
     reader: LeafReader<'b>,
     hasher: FixedState,
     unique: Vec<u64>,
-    /// For each list item, a hash of its list and its identifier.
+    /// For each list item, a hash of the path of its list and of its identifier.
     items: Vec<u64>,
     is_broken: bool,
     /// The paths of files on whose content the links depend.

@@ -2,7 +2,7 @@
 
 use qontract_bundle::{Map, Value};
 
-/// The kind of a keyword, by the subschemas in its value.
+/// The kind of a keyword, according to the subschemas in its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeywordKind {
     /// No schema.
@@ -15,7 +15,7 @@ pub enum KeywordKind {
     Map,
     /// One schema, or a list of them.
     SchemaOrList,
-    /// By name, schemas or lists of names.
+    /// For each name, a schema or a list of names.
     Dependencies,
 }
 

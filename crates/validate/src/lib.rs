@@ -1,8 +1,8 @@
-//! Validates a bundle: reports every mistake, each once, at its location and with a hint.
+//! Validates a bundle: reports every mistake once, at its location and with a hint.
 //!
-//! [`validate`] takes a bundle and returns findings with a file name and a JSON pointer; [`locate`] turns
-//! pointers into lines where the source text is available. The rules are in `rules`, one file each;
-//! [`schema`] checks values against JSON schemas, and `explain` turns the failures into findings. [`peer`]
+//! [`validate`] takes a bundle and returns findings with a file name and a JSON pointer; [`locate`] adds the
+//! source spans of the pointers where the source text is available. The rules are in `rules`, one file each;
+//! [`schema`] checks values against JSON schemas, and `explain` converts the failures to findings. [`peer`]
 //! writes the records of `qontract-validator` from the same checks, and [`export`] writes schemas for
 //! editors.
 //!

@@ -28,7 +28,7 @@ pub enum LinkKind<'b> {
     Resource(&'b str),
     /// A value that must be unique.
     Unique {
-        /// The type that has the field; the interface, if it marks the field, too.
+        /// The type that has the field; if its interface also marks the field as unique, the interface.
         type_name: &'b str,
         /// The field.
         field: &'b str,
@@ -44,7 +44,7 @@ pub enum LinkKind<'b> {
 pub struct DatafileReference<'b> {
     /// The value.
     pub to: &'b Value,
-    /// The datafile that it points to, if it exists.
+    /// The datafile to which the `$ref` points, if it exists.
     pub target: Option<&'b Document>,
     /// The `$schemaRef` of the schema, which constrains the target, if the schema has one.
     pub expects: Option<&'b Value>,
@@ -57,11 +57,11 @@ pub struct ListItem<'b> {
     pub list: String,
     /// The index of the item.
     pub index: usize,
-    /// The identifier that distinguishes it from other items.
+    /// The identifier that distinguishes the item from other items.
     pub identifier: &'b str,
     /// The fields that make up the identifier.
     pub fields: Vec<&'b str>,
-    /// Whether `qontract-validator` checks the item, which it does not if the type comes from an interface.
+    /// Whether `qontract-validator` checks the item. It does not if the type comes from an interface.
     pub seen_by_peer: bool,
 }
 

@@ -1,12 +1,12 @@
 //! Compiles Python regular expressions for the `fancy-regex` engine.
 //!
-//! Patterns in schemas are Python regular expressions, and match anywhere in the string. They are parsed by
-//! Python's rules, so that a pattern that Python rejects is rejected here, and then translated for this
-//! engine with Python's semantics: `$` also matches before a final newline, `\d`, `\w` and `\b` cover all of
-//! Unicode, any punctuation may be escaped.
+//! Patterns in schemas are Python regular expressions, and match anywhere in the string. They are parsed as
+//! in Python, so a pattern that Python rejects is rejected here. Then they are translated for this engine
+//! with the semantics of Python: `$` also matches before a final newline; `\d`, `\w` and `\b` cover all of
+//! Unicode; any punctuation may be escaped.
 //!
-//! Patterns without look-around or backreferences match in linear time. The others are aborted after a fixed
-//! number of backtracking steps; see [`Pattern::is_match`].
+//! Patterns without look-around or backreferences match in linear time. A match of another pattern is aborted
+//! after a fixed number of backtracking steps; see [`Pattern::is_match`].
 
 mod parse;
 mod syntax;
@@ -15,10 +15,10 @@ mod write;
 
 use fancy_regex::{Regex, RegexBuilder};
 
-/// Maximum number of backtracking steps of a match: enough for real patterns, and a quick stop for
-/// catastrophic ones.
+/// Maximum number of backtracking steps of a match: enough for real patterns, and few enough to stop
+/// catastrophic patterns quickly.
 const MAX_BACKTRACKS: usize = 100_000;
-/// Maximum length of a pattern in bytes. Longer ones are rejected before they are compiled.
+/// Maximum length of a pattern in bytes. Longer patterns are rejected before they are compiled.
 const MAX_PATTERN_LEN: usize = 64 << 10;
 /// Maximum size of a compiled expression in bytes.
 const MAX_COMPILED_SIZE: usize = 4 << 20;
@@ -27,7 +27,7 @@ const MAX_COMPILED_SIZE: usize = 4 << 20;
 #[derive(Debug)]
 pub struct Pattern(Regex);
 
-/// The reason a pattern cannot be compiled.
+/// The reason why a pattern cannot be compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PatternError {
     /// Python rejects the pattern, for this reason.

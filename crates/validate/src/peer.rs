@@ -1,4 +1,5 @@
-//! Writes the records of `qontract-validator`: the same rules, in its order and with its wording.
+//! Writes the records of `qontract-validator`: those of the same rules, in the same order and with the same
+//! wording.
 //!
 //! Only the messages of JSON Schema errors differ. Mistakes that `qontract-validator` does not find are not
 //! in the records; `docs/compatibility.md` lists the differences.
@@ -139,7 +140,7 @@ impl JsonRecords {
     }
 }
 
-/// Buffered text is returned when it reaches this size.
+/// Number of bytes at which buffered text is returned.
 const FLUSH_THRESHOLD: usize = 256 << 10;
 
 /// All records of a bundle.
@@ -175,7 +176,7 @@ pub fn visit_records(bundle: &Bundle, visit: &mut dyn FnMut(ValidatorRecord)) {
     let links = cx.links();
     reference_records(&cx, &links, visit);
     uniqueness_records(&links).into_iter().for_each(&mut *visit);
-    // Free the memory: nothing below needs the links.
+    // The memory is freed here, because the code below does not need the links.
     drop(links);
     for resource in bundle.resources() {
         let document = resource.schema.as_ref().and_then(|_| resources::document(resource));
@@ -187,7 +188,8 @@ pub fn visit_records(bundle: &Bundle, visit: &mut dyn FnMut(ValidatorRecord)) {
     types_records(&cx).into_iter().for_each(visit);
 }
 
-/// Resources that name a schema but are not plain YAML, mostly templates: accepted with a warning.
+/// Resources that name a schema but are not plain YAML. Most of them are templates. They are accepted with a
+/// warning.
 pub fn unchecked_resources(bundle: &Bundle) -> impl Iterator<Item = &str> {
     let named = bundle.resources().iter().filter(|resource| resource.schema.is_some());
     named.filter(|resource| resources::document(resource).is_none()).map(|resource| &*resource.path)

@@ -38,7 +38,7 @@ pub enum Formats {
     Enforced,
 }
 
-/// The schemas of a bundle, compiled.
+/// The compiled schemas of a bundle.
 #[derive(Debug)]
 pub struct SchemaChecker<'b> {
     bundle: &'b Bundle,
@@ -79,13 +79,13 @@ impl<'b> SchemaChecker<'b> {
     /// The failures of `value` against an inline `$schemaRef` of the schema at `path`.
     pub fn check_inline(&self, path: &str, schema: &'b Value, value: &Value) -> Vec<SchemaFailure> {
         if schema.as_map().is_none() {
-            // The value is not a schema; the schema rules report this.
+            // The value of `$schemaRef` is not a schema, which the schema rules report.
             return Vec::new();
         }
         let document = reference::document(self.bundle, path);
         match document.and_then(|(file, _)| self.compiled.node_of(file, schema)) {
             Some(node) => check::failures(&self.compiled, node, value, &mut KeyCheckCache::default()),
-            // Without a compiled schema, no value is valid.
+            // The inline schema was not compiled, so no value is valid.
             None => {
                 vec![SchemaFailure { pointer: String::new(), keyword: None, kind: FailureKind::Forbidden }]
             }
@@ -93,8 +93,8 @@ impl<'b> SchemaChecker<'b> {
     }
 }
 
-/// Checks many values. Checks that depend only on the keys of a map are cached by the address of the key set,
-/// so all values must stay alive until the session ends: `'v`.
+/// Checks many values. Checks that depend only on the keys of a map are cached by the address of the key set.
+/// Therefore, the lifetime `'v` keeps all values alive until the session ends.
 #[derive(Debug)]
 pub struct CheckSession<'c, 'b, 'v> {
     checker: &'c SchemaChecker<'b>,

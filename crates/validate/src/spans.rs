@@ -58,15 +58,15 @@ fn commented_out(rest: &str) -> Option<String> {
     })
 }
 
-/// The span of a value. For a map or list, it is the span of its key or first key, because a span of many
-/// lines is not helpful.
+/// The span of a value. For a map or list, returns the span of its key, or of its first key, because a span
+/// of many lines is not helpful.
 fn span(document: &Document, pointer: &str, about_key: bool) -> Span {
     let located = document.root().locate(pointer);
     let is_collection = matches!(located.node.value(), Yaml::Map(_) | Yaml::List(_));
     match located.key_span {
         Some(key) if about_key || is_collection => key,
         _ if is_collection => first_key(located.node),
-        // An empty value has no bytes.
+        // An empty value has no bytes, so the span of its key is used.
         Some(key) if located.span.start == located.span.end => key,
         _ => located.span,
     }

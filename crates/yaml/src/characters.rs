@@ -5,7 +5,7 @@ use qontract_diagnostics::{Diagnostic, Span, code};
 use crate::Syntax;
 use crate::limits::Limits;
 
-/// Decodes `bytes`, if every parser of the language reads them as the same characters.
+/// Decodes `bytes`. Fails unless every parser of the language reads the bytes as the same characters.
 pub fn check<'a>(syntax: Syntax, bytes: &'a [u8], limits: &Limits) -> Result<&'a str, Box<Diagnostic>> {
     if bytes.len() > limits.bytes {
         let message = format!("the file has {} bytes, more than the {} allowed", bytes.len(), limits.bytes);
@@ -17,7 +17,7 @@ pub fn check<'a>(syntax: Syntax, bytes: &'a [u8], limits: &Limits) -> Result<&'a
         let finding = Diagnostic::new(code::YAML_ENCODING, message).at(Span::new(at, at + 1));
         Box::new(finding.hint("save the file as UTF-8"))
     })?;
-    // Almost all files: accepted without decoding characters.
+    // Almost all files are accepted here, without decoding characters.
     if is_unsuspicious(bytes) {
         return Ok(text);
     }
@@ -38,13 +38,14 @@ pub fn check<'a>(syntax: Syntax, bytes: &'a [u8], limits: &Limits) -> Result<&'a
 fn is_unsuspicious(bytes: &[u8]) -> bool {
     let is_suspicious =
         |byte: u8| (byte < b' ' && byte != b'\n') || matches!(byte, 0x7f | 0xc2 | 0xe2 | 0xef);
-    // Chunks of a fixed size without an early exit, so that the compiler vectorises the loop.
+    // The chunks have a fixed size, and the loop over a chunk has no early exit, so that the compiler
+    // vectorises it.
     let (chunks, rest) = bytes.as_chunks::<64>();
     let any = |chunk: &[u8; 64]| chunk.iter().fold(false, |any, byte| any | is_suspicious(*byte));
     !chunks.iter().any(any) && !rest.iter().any(|byte| is_suspicious(*byte))
 }
 
-/// Whether all characters are allowed within a line, line feeds and tabs aside: no control characters and no
+/// Whether all characters are allowed within a line: no control characters except line feeds and tabs, and no
 /// byte order marks.
 pub(crate) fn is_valid_charset(text: &str) -> bool {
     let is_legible = |character: char| match character {

@@ -1,4 +1,5 @@
-//! Events → tree: handles anchors, aliases, merge keys and limits, and reports findings about them.
+//! Builds the tree from events: handles anchors, aliases, merge keys and limits, and reports findings about
+//! them.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -37,7 +38,8 @@ pub fn compose<'a>(
         composer.findings.push(*finding);
     }
     let Composer { document, mut findings, .. } = composer;
-    // This is enough to show a mistake that occurs everywhere, and a hostile file must not exhaust memory.
+    // The number of findings is limited, because a hostile file must not exhaust memory. The limit is high
+    // enough to show a mistake that occurs everywhere.
     let first_error = findings.iter().position(Diagnostic::is_error);
     if let Some(error) = first_error.filter(|error| *error >= MAX_FINDINGS) {
         findings.swap(error, MAX_FINDINGS - 1);
@@ -63,7 +65,7 @@ struct Frame {
     kind: FrameKind,
     start: Span,
     anchor: Option<AnchorId>,
-    /// Index of its first child on the stack of pending children.
+    /// Index of the frame's first child on the stack of pending children.
     base: usize,
 }
 
@@ -73,7 +75,7 @@ enum FrameKind {
     Map(Option<(Key, Span)>),
 }
 
-/// The value of an anchor: available only once it is complete.
+/// The value of an anchor, which is available only once it is complete.
 enum AnchorState {
     Open,
     Complete(NodeId),
@@ -101,7 +103,7 @@ type FatalFinding = Box<Diagnostic>;
 
 impl<'t> Composer<'t> {
     fn new(source: &'t str, checker: Option<CompatChecker<'t>>, syntax: Syntax, limits: &'t Limits) -> Self {
-        // About one value per twenty bytes: most files then need no reallocation.
+        // The capacity is one value per twenty bytes, so most files need no reallocation.
         let values = source.len() / 20 + 8;
         let document = Document {
             slots: Vec::with_capacity(values),
@@ -347,8 +349,8 @@ impl<'t> Composer<'t> {
         (Slot::List(ArenaRange { start, end: narrow(self.document.items.len()) }), weight, last)
     }
 
-    /// Counts entries copied by merge keys before they are copied, because a few lines can require billions
-    /// of entries.
+    /// Counts the entries that a merge key copies before they are copied, because a few lines can require
+    /// billions of entries.
     fn check_merge(&self, base: usize, span: Span) -> Result<(), FatalFinding> {
         let raw = &self.entries[base..];
         if !raw.iter().any(|entry| matches!(entry.key, Key::Merge)) {
@@ -435,7 +437,7 @@ fn text_size(text: &str) -> ExpandedSize {
     ExpandedSize { values: 1, text: text.len() as u64, depth: 0 }
 }
 
-/// Sizes of accepted files fit 32 bits.
+/// Converts a size to 32 bits, which are enough for accepted files.
 fn narrow(size: usize) -> u32 {
     u32::try_from(size).expect("files are limited to far less than 4 GiB")
 }

@@ -51,9 +51,9 @@ pub enum Event<'a> {
     MapEnd,
 }
 
-/// A parser: text in, events out.
+/// A parser, which reads a text and returns its events.
 pub trait EventSource<'a> {
-    /// The next event and its bytes; after [`Event::End`] it is not called again.
+    /// The next event and its bytes. The function is not called again after [`Event::End`].
     fn next_event(&mut self) -> Result<(Event<'a>, Span), Box<Diagnostic>>;
 
     /// Whether the text certainly has no construct on which YAML 1.1 and 1.2 differ.

@@ -1,5 +1,5 @@
-//! Fallback parser, for every text that the fast parser does not accept: granit, a YAML 1.2 event parser that
-//! can be as lenient about indentation as libyaml.
+//! Fallback parser for every text that the fast parser does not accept. It uses granit, a YAML 1.2 event
+//! parser that can be as lenient about indentation as libyaml.
 
 use granit_parser::{
     ErrorKind, Event as GranitEvent, Parser, ScalarStyle, Span as GranitSpan, StrInput, Tag,
@@ -71,7 +71,7 @@ fn translate(event: GranitEvent<'_>) -> Option<Event<'_>> {
         GranitEvent::SequenceEnd => Event::ListEnd,
         GranitEvent::MappingStart(_, anchor, tag) => Event::MapStart(properties(anchor, tag.as_deref())),
         GranitEvent::MappingEnd => Event::MapEnd,
-        // The start of the stream and the end of a document carry no content; new kinds of events would be
+        // The start of the stream and the end of a document have no content, and new kinds of events would be
         // metadata.
         _ => return None,
     })

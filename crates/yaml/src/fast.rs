@@ -1,13 +1,15 @@
-//! Fast parser for simple block YAML, which nearly all datafiles are: one pass over the bytes.
+//! Fast parser for simple block YAML, in which nearly all datafiles are written. It makes one pass over the
+//! bytes.
 //!
 //! It supports block maps and lists, scalars and flow collections on one line, block scalars, comments, and
 //! anchors and aliases of values. At any other construct (tags, several documents, multi-line scalars, tabs,
-//! errors) it stops, and the fallback parser ([`crate::fallback`]) parses the text from the start.
+//! errors), it stops, and the fallback parser ([`crate::fallback`]) parses the text from the start.
 //!
-//! **Invariant:** if it accepts a file, its events and their spans are those of granit, and granit finds no
-//! error.
+//! **Invariant:** if the fast parser accepts a file, its events and their spans are those of granit, and
+//! granit finds no error.
 //!
-//! **Invariant:** if it accepts a file, the compatibility checker ([`crate::yaml11_compat`]) refuses nothing in it.
+//! **Invariant:** if the fast parser accepts a file, the compatibility checker ([`crate::yaml11_compat`])
+//! refuses nothing in the file.
 
 mod anchors;
 mod block_collection;
@@ -41,7 +43,7 @@ pub struct FastEvents<'a> {
     anchors: usize,
 }
 
-/// A compact event: most scalars are a slice of the text.
+/// A compact event. Most scalars are stored as a range of the text.
 #[derive(Clone, Copy)]
 struct FastEvent {
     kind: FastEventKind,
@@ -132,7 +134,7 @@ impl<'a> EventSource<'a> for FastEvents<'a> {
 struct FastParser<'a> {
     text: &'a str,
     bytes: &'a [u8],
-    /// The next byte.
+    /// The offset of the next byte.
     at: usize,
     steps: Vec<FastEvent>,
     decoded: Vec<String>,
@@ -140,7 +142,7 @@ struct FastParser<'a> {
     aliases: Vec<usize>,
     /// The names of all anchors so far.
     anchors: Vec<&'a str>,
-    /// The bytes of an anchor whose node comes next.
+    /// The range of an anchor whose node comes next.
     anchor: Option<(usize, usize)>,
     /// The open block collections, the innermost last.
     open: Vec<OpenCollection>,
@@ -165,7 +167,7 @@ enum Collection {
 
 impl<'a> FastParser<'a> {
     fn new(text: &'a str) -> Self {
-        // About one event per twelve bytes.
+        // The capacity is one event per twelve bytes.
         let steps = Vec::with_capacity(text.len() / 12 + 16);
         let open = Vec::with_capacity(8);
         Self {

@@ -1,5 +1,6 @@
-//! Explains syntax errors. The parser reports where it stopped; the mistake is often on an earlier line, and
-//! has a common form: an open bracket, a merge conflict, an unquoted value, a line with one space too many.
+//! Explains syntax errors. The parser reports where it stopped, but the mistake is often on an earlier line.
+//! Most mistakes have a common form: an open bracket, a merge conflict, an unquoted value, or a line with one
+//! space too many.
 
 mod delimiters;
 
@@ -24,8 +25,8 @@ pub fn explain(finding: Diagnostic, text: &str) -> Diagnostic {
     }
 }
 
-/// Adds a merge conflict, if `text` has one. The parser may not report it, because both sides of a conflict
-/// may start a document.
+/// Adds a merge conflict, if `text` has one. The parser might not report the conflict, because both sides of
+/// a conflict may start a document.
 pub fn explain_conflict(finding: Diagnostic, text: &str) -> Diagnostic {
     match conflict(text) {
         Some(mistake) => mistake.describe(finding),
@@ -39,7 +40,7 @@ struct Mistake {
     message: Option<String>,
     /// The position.
     span: Span,
-    /// How to fix it.
+    /// How to fix the mistake.
     hint: String,
 }
 
@@ -55,7 +56,7 @@ impl Mistake {
 /// One line of a YAML file.
 #[derive(Clone, Copy, Debug)]
 struct Line<'a> {
-    /// Counted from 1.
+    /// The number of the line, counted from 1.
     number: usize,
     start: usize,
     text: &'a str,
@@ -67,7 +68,7 @@ impl Line<'_> {
         self.text.len() - self.text.trim_start_matches(' ').len()
     }
 
-    /// Whether it is blank or a comment.
+    /// Whether the line is blank or a comment.
     fn is_empty(&self) -> bool {
         let text = self.text.trim();
         text.is_empty() || text.starts_with('#')
@@ -82,7 +83,7 @@ impl Line<'_> {
         at
     }
 
-    /// Offset of the colon after its key, if it has one.
+    /// Offset of the colon after the key of the line, if the line has a key.
     fn colon(&self) -> Option<usize> {
         let content = self.content();
         let colon = self.text[content..].match_indices(':').map(|(at, _)| content + at);

@@ -100,7 +100,7 @@ fn inline(value: &Value) -> String {
     }
 }
 
-/// A string, unquoted if YAML reads it back unchanged, else in quotes.
+/// A string, without quotes if YAML reads the unquoted string back unchanged, otherwise in quotes.
 fn scalar(text: &str) -> String {
     let document = format!("a: {text}\n");
     let parsed = parse(document.as_bytes(), &Limits::default());

@@ -1,8 +1,7 @@
-//! YAML 1.1 parser for data repos: bytes → a tree with byte spans.
+//! YAML 1.1 parser for data repos: parses bytes into a tree with byte spans.
 //!
-//! Scalars are resolved by the rules of YAML 1.1 (`yes` is true, `017` is 15, `12345e7` is a string).
-//! Constructs on which YAML parsers disagree are refused with a finding rather than guessed; `docs/yaml.md`
-//! lists them.
+//! Scalars are resolved as in YAML 1.1 (`yes` is true, `017` is 15, `12345e7` is a string). Constructs on
+//! which YAML parsers disagree are refused with a finding rather than guessed; `docs/yaml.md` lists them.
 //!
 //! ```
 //! use qontract_yaml::{Limits, Value, parse};
@@ -12,10 +11,10 @@
 //! assert_eq!(map.get("ref").unwrap().value(), Value::Str("12345e7"));
 //! ```
 //!
-//! Stages: [`characters`] refuses bytes that no document may contain. A parser turns the text into `events`:
-//! the fast parser if the text is simple block YAML, else the fallback parser. The compatibility checker
-//! detects differences between YAML 1.1 and 1.2, `compose` turns events into the [`tree`], and [`scalar`]
-//! resolves plain scalars. Nothing here uses files, threads or the network.
+//! Stages: [`characters`] refuses bytes that no document may contain. A parser reads the text as `events`:
+//! the fast parser if the text is simple block YAML, otherwise the fallback parser. The compatibility checker
+//! detects differences between YAML 1.1 and 1.2, `compose` builds the [`tree`] from the events, and
+//! [`scalar`] resolves plain scalars. Nothing here uses files, threads or the network.
 
 pub mod characters;
 mod compose;
@@ -42,23 +41,24 @@ use qontract_diagnostics::{Diagnostic, code};
 pub struct ParsedYaml {
     /// The tree; `None` if the file is empty or has an error.
     pub document: Option<Document>,
-    /// Findings without the file name, in the order of the file. A file without document and errors is empty.
+    /// Findings without the file name, in the order of the file. If there is neither a document nor an error,
+    /// the file is empty.
     pub findings: Vec<Diagnostic>,
 }
 
-/// The language a file is written in.
+/// The language in which a file is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Syntax {
     /// YAML 1.1.
     #[default]
     Yaml,
-    /// JSON, parsed like YAML except for bare scalars: `1e3` is a number, `yes` is an error. The caller
-    /// checks that the text is strict JSON.
+    /// JSON, which is parsed as YAML except for bare scalars: `1e3` is a number, and `yes` is an error. The
+    /// caller checks that the text is strict JSON.
     Json,
 }
 
 impl Syntax {
-    /// The language of the file with this name or path: JSON if it ends in `.json`, else YAML.
+    /// The language of the file with this name or path: JSON if the name ends in `.json`, otherwise YAML.
     ///
     /// ```
     /// use qontract_yaml::Syntax;

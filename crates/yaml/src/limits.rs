@@ -1,4 +1,5 @@
-//! Limits on the resources that one file may use. Input is treated as hostile until it has passed them.
+//! Limits on the resources that one file may use. Input is treated as hostile until it has passed these
+//! limits.
 
 /// Limits of one YAML file.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! Finds plain scalars on which YAML 1.1, the language of data repos, and YAML 1.2 disagree.
 //!
-//! Such a value is not an error: it has the meaning that YAML 1.1 defines. However, editors and other tools
+//! Such a scalar is not an error: it has the meaning that YAML 1.1 defines. However, editors and other tools
 //! may read it differently, and its author may have intended another value. Quoted strings are never
 //! ambiguous.
 
@@ -20,7 +20,7 @@ use crate::{Document, Limits, Node, Value, parse};
 /// ]);
 /// ```
 pub fn dialect(source: &str) -> Vec<Diagnostic> {
-    // Most files have no such scalar and are not parsed again.
+    // Most files have no such scalar, so they are not parsed again.
     let separators = |character: char| character.is_whitespace() || ",[]{}".contains(character);
     let words = source.split(separators).map(|word| word.trim_end_matches(':'));
     if !words.clone().any(|word| differs(word).is_some()) {
@@ -65,7 +65,7 @@ fn differs(text: &str) -> Option<(Scalar, Scalar)> {
     (!refused && !same).then_some((ours, theirs))
 }
 
-/// Resolves a plain scalar by the core schema of YAML 1.2.
+/// Resolves a plain scalar according to the core schema of YAML 1.2.
 fn resolve_core_schema(text: &str) -> Scalar {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let number = |digits: &str, base: u32| match i64::from_str_radix(digits, base) {

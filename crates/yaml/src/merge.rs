@@ -1,4 +1,4 @@
-//! Computes the entries of a map: applies merge keys, keeps the last of equal keys.
+//! Computes the entries of a map: applies merge keys, and keeps the last of several entries with equal keys.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ pub enum Key {
     Str(ArenaRange),
     /// `<<`
     Merge,
-    /// An invalid key, already reported.
+    /// An invalid key, which was already reported.
     Refused,
 }
 
@@ -22,7 +22,7 @@ pub enum Key {
 pub struct RawEntry {
     /// The key.
     pub key: Key,
-    /// The bytes.
+    /// The bytes of the key.
     pub key_span: Span,
     /// The value.
     pub value: NodeId,
@@ -58,7 +58,7 @@ struct EntryCollector<'d> {
     index_by_key: HashMap<&'d str, usize>,
 }
 
-/// Up to this many entries, a linear search is faster than a hash table.
+/// Maximum number of entries for which a linear search is faster than a hash table.
 const MAX_LINEAR_SEARCH: usize = 12;
 
 impl<'d> EntryCollector<'d> {
@@ -92,8 +92,8 @@ impl<'d> EntryCollector<'d> {
 /// The final entries of a map that was written as `raw`.
 ///
 /// Merged entries come first. If several merged maps have the same key, a later merge key takes precedence
-/// over an earlier one, and an earlier map of a list over a later one; the map's own keys take precedence
-/// over all of them.
+/// over an earlier merge key, and an earlier map of a list takes precedence over a later map. The map's own
+/// keys take precedence over all merged keys.
 pub fn entries(raw: &[RawEntry], document: &Document, findings: &mut Vec<Diagnostic>) -> Vec<EntrySlot> {
     let mut gathered =
         EntryCollector { document, entries: Vec::with_capacity(raw.len()), index_by_key: HashMap::new() };
@@ -111,12 +111,12 @@ pub fn entries(raw: &[RawEntry], document: &Document, findings: &mut Vec<Diagnos
             ),
         }
     }
-    // Whether the map itself sets a merged key.
+    // For each merged entry, whether the map itself sets the key.
     let mut overridden = vec![false; gathered.entries.len()];
     for entry in raw {
         let Some(own) = entry.own() else { continue };
         let Some((place, replaced)) = gathered.insert(own) else { continue };
-        // Overriding a merged key once is the purpose of merging.
+        // Overriding a merged key once is the purpose of merging, so it is not reported.
         if overridden.get(place).is_some_and(|overridden| !overridden) {
             overridden[place] = true;
             continue;
@@ -147,7 +147,8 @@ pub fn size(entry: &RawEntry, document: &Document) -> u64 {
     }
 }
 
-/// The entries of the value of a merge key, weakest first; `None` if it is not a map or a list of maps.
+/// The entries of the value of a merge key, those with the lowest precedence first; `None` if the value is
+/// not a map or a list of maps.
 fn merged(value: NodeId, document: &Document) -> Option<Vec<EntrySlot>> {
     let of_map = |id: NodeId| match document.slots[id.0 as usize] {
         Slot::Map(stretch) => Some(&document.entries[stretch.range()]),

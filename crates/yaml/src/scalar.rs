@@ -1,5 +1,4 @@
-//! Resolves plain scalars (null, booleans, integers, floats, dates) by the rules of YAML 1.1, the language of
-//! the data.
+//! Resolves plain scalars (null, booleans, integers, floats, dates) as in YAML 1.1, the language of the data.
 //!
 //! **Invariant:** for every text, the result is that of PyYAML's `SafeLoader` (tested against it).
 
@@ -28,7 +27,7 @@ pub enum Scalar {
     Merge,
     /// `=`, the default value of YAML 1.1.
     Default,
-    /// Looks like a number, but has no value.
+    /// A scalar that looks like a number but has no value.
     NoValue,
 }
 
@@ -155,7 +154,7 @@ impl NumberFormat {
             }
             b".inf" | b".Inf" | b".INF" => return Some(NumberFormat::Infinity),
             b".nan" | b".NaN" | b".NAN" if !signed => return Some(NumberFormat::NotANumber),
-            // A leading point allows no sign.
+            // A number that begins with a point has no sign.
             [b'.', b'0'..=b'9', rest @ ..] if !signed => {
                 let after = skip_digits(rest);
                 return is_exponent(&rest[after..]).then_some(NumberFormat::Point);
@@ -228,7 +227,7 @@ fn skip_sixties(bytes: &[u8]) -> usize {
     }
 }
 
-/// Empty, or `e+3`: in a YAML 1.1 float, the exponent has a sign.
+/// Whether the bytes are empty or an exponent such as `e+3`. In a YAML 1.1 float, the exponent has a sign.
 fn is_exponent(bytes: &[u8]) -> bool {
     match bytes {
         [] => true,
@@ -251,7 +250,7 @@ fn whole_in_base(digits: &str, base: u32, negative: bool) -> Scalar {
     }
     let mut whole = Decimal::zero();
     let digits = digits.trim_start_matches('0');
-    // A decimal digit is a little over 3.32 bits: longer numbers certainly have too many digits.
+    // A decimal digit is a little over 3.32 bits, so longer numbers certainly have too many digits.
     let bits = digits.len() * base.ilog2() as usize;
     if bits * 100 > (MAX_DIGITS + 2) * 333 {
         return Scalar::NoValue;
@@ -279,7 +278,7 @@ fn sexagesimal(digits: &str, negative: bool) -> Scalar {
     decimal(&whole.text(), negative)
 }
 
-/// Adds groups from the right, like PyYAML, so that rounding is the same.
+/// Adds groups from the right as PyYAML does, so that rounding is the same.
 fn sexagesimal_point(digits: &str, negative: bool) -> Scalar {
     let mut total = 0.0;
     let mut base = 1.0;
@@ -294,7 +293,7 @@ fn sexagesimal_point(digits: &str, negative: bool) -> Scalar {
     float(total, negative)
 }
 
-/// `2024-01-02`, or a date with a time.
+/// Whether the bytes are a date, such as `2024-01-02`, or a date with a time.
 fn is_date(bytes: &[u8]) -> bool {
     let Some((_, rest)) = take(bytes, 4, 4) else { return false };
     let [b'-', rest @ ..] = rest else { return false };

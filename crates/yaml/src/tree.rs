@@ -1,7 +1,7 @@
-//! The tree of one document, in one arena: values with byte spans, in the order of the file.
+//! The tree of one document: values with byte spans, in the order of the file, stored in one arena.
 //!
-//! An alias is the same node again, not a copy: equal [`NodeId`]s mean the same value. Merge keys are already
-//! applied.
+//! An alias refers to the node of its anchor and is not a copy: equal [`NodeId`]s mean the same value. Merge
+//! keys are already applied.
 
 mod index;
 
@@ -12,7 +12,7 @@ use qontract_diagnostics::Span;
 
 pub(crate) use index::MapIndex;
 
-/// Identifies a node of its document. Two positions with the same id are one value (an alias).
+/// Identifies a node of its document. Positions with the same id have one value, to which aliases refer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub(crate) u32);
 
@@ -38,7 +38,7 @@ pub struct Document {
     /// All strings of the document, concatenated.
     pub(crate) text: String,
     pub(crate) root: Option<NodeId>,
-    /// Built when an entry of a large map is first looked up.
+    /// The index of large maps, built when an entry of such a map is first looked up.
     pub(crate) index: OnceLock<MapIndex>,
 }
 
@@ -86,7 +86,7 @@ impl Document {
         self.slots.len()
     }
 
-    /// Whether the document has no value; never true for one returned by [`crate::parse`].
+    /// Whether the document has no value; never true for a document that [`crate::parse`] returns.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
@@ -193,7 +193,7 @@ pub struct LocatedNode<'a> {
     pub node: Node<'a>,
     /// The bytes of the value.
     pub span: Span,
-    /// The bytes of its key, if it is in a map.
+    /// The bytes of the key, if the value is in a map.
     pub key_span: Option<Span>,
 }
 

@@ -1,7 +1,7 @@
-//! Compatibility checker for YAML 1.1, the language of the data, on top of a YAML 1.2 parser.
+//! Compatibility checker for YAML 1.1, the language of the data, which is parsed with a YAML 1.2 parser.
 //!
-//! The parser does not report where the two versions differ. The checker follows its scalars through the
-//! source and inspects the text between them. It either corrects the difference or refuses the construct.
+//! The parser does not report where the two versions differ. The checker follows the scalars of the parser
+//! through the source and inspects the text between them. It corrects a difference or refuses the construct.
 
 use qontract_diagnostics::{Diagnostic, Span};
 
@@ -13,7 +13,7 @@ use crate::events::Style;
 pub struct CompatChecker<'t> {
     source: &'t str,
     syntax: Syntax,
-    /// The source is checked up to here.
+    /// The offset up to which the source was checked.
     seen: usize,
     /// The scalar before `seen`: its style, and whether it spans several lines.
     last: Option<(Style, bool)>,
@@ -72,7 +72,7 @@ impl<'t> CompatChecker<'t> {
         self.gap(self.source.len()).map(drop)
     }
 
-    /// Checks the source up to `to`: indicators, whitespace and comments, no scalars.
+    /// Checks the source up to `to`, which contains indicators, whitespace and comments, but no scalars.
     fn gap(&mut self, to: usize) -> Result<Gap, Box<Diagnostic>> {
         let mut found = Gap::default();
         let Some(gap) = self.source.get(self.seen..to) else { return Ok(found) };
@@ -188,7 +188,7 @@ impl<'t> CompatChecker<'t> {
         Ok(())
     }
 
-    /// Whether the whitespace around `offset` is only a separator: not indentation, and not after a bare
+    /// Whether the whitespace around `offset` is only a separator: it is neither indentation nor after a bare
     /// indicator.
     fn tab_is_plain_space(&self, offset: usize) -> bool {
         let line = self.source[..offset].rsplit('\n').next().unwrap_or_default();

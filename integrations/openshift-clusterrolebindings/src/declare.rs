@@ -6,7 +6,8 @@ use qontract_runtime::{Data, Fault, SourceLocations};
 use crate::NAME;
 use crate::query::{Cluster, ClusterRoleBindings, Role};
 
-/// Declares the bindings of all clusters with managed cluster roles. Nothing is managed on other clusters.
+/// Declares the bindings of all clusters with managed cluster roles. On other clusters, no binding is
+/// managed.
 pub fn declare(data: &Data) -> Result<Declared<DeclaredObjects>, Fault> {
     let answer = data.query::<ClusterRoleBindings>()?;
     let roles = answer.data.roles_v1.unwrap_or_default();

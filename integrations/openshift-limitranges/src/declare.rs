@@ -21,8 +21,8 @@ pub fn declare(data: &Data, options: &Options) -> Result<Declared<DeclaredObject
         |namespace, pointer| {
             let all = ObjectSet::of(Kind::named("LimitRange"));
             let Some(range) = &namespace.limit_ranges else { return Ok(all.finish()) };
-            // All limit ranges of a namespace apply together, so a leftover limit range would still take
-            // effect.
+            // Unmarked limit ranges are managed as well, because all limit ranges of a namespace apply
+            // together and a leftover limit range would still take effect.
             let mut all = if options.is_on(NO_TAKE_OVER) { all } else { all.adopting_unmarked() };
             let place = answer.places.of(&format!("{pointer}/limitRanges"));
             if range.limits.is_empty() {

@@ -23,7 +23,7 @@ pub use plan::{DesiredLabels, LabelAction};
 /// The name of the integration.
 pub const NAME: &str = "openshift-namespace-labels";
 
-/// The field manager that owns the labels of namespaces, including namespaces that others created.
+/// The field manager that owns the labels of namespaces, including namespaces that another party created.
 pub const MANAGER: &str = "qontract-namespace-labels";
 
 /// The integration.
@@ -118,7 +118,7 @@ impl StagedIntegration for OpenshiftNamespaceLabels {
             LabelAction::Put(put) => {
                 apply_result(self.kubernetes.put(write.permit, &put.cluster, MANAGER, &put.draft).await)
             }
-            // A later run succeeds, once the namespace exists.
+            // The fault is temporary: a later run succeeds, once the namespace exists.
             LabelAction::Await(name) => Err(Fault::remote(format!("Namespace `{name}` does not exist yet"))),
         }
     }

@@ -16,7 +16,7 @@ use crate::plan::DesiredLabels;
 type NamespaceView<'v> = DeclaredShardView<'v, (), Cluster, DeclaredLabels>;
 
 /// The key of the list of namespaces in the cache of a round. The cluster includes the reference to the token,
-/// since another token may have no access.
+/// because another token may have no access.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct NamespaceListKey(Cluster);
 

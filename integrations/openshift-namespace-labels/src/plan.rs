@@ -27,10 +27,10 @@ pub struct DesiredLabels {
     pub labels: BTreeMap<String, String>,
 }
 
-/// The action of a step. It is complete: execution makes no decisions.
+/// The action of a step. The action is complete: executing it needs no further decisions.
 #[derive(Clone, Debug)]
 pub enum LabelAction {
-    /// Writes the namespace with all of our labels, and nothing else.
+    /// Writes the namespace with all our labels and no other field.
     Put(Box<LabelPut>),
     /// Waits for the namespace of this name, which another integration creates.
     Await(String),
@@ -43,7 +43,7 @@ pub struct LabelPut {
     pub cluster: Cluster,
     /// The namespace with our labels.
     pub draft: ObjectDraft,
-    /// The refusal to be expected because of labels that other field managers own.
+    /// The refusal that is expected because other field managers own labels.
     pub conflict: Option<Fault>,
 }
 
@@ -126,8 +126,8 @@ fn plan_labels(
     plan.add_step(change, LabelAction::Put(Box::new(put)));
 }
 
-/// The namespace to write: labels that we wrote before and no longer declare are removed, labels of others
-/// stay.
+/// The namespace to write. The write removes labels that we wrote before and no longer declare, and keeps the
+/// labels of other owners.
 fn draft(object: &Object, labels: &BTreeMap<&str, &str>, record: &BTreeSet<&str>) -> ObjectDraft {
     let mut metadata = json!({"name": object.address.name});
     if !labels.is_empty() {
@@ -143,7 +143,7 @@ fn draft(object: &Object, labels: &BTreeMap<&str, &str>, record: &BTreeSet<&str>
     }
 }
 
-/// Our labels, from the annotation.
+/// The names of our labels, from the annotation.
 fn recorded_labels(body: &Value) -> BTreeSet<&str> {
     let note = body["metadata"]["annotations"][LABELS_ANNOTATION].as_str().unwrap_or_default();
     note.split(',').filter(|key| !key.is_empty()).collect()

@@ -1,5 +1,5 @@
 //! The inputs of plans as plain data, for replays: the labels of a namespace, and the annotation that records
-//! ours.
+//! our labels.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ pub fn record(wanted: &[DesiredItem<DesiredLabels>], current: &CurrentState<Obje
     serde_json::to_value(inputs).ok()
 }
 
-/// The inputs that were recorded; `None` if they cannot be read.
+/// The inputs that were recorded; `None` if the recorded value cannot be parsed.
 pub fn restore(recorded: &Value) -> Option<PlanInputs<DesiredLabels, Object>> {
     RecordedInputs::deserialize(recorded).ok()?.restore(
         |value| {

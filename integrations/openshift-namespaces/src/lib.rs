@@ -1,4 +1,4 @@
-//! Creates declared namespaces, and removes those with `delete: true`.
+//! Creates declared namespaces, and removes namespaces with `delete: true`.
 
 mod declare;
 mod desired;

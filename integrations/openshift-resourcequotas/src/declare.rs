@@ -35,7 +35,8 @@ fn object(quota: &ResourceQuotaItem) -> Value {
         "requests.memory": requests.as_ref().map(|requests| &requests.memory),
         "pods": quota.resources.pods.map(|pods| pods.to_string()),
     }));
-    // The hash includes the empty list of scopes, as in qontract-reconcile.
+    // As in qontract-reconcile, the object has an empty list if there are no scopes, because the list is part
+    // of the hash.
     let scopes = quota.scopes.as_deref().unwrap_or_default();
     let metadata = json!({"name": quota.name});
     json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard, "scopes": scopes}})

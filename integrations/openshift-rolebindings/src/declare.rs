@@ -9,7 +9,7 @@ use qontract_runtime::{Data, Fault};
 use crate::NAME;
 use crate::query::{Role, RoleBindings};
 
-/// Declares the bindings of all namespaces with managed roles; nothing is managed in other namespaces. If
+/// Declares the bindings of all namespaces with managed roles. In other namespaces, no binding is managed. If
 /// `supports_roles` is set, `role` refers to a Role.
 pub fn declare(data: &Data, supports_roles: bool) -> Result<Declared<DeclaredObjects>, Fault> {
     let answer = data.query::<RoleBindings>()?;

@@ -1,4 +1,4 @@
-//! Checks rules, with promtool and with additional checks. Equal rules are checked once.
+//! Checks rules with promtool and with additional checks. Equal rules are checked only once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ const MAX_OBJECT_BYTES: usize = 512 << 10;
 struct PromtoolRequest {
     /// The rules, as JSON.
     rules: String,
-    /// A test of the rules, as JSON. Without it, the rules are checked.
+    /// A test of the rules, as JSON. Without a test, the rules themselves are checked.
     test: Option<String>,
 }
 
@@ -47,7 +47,7 @@ pub fn promtool_fault(error: &PromtoolError) -> Fault {
     }
 }
 
-/// All faults, in data order; a fault at several source locations is reported once, with all of them.
+/// All faults, in data order. A fault at several source locations is reported once, with all its locations.
 pub async fn faults(promtool: &Promtool, cx: &FunctionContext<'_>, found: &RuleSet) -> Vec<Fault> {
     let checks = found.rules.iter().filter_map(|rule| Some(PromtoolRequest::check(spec(rule)?)));
     let mut answers = run_checks(promtool, cx, checks.collect()).await;

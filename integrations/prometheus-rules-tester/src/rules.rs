@@ -160,7 +160,7 @@ fn check_object(body: Value) -> Result<Value, String> {
 /// Converts a test for promtool. The test must name this rule, because promtool accepts a test without rules.
 fn promtool_test(test: Value, rule: &str) -> Result<Map<String, Value>, String> {
     let Value::Object(mut test) = test else { return Err("it is not a map".to_owned()) };
-    // Fields of the data that promtool does not support.
+    // These fields of the data are removed, because promtool does not support them.
     for field in ["$schema", "target_clusters"] {
         test.remove(field);
     }

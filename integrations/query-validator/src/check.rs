@@ -28,7 +28,7 @@ pub struct ValidationItem {
     /// The query source; `None` for resources.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The schemas that it reads.
+    /// The schemas that the query reads.
     pub reads: BTreeSet<String>,
     /// The error, if the check failed.
     pub problem: Option<String>,

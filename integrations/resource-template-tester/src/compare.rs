@@ -78,7 +78,7 @@ fn unfold(line: &str) -> Vec<String> {
     std::iter::once(head).chain(text.lines().map(|line| format!("{margin}{line}"))).collect()
 }
 
-/// The lines that differ: `-` is expected, `+` is the result; with a few lines of context.
+/// The lines that differ, with a few lines of context: `-` is expected, and `+` is the result.
 fn difference(expected: &[String], made: &[String]) -> String {
     let mut lines = Vec::new();
     let same = common(expected, made);
@@ -115,7 +115,7 @@ fn difference(expected: &[String], made: &[String]) -> String {
 }
 
 /// The pairs of lines of a longest common subsequence, in order. Common prefixes and suffixes are matched
-/// first; if the middle is large, it differs as a whole.
+/// first. If the remaining part is large, it counts as different as a whole.
 fn common(left: &[String], right: &[String]) -> Vec<(usize, usize)> {
     const MAX_COMPARED_PAIRS: usize = 4_000_000;
     let ahead = left.iter().zip(right).take_while(|(left, right)| left == right).count();
@@ -126,7 +126,7 @@ fn common(left: &[String], right: &[String]) -> Vec<(usize, usize)> {
     let mut pairs: Vec<(usize, usize)> = (0..ahead).map(|index| (index, index)).collect();
     let (height, width) = (middle_left.len(), middle_right.len());
     if height * width <= MAX_COMPARED_PAIRS {
-        // longest[i][j]: the length for the lines from i and j on.
+        // `longest[i][j]` is the length for the lines from `i` and `j` on.
         let mut longest = vec![vec![0_u32; width + 1]; height + 1];
         for i in (0..height).rev() {
             for j in (0..width).rev() {

@@ -1,4 +1,5 @@
-//! Declares each test: its expectation, and the result for every namespace that uses its template. Pure.
+//! Declares each test: the expectation, and the result for every namespace that uses the template of the
+//! test. Pure.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +63,7 @@ pub fn tests(data: &Data) -> Result<Vec<TemplateTest>, Fault> {
     let mut made: BTreeMap<String, Vec<TemplateResult>> =
         listed.iter().map(|test| (test.resource_path.clone(), Vec::new())).collect();
     for (index, namespace) in answer.namespaces.into_iter().flatten().enumerate() {
-        // A deleted namespace has no results.
+        // A namespace that is marked for deletion has no results.
         if namespace.template_namespace.delete == Some(true) {
             continue;
         }

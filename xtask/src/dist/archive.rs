@@ -1,7 +1,7 @@
 //! Reproducible archive: the same files give the same bytes, on any machine and at any time.
 //!
-//! **Invariant:** order, owners, permissions and times of its entries do not depend on the machine. Files are
-//! executable or not, directories can be entered, and everything belongs to user and group 0.
+//! **Invariant:** the order, owners, permissions and times of the entries do not depend on the machine. A
+//! file is executable or not, every directory can be entered, and every entry belongs to user and group 0.
 
 use anyhow::{Context as _, Result};
 use flate2::{Compression, GzBuilder};
@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use tar::{Builder, EntryType, Header};
 
-/// Packs a directory under this name; every entry gets this modification time.
+/// Packs a directory under this name. Every entry gets this modification time.
 pub fn pack(folder: &Path, name: &str, seconds: u64) -> Result<Vec<u8>> {
     let mut archive = Builder::new(GzBuilder::new().write(Vec::new(), Compression::best()));
     add(&mut archive, folder, name, seconds).with_context(|| format!("cannot pack {}", folder.display()))?;

@@ -1,4 +1,4 @@
-//! Builds the release binary: with its dependency list embedded, and without paths of this machine.
+//! Builds the release binary with an embedded dependency list and without paths of this machine.
 
 use super::release::Release;
 use crate::workspace::Workspace;
@@ -20,7 +20,8 @@ pub fn run(workspace: &Workspace, release: &Release, target_folder: &Path, profi
     let cargo_home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let cargo_home =
         cargo_home.or_else(|| Some(env::home_dir()?.join(".cargo"))).context("no home directory")?;
-    // the last match wins, and directories may be nested: order them from the outermost to the innermost
+    // The directories are ordered from the outermost to the innermost, because they may be nested and the
+    // last match wins.
     let mut folders =
         [(workspace.root.as_path(), "qontract"), (&cargo_home, "cargo"), (target_folder, "target")];
     folders.sort_by_key(|(folder, _)| folder.components().count());
@@ -32,7 +33,7 @@ pub fn run(workspace: &Workspace, release: &Release, target_folder: &Path, profi
         .env("CARGO_ENCODED_RUSTFLAGS", flags("--remap-path-prefix").join("\u{1f}"))
         .env("CFLAGS", flags("-ffile-prefix-map").join(" "))
         .run()?;
-    // the only profile whose directory has another name
+    // `dev` is the only profile whose directory has another name.
     let folder = if profile == "dev" { "debug" } else { profile };
     Ok(target_folder.join(&release.target).join(folder).join("qontract"))
 }

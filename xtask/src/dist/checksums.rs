@@ -1,4 +1,4 @@
-//! The checksum file: one line per file of this version, in the format of `sha256sum`.
+//! The checksum file, with one line for each file of this version, in the format of `sha256sum`.
 
 use super::release::Release;
 use crate::command::CommandLine;
@@ -33,7 +33,7 @@ pub fn write(folder: &Path) -> Result<()> {
     Ok(fs::write(folder.join(FILE), lines)?)
 }
 
-/// Checks them with `sha256sum`.
+/// Checks the checksums with `sha256sum`.
 pub fn check(folder: &Path) -> Result<()> {
     CommandLine::new("sha256sum --check --strict --quiet").args([FILE]).folder(folder).run()
 }

@@ -1,4 +1,4 @@
-//! The name of a release, and the commit it is built from.
+//! The name of a release, and the commit from which it is built.
 
 use crate::command::CommandLine;
 use crate::workspace::Workspace;
@@ -20,7 +20,8 @@ impl Release {
     /// The version of every package of this workspace.
     pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-    /// Reads commit and time from the environment, else from Git; both are empty if neither has them.
+    /// Reads the commit and the time from the environment, otherwise from Git. Both are empty if neither
+    /// source has them.
     pub fn detect(workspace: &Workspace, target: Option<&str>) -> Result<Self> {
         let git = |words: &str, format: &str| {
             let output = CommandLine::new(words).args([format]).folder(&workspace.root).output().ok()?;
@@ -81,7 +82,7 @@ mod tests {
         assert_eq!(release.sbom_name(), format!("qontract-{version}-a-b-c.cdx.json"));
     }
 
-    /// Nothing else keeps the toolchain file and the Containerfile in sync.
+    /// Only this test ensures that the toolchain file and the Containerfile agree.
     #[test]
     fn the_image_uses_the_toolchain_of_the_checkout_and_a_numeric_user() {
         let workspace = Workspace::of_this_checkout().expect("a checkout");

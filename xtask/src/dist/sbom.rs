@@ -1,7 +1,8 @@
 //! The SBOM of the binary in `CycloneDX` format, read from the binary itself.
 //!
-//! `cargo auditable` embeds the dependency list when it links, so the list belongs to exactly this binary. It
-//! has no licences: they come from the packages of this checkout, which must be the same.
+//! `cargo auditable` embeds the dependency list when it links, so the list belongs to exactly this binary.
+//! The list has no licences. These come from the packages of this checkout, which must be those of the
+//! binary.
 
 use crate::command::CommandLine;
 use crate::workspace::Workspace;
@@ -30,7 +31,7 @@ fn licences(metadata: &Value) -> Licences {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     packages
         .map(|package| {
-            // `/` is the old spelling of `OR`
+            // `/` is the old spelling of `OR`.
             let words: Vec<String> =
                 text(&package["license"]).split('/').map(|word| word.trim().to_owned()).collect();
             let licence = words.join(" OR ");
@@ -60,11 +61,12 @@ fn describe(component: &mut Map<String, Value>, licences: &Licences) -> Result<(
     if !licence.is_empty() {
         component.insert("licenses".to_owned(), json!([{ "expression": licence }]));
     }
-    // `auditable2cdx` writes `&` before the first qualifier of packages without a registry; it has to be `?`
+    // `auditable2cdx` writes `&` before the first qualifier of packages without a registry, but it has to be
+    // `?`.
     if let Some(purl) = component.get_mut("purl") {
         *purl = json!(purl.as_str().unwrap_or_default().replacen('&', "?", 1));
     }
-    // build dependencies are not part of the binary
+    // Build dependencies are not part of the binary.
     let is_build = component.get("properties").is_some_and(|properties| properties[0]["value"] == "build");
     component.insert("scope".to_owned(), json!(if is_build { "excluded" } else { "required" }));
     Ok(())

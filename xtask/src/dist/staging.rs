@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
-/// Names of the peer tools, and of the `qontract peer` commands that replace them.
+/// Names of the peer tools, each with the `qontract peer` command that replaces it.
 pub const PEERS: [(&str, &str); 5] = [
     ("qontract-bundler", "bundler"),
     ("qontract-reconcile", "reconcile"),
@@ -28,7 +28,7 @@ pub const COMPLETIONS: [(&str, &str); 5] = [
     ("zsh", "share/zsh/site-functions/_qontract"),
 ];
 
-/// Fills the directory, which is emptied first.
+/// Empties the directory, and fills it with the files of the release.
 pub fn stage(workspace: &Workspace, binary: &Path, folder: &Path) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder)?;
@@ -41,7 +41,8 @@ pub fn stage(workspace: &Workspace, binary: &Path, folder: &Path) -> Result<()> 
     for (name, _) in PEERS {
         symlink("qontract", bin.join(name))?;
     }
-    // ignore the user's configuration: it may name more integrations, which would appear in the release
+    // The user's configuration is ignored, because it may name more integrations, which would appear in the
+    // release.
     let command = |words: [&str; 2]| CommandLine::program(&program).args(words).env("QONTRACT_CONFIG", "");
     for (shell, path) in COMPLETIONS {
         write(&folder.join(path), &command(["completions", shell]).output()?)?;

@@ -7,7 +7,7 @@ use crate::console;
 pub struct FuzzReport {
     /// The target's name.
     pub target: String,
-    /// Whether it finished without a crash.
+    /// Whether the run finished without a crash.
     pub survived: bool,
     seconds: Option<u64>,
     executions: u64,

@@ -49,7 +49,7 @@ fn add_entry(text: &str, name: &IntegrationName, form: TemplateForm) -> Result<S
         let line = format!("    Entry::{form}::<qontract_integration_{module}::{type_name}>(),");
         lines.push((module, line));
     }
-    // Sorted by integration name: with hyphens, not underscores.
+    // The lines are sorted by the name of the integration, which has hyphens in place of underscores.
     lines.sort_by_key(|(module, _)| module.replace('_', "-"));
     let list: String = lines.into_iter().map(|(_, line)| line + "\n").collect();
     Ok(format!("{before}{LIST_START}{list}];{after}"))
@@ -78,7 +78,7 @@ pub fn add_schema(text: &str, schema: &str) -> Result<String> {
     Ok(format!("{before}{line}\n{after}"))
 }
 
-/// Inserts a line in sorted order among the lines of its kind; the first line of its kind goes after `head`.
+/// Inserts a line in sorted order among the lines of its kind. If there are none, inserts it after `head`.
 fn insert_line(text: &str, line: &str, is_kind: fn(&str) -> bool, head: Option<&str>) -> Result<String> {
     let mut lines: Vec<&str> = text.lines().collect();
     if lines.contains(&line) {

@@ -3,7 +3,7 @@
 use super::name::IntegrationName;
 use crate::cli::TemplateForm;
 
-/// Paths in the integration's directory with their templates.
+/// Paths in the directory of an integration, each with its template.
 type Templates = [(&'static str, &'static str)];
 
 const STAGED: &Templates = &[
@@ -29,7 +29,7 @@ const FUNCTION: &Templates = &[
 
 const DEFINITION: &str = include_str!("../../templates/definition.yml");
 
-/// The files of an integration: path from the root of the checkout, and text.
+/// The files of an integration. Each has a path from the root of the checkout, and a text.
 pub fn files(name: &IntegrationName, form: TemplateForm) -> Vec<(String, String)> {
     let templates = match form {
         TemplateForm::Staged => STAGED,

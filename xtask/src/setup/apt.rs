@@ -1,5 +1,5 @@
-//! Fetches Debian packages with the apt of this machine, but with separate lists, caches and sources: those
-//! of the system stay unchanged, and root is not needed.
+//! Fetches Debian packages with the apt of this machine, but with separate lists, caches and sources. Those
+//! of the system stay unchanged, and no root permissions are needed.
 
 mod sources;
 
@@ -27,8 +27,8 @@ impl<'a> Apt<'a> {
         fs::write(folder.join("sources.list.d/machine.sources"), stanzas)?;
         fs::write(folder.join("apt.conf"), configuration(folder))?;
         let apt = Self { folder: folder.to_owned(), steps };
-        // a failure for an unrelated source is ignored; if it is a source we need, the next step fails and is
-        // in the log
+        // A failure is ignored, because it may concern an unrelated source. If the source is needed, the next
+        // step fails, and the log shows why.
         let update = apt.get("update", folder);
         if let Err(error) = steps.run("updating the package lists", &update) {
             steps.report(&format!("continuing: {error}"));
@@ -36,7 +36,7 @@ impl<'a> Apt<'a> {
         Ok(apt)
     }
 
-    /// Fetches packages and unpacks them below a directory, as if it were the root.
+    /// Fetches packages and unpacks them below a directory as if the directory were the root.
     pub fn unpack(&self, packages: &[&str], root: &Path) -> Result<()> {
         let folder = self.folder.join("packages");
         let what = format!("fetching {}", packages.join(", "));
@@ -47,7 +47,7 @@ impl<'a> Apt<'a> {
     /// Fetches a package with its missing dependencies, and unpacks them like [`Self::unpack`].
     pub fn unpack_with_dependencies(&self, package: &str, root: &Path) -> Result<()> {
         let line = self.get("install --yes --download-only --no-install-recommends", &self.folder);
-        // the system does not change, so its lock, which would require root, is not needed
+        // The system does not change, so its lock, which would require root, is not needed.
         let line = line.args(["-o", "Debug::NoLocking=1", package]);
         self.steps.run(&format!("fetching {package} and its dependencies"), &line)?;
         self.unpack_files(&self.folder.join("cache/archives"), root)

@@ -18,7 +18,8 @@ pub const AUDITABLE: CargoTool =
 /// Converts the embedded dependency list to `CycloneDX`.
 pub const AUDITABLE2CDX: CargoTool = CargoTool { name: "auditable2cdx", subcommand: None, version: "0.1.0" };
 
-/// A program published as a package: a cargo subcommand, or a program that is only used from the cache.
+/// A program that is published as a package: a cargo subcommand, or a program that is used only from the
+/// cache.
 #[derive(Debug)]
 pub struct CargoTool {
     name: &'static str,
@@ -35,7 +36,7 @@ impl Provision for CargoTool {
         self.version.to_owned()
     }
 
-    /// Any version of an installed tool is used; a cached one must have the required version.
+    /// Any version of an installed tool is used; a cached tool must have the required version.
     fn is_present(&self, cache: &ToolCache, stamped: bool) -> bool {
         let cached = cache.path("tools/bin").join(self.name).exists();
         let Some(subcommand) = self.subcommand else { return cached && stamped };
@@ -44,7 +45,8 @@ impl Provision for CargoTool {
     }
 
     fn install(&self, cache: &ToolCache) -> Result<()> {
-        // outside of the checkout, so that its cargo configuration does not apply
+        // The command runs outside of the checkout, so that the cargo configuration of the checkout does not
+        // apply.
         cache
             .cargo("install --locked --force --root")
             .args([cache.path("tools")])

@@ -1,5 +1,5 @@
-//! Headless Chromium, which tests the query page: Debian packages, unpacked into the cache and not installed,
-//! unless the machine has one.
+//! Headless Chromium, which tests the query page. Unless the machine has one, Debian packages are unpacked
+//! into the cache; they are not installed.
 
 use super::Provision;
 use super::apt::Apt;
@@ -17,10 +17,11 @@ const RECIPE: u32 = 1;
 /// The package, and the path of its program.
 const PACKAGE: &str = "chromium-headless-shell";
 const PROGRAM: &str = "usr/lib/chromium/chromium-headless-shell";
-/// The hint if it cannot be fetched.
+/// The hint if Chromium cannot be fetched.
 const HINT: &str = "set `QONTRACT_CHROMIUM` to the path of a Chromium on this machine";
 
-/// The program at [`ToolCache::chromium`]: takes 15 seconds, once; 100 MB to fetch and 300 MB of disk.
+/// The program at [`ToolCache::chromium`]. The installation takes 15 seconds, once, fetches 100 MB and needs
+/// 300 MB of disk.
 #[derive(Debug)]
 pub struct Chromium;
 

@@ -1,4 +1,5 @@
-//! `libfaketime`, a library that changes the clock of one process: Debian's package, unpacked into the cache.
+//! `libfaketime`, a library that changes the clock of one process. Debian's package is unpacked into the
+//! cache.
 
 use super::Provision;
 use super::apt::Apt;
@@ -12,10 +13,10 @@ use std::path::Path;
 
 /// Increment to force a new download.
 const RECIPE: u32 = 1;
-/// The hint if it cannot be fetched.
+/// The hint if the library cannot be fetched.
 const HINT: &str = "set `QONTRACT_FAKETIME` to the path of `libfaketimeMT.so.1` on this machine";
 
-/// The library at [`ToolCache::faketime`]: takes 20 seconds, once.
+/// The library at [`ToolCache::faketime`]. The installation takes 20 seconds, once.
 #[derive(Debug)]
 pub struct Faketime;
 

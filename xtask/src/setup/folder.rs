@@ -4,8 +4,8 @@ use anyhow::{Context as _, Result};
 use std::fs;
 use std::path::Path;
 
-/// Moves the directory `fresh` to `place`, in the same file system, and removes the previous one. An interrupted call
-/// leaves no directory at `place`, or the whole one.
+/// Moves the directory `fresh` to `place`, which is in the same file system, and removes the previous
+/// directory. An interrupted call leaves either no directory or a complete directory at `place`.
 pub fn replace(fresh: &Path, place: &Path) -> Result<()> {
     remove(place)?;
     fs::rename(fresh, place).with_context(|| format!("cannot create {}", place.display()))

@@ -1,4 +1,5 @@
-//! The steps of a long install: each is printed when it begins, and the output of its commands goes to a log.
+//! The steps of a long install. Each step is printed when it begins, and the output of its commands goes to a
+//! log.
 
 use super::folder;
 use crate::command::CommandLine;
@@ -27,12 +28,12 @@ pub struct FetchedTool {
     pub name: &'static str,
     /// The directory that `fetch` fills.
     pub folder: &'static str,
-    /// The hint if it cannot be fetched.
+    /// The hint if the tool cannot be fetched.
     pub hint: &'static str,
 }
 
 impl FetchedTool {
-    /// Calls `fetch` with a work directory, and moves the result into place when it is complete. The caller
+    /// Calls `fetch` with a work directory and moves the result into place when it is complete. The caller
     /// holds the lock of the cache, so no other process uses the directory.
     pub fn install(
         self,
@@ -56,7 +57,7 @@ impl FetchedTool {
 }
 
 impl InstallLog {
-    /// Creates the log, which replaces an older one.
+    /// Creates the log, which replaces an older log.
     pub fn create(of: &'static str, log: PathBuf) -> Result<Self> {
         File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
         Ok(Self { tool: of, log, start: Instant::now() })
@@ -68,7 +69,7 @@ impl InstallLog {
         console::print(format_args!("setup: {of}: {seconds:>4} s: {what}"));
     }
 
-    /// Prints the step and runs its command; a failure names the step and the log.
+    /// Prints the step and runs its command. The error of a failure names the step and the log.
     pub fn run(&self, what: &str, line: &CommandLine) -> Result<()> {
         self.report(what);
         let log = File::options().append(true).open(&self.log)?;

@@ -1,9 +1,9 @@
 //! The servers and the client of a Kubernetes cluster, for tests against a real API server.
 //!
-//! No package registry provides the servers as binaries, but Debian provides their source. So the servers in
-//! `KUBEBUILDER_ASSETS` are used if it is set; else they are built once, into the cache directory, from the
-//! apt sources of this machine. The system is not changed: packages are unpacked into the cache, not
-//! installed.
+//! No package registry provides the servers as binaries, but Debian provides their source. If
+//! `KUBEBUILDER_ASSETS` is set, the servers in that directory are used. Otherwise the servers are built once,
+//! from the apt sources of this machine, into the cache directory. The system is not changed, because
+//! packages are unpacked into the cache and not installed.
 
 mod go;
 mod source;
@@ -20,14 +20,14 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The version in Debian 12.
+/// The version of the servers in Debian 12.
 const VERSION: &str = "1.20.2";
 /// Increment to build the same version again.
 const RECIPE: u32 = 1;
 /// The servers that are built from source; `etcd` comes from Debian's binary package.
 const BUILT_SERVERS: [&str; 2] = ["kube-apiserver", "kube-controller-manager"];
 
-/// The hint if they cannot be built.
+/// The hint if the servers cannot be built.
 const HINT: &str =
     "set `KUBEBUILDER_ASSETS` to a directory that contains them, or run `cargo xtask test --without-kube`";
 
@@ -61,8 +61,8 @@ impl Provision for Kubernetes {
         }
     }
 
-    /// Builds in a directory unique to this process, then renames it, so that the remains of a killed run do
-    /// not matter.
+    /// Builds in a directory that is unique to this process, and then renames the directory, so that the
+    /// remains of a killed run do not matter.
     fn install(&self, cache: &ToolCache) -> Result<()> {
         if let Some(folder) = env::var_os("KUBEBUILDER_ASSETS") {
             let servers = Binaries::SERVERS.join(", ");
@@ -103,8 +103,8 @@ fn binaries_source(cache: &ToolCache) -> Option<BinariesSource> {
     choose_source(assets.as_deref(), &path, &cache.path("kubernetes/bin"), Path::is_file)
 }
 
-/// The assets directory if it contains all servers and a client is in it or on the path; else the cache if it
-/// is complete.
+/// The assets directory if it contains all servers and a client is in it or on `PATH`; otherwise the cache if
+/// it is complete.
 fn choose_source(
     assets: Option<&Path>,
     path: &[PathBuf],
@@ -153,7 +153,7 @@ fn build(work: &Path, steps: &InstallLog) -> Result<()> {
 }
 
 /// Removes the work directories of killed runs. The caller holds the lock of the cache, so no other process
-/// uses them.
+/// uses these directories.
 fn remove_leftovers(home: &Path) -> Result<()> {
     let Ok(entries) = home.read_dir() else { return Ok(()) };
     for entry in entries {

@@ -1,4 +1,4 @@
-//! `promtool`, which checks Prometheus rules: Debian's package, unpacked into the cache and not installed.
+//! `promtool`, which checks Prometheus rules. Debian's package is unpacked into the cache and not installed.
 
 use super::Provision;
 use super::apt::Apt;
@@ -11,10 +11,10 @@ use std::path::Path;
 
 /// Increment to force a new download.
 const RECIPE: u32 = 1;
-/// The hint if it cannot be fetched.
+/// The hint if promtool cannot be fetched.
 const HINT: &str = "set `QONTRACT_PROMTOOL` to the path of a promtool on this machine";
 
-/// The program at [`ToolCache::promtool`]: takes 30 seconds, once.
+/// The program at [`ToolCache::promtool`]. The installation takes 30 seconds, once.
 #[derive(Debug)]
 pub struct Promtool;
 

@@ -1,14 +1,15 @@
-//! Python environments: one with the reference implementations that tests compare with (YAML, JSON Schema,
-//! templates), with real Vault and GraphQL clients, and with an AWS server; and one with qontract-reconcile.
+//! Two Python environments. One has the reference implementations with which tests compare results (YAML,
+//! JSON Schema, templates), real Vault and GraphQL clients, and an AWS server. The other has
+//! qontract-reconcile.
 
 use super::{Provision, folder};
 use crate::command::CommandLine;
 use crate::workspace::ToolCache;
 use anyhow::Result;
 
-/// The packages. `setuptools`, because jsonschema 3.2 imports `pkg_resources`. moto's extra `server` requires
-/// a newer jsonschema for services that we do not use, so Flask, which its server needs, is listed separately.
-/// S3, SQS, EC2, STS and IAM need no other extra than `s3`.
+/// The packages. `setuptools` is needed because jsonschema 3.2 imports `pkg_resources`. moto's extra `server`
+/// requires a newer jsonschema for services that we do not use, so Flask, which its server needs, is listed
+/// separately. S3, SQS, EC2, STS and IAM need no other extra than `s3`.
 const REQUIREMENTS: [&str; 11] = [
     "PyYAML==6.0.3",
     "jsonschema==3.2.0",
@@ -50,12 +51,13 @@ impl Provision for Python {
     }
 
     fn is_present(&self, cache: &ToolCache, stamped: bool) -> bool {
-        // the interpreter is a link to the system interpreter, which may have been removed
+        // The interpreter is a link to the system interpreter, which may have been removed.
         stamped && cache.path(self.name).join("bin/python").exists()
     }
 
-    /// Installs into a directory unique to this process, then renames it: children of a killed run may still
-    /// write to theirs. The interpreter finds its packages relative to itself, so it can be moved.
+    /// Installs into a directory that is unique to this process, and then renames the directory, because
+    /// children of a killed run may still write to their own directory. The interpreter finds its packages
+    /// relative to itself, so it can be moved.
     fn install(&self, cache: &ToolCache) -> Result<()> {
         let place = cache.path(self.name);
         let fresh = cache.path(&format!("{}-{}.new", self.name, std::process::id()));

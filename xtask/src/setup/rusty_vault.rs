@@ -1,4 +1,4 @@
-//! `RustyVault`, a server with the API of Vault: KV 1 and logins are tested against it.
+//! `RustyVault`, a server with the API of Vault, against which KV 1 and logins are tested.
 
 use super::Provision;
 use crate::workspace::ToolCache;
@@ -7,7 +7,8 @@ use anyhow::Result;
 /// The supported version.
 const VERSION: &str = "0.2.1";
 
-/// The program at [`ToolCache::rusty_vault`], built by `cargo install`: takes about ten minutes, once.
+/// The program at [`ToolCache::rusty_vault`], which `cargo install` builds. The build takes about ten
+/// minutes, once.
 #[derive(Debug)]
 pub struct RustyVault;
 
@@ -25,7 +26,8 @@ impl Provision for RustyVault {
     }
 
     fn install(&self, cache: &ToolCache) -> Result<()> {
-        // outside of the checkout, so that its cargo configuration does not apply
+        // The command runs outside of the checkout, so that the cargo configuration of the checkout does not
+        // apply.
         cache
             .cargo("install --locked --force --root")
             .args([cache.path("tools")])

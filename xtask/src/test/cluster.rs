@@ -12,8 +12,8 @@ use qontract_testkit::NOT_TESTED_VARIABLE;
 use qontract_testkit::cluster::{TestCluster, WITHOUT_KUBE_VARIABLE};
 use std::time::Instant;
 
-/// The nextest filter for tests that need a server. `test(/./)` matches every name; it makes nextest list the
-/// tests of a file that is skipped as a whole, so that they are counted.
+/// The nextest filter for tests that need a server. `test(/./)` matches every name. It makes nextest list the
+/// tests of a file that is skipped as a whole, so that these tests are counted.
 const CLUSTER_TESTS: &str = "test(~real_cluster) | (binary(~real_cluster) & test(/./))";
 /// The cargo targets that contain tests, and the option to run the tests that plain `cargo test` ignores
 /// because they need a tool or a server. **Invariant:** no test is ignored for another reason.

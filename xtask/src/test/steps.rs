@@ -9,7 +9,7 @@ use anyhow::Result;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Timeout of the advisory check: it may try to fetch a database that cannot be reached.
+/// Timeout of the advisory check, which may try to fetch a database that cannot be reached.
 const ADVISORIES_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Runs one step.
@@ -30,8 +30,8 @@ pub fn run(step: TestStep, workspace: &Workspace, arguments: &TestArgs) -> Resul
     Ok(StepOutcome::Passed)
 }
 
-/// Checks the dependencies for known vulnerabilities. Best effort: there may be no database, and findings
-/// need judgement.
+/// Checks the dependencies for known vulnerabilities. The check never fails a run, because there may be no
+/// database, and findings need judgement.
 fn advisories(workspace: &Workspace) -> Result<StepOutcome> {
     if !has_database() {
         console::print("no advisory database on this machine; `cargo deny fetch db` fetches one");

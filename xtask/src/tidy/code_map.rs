@@ -1,4 +1,4 @@
-//! The code map in `ARCHITECTURE.md` names every top-level module of every crate.
+//! Rule: the code map in `ARCHITECTURE.md` names every top-level module of every crate.
 
 use super::{SourceTree, Violation};
 use std::collections::BTreeMap;
@@ -55,14 +55,14 @@ fn entries(page: &str) -> BTreeMap<&str, String> {
     entries
 }
 
-/// The directory of a crate, if this is its root file.
+/// The directory of a crate, if this path is that of its root file.
 fn crate_folder(path: &str) -> Option<&str> {
     let folder = path.strip_suffix("/src/lib.rs").or_else(|| path.strip_suffix("/src/main.rs"))?;
     let (parent, _) = folder.split_once('/')?;
     ["crates", "clients"].contains(&parent).then_some(folder)
 }
 
-/// The module that a line declares, in a file of its own.
+/// The module that a line declares, if the module is in a separate file.
 fn declared_module(line: &str) -> Option<&str> {
     let line = match line.strip_prefix("pub") {
         Some(rest) if rest.starts_with('(') => rest.split_once(") ")?.1,

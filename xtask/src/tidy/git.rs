@@ -1,5 +1,5 @@
-//! **Invariant:** only `crates/git` starts `git` processes; it prevents hostile repositories from running
-//! commands.
+//! **Invariant:** only `crates/git`, which prevents hostile repositories from running commands, starts `git`
+//! processes.
 
 use super::{SourceTree, Violation};
 
@@ -12,7 +12,7 @@ const START: &str = "Command::new(\"git";
 const PRODUCT: [&str; 3] = ["crates/", "clients/", "integrations/"];
 
 /// Directories that may start `git`: the crate itself, and the testkit, which creates repositories. Build
-/// scripts and tests read their own checkout, and are not in a directory `src`.
+/// scripts and tests are not checked: they read their own checkout, and they are not in a directory `src`.
 const ALLOWED: [&str; 2] = ["crates/git/", "crates/testkit/"];
 
 /// Checks every source file of the product.

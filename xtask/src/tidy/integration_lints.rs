@@ -11,12 +11,12 @@ const WORKSPACE_CLIPPY: &str = "clippy.toml";
 /// The clippy settings for integrations. Clippy reads only the nearest file.
 const INTEGRATIONS_CLIPPY: &str = "integrations/clippy.toml";
 
-/// Compares the settings, and checks the dependencies of each integration.
+/// Compares the settings and checks the dependencies of each integration.
 pub fn check(tree: &SourceTree) -> Vec<Violation> {
     compare_settings(tree).into_iter().chain(check_dependencies(tree)).collect()
 }
 
-/// Every setting of the workspace is also set for integrations, line by line.
+/// Checks that every setting of the workspace is also set for integrations, line by line.
 fn compare_settings(tree: &SourceTree) -> Vec<Violation> {
     let (Some(all), Some(integrations)) = (tree.text(WORKSPACE_CLIPPY), tree.text(INTEGRATIONS_CLIPPY))
     else {
@@ -37,7 +37,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// No integration depends on an async runtime or on networking, except for its tests.
+/// Checks that no integration, except its tests, depends on an async runtime or on networking.
 fn check_dependencies(tree: &SourceTree) -> Vec<Violation> {
     let packages = tree.packages();
     let integrations = packages.members().filter(|(folder, _)| folder.starts_with("integrations/"));

@@ -1,5 +1,6 @@
-//! **Invariant:** dependencies point one way. A package is named after its directory; only the binary depends
-//! on integrations; clients depend on a short list of crates; integrations never depend on integrations.
+//! **Invariant:** dependencies between layers have one direction: only the binary depends on integrations,
+//! clients depend only on the crates of a short list, and integrations never depend on integrations. Also, a
+//! package is named after its directory.
 
 use super::{Kind, SourceTree, Violation};
 
@@ -93,7 +94,7 @@ fn forbidden_reason(from: Layer, to: Layer, name: &str, kind: Kind) -> Option<&'
     }
 }
 
-/// A violation at the line of the manifest that begins with `word`, else at its first line.
+/// A violation at the line of the manifest that begins with `word`, otherwise at its first line.
 pub(super) fn violation_at(tree: &SourceTree, folder: &str, word: &str, message: String) -> Violation {
     let path = format!("{folder}/Cargo.toml");
     let line =

@@ -42,7 +42,7 @@ fn links_in_line(line: &str) -> Vec<&str> {
     if let Some((_, target)) = line.strip_prefix('[').and_then(|rest| rest.split_once("]: ")) {
         return vec![target];
     }
-    // text between backticks is code
+    // Text between backticks is code.
     let mut targets = Vec::new();
     for (start, _) in line.match_indices("](") {
         let in_code = line[..start].matches('`').count() % 2 == 1;

@@ -27,11 +27,11 @@ const MECHANISMS: [Mechanism; 7] = [
         patterns: &["fs::rename", "renameat", "tempfile_in", "NamedTempFile"],
         allowed_in: &[
             "crates/files/",
-            // the audit log is rotated
+            // This file rotates the audit log.
             "crates/daemon/src/run_store/audit_file.rs",
-            // a directory
+            // This file replaces a directory.
             "xtask/src/setup/folder.rs",
-            // a temporary file that replaces nothing
+            // This file creates a temporary file that replaces nothing.
             "xtask/src/test/cluster.rs",
         ],
         instead: "use `qontract_files::atomic` to replace a file",
@@ -40,7 +40,7 @@ const MECHANISMS: [Mechanism; 7] = [
         patterns: &["TryLockError", "flock", "fcntl_lock"],
         allowed_in: &[
             "crates/files/",
-            // the build tool depends on no library
+            // The build tool depends on no library of the workspace for this.
             "xtask/src/setup.rs",
         ],
         instead: "use `qontract_files::lock` to lock a file or a directory",
@@ -72,14 +72,15 @@ const MECHANISMS: [Mechanism; 7] = [
     },
 ];
 
-/// Seeded random numbers, in tests too: the constants of common generators.
+/// Seeded random numbers, which are recognized by the constants of common generators. Tests are checked as
+/// well.
 const RANDOM_NUMBERS: Mechanism = Mechanism {
     patterns: &["0xbf58_476d_1ce4_e5b9", "6_364_136_223_846_793_005"],
     allowed_in: &["benches/src/corpus/random.rs", "xtask/src/tidy/"],
     instead: "use `fastrand::Rng::with_seed` for seeded random numbers",
 };
 
-/// Checks every line outside tests, and every line for random numbers.
+/// Checks every line outside of tests, and every line of all files for random numbers.
 pub fn check(tree: &SourceTree) -> Vec<Violation> {
     let production = super::production_code(tree)
         .flat_map(|(path, text)| MECHANISMS.iter().flat_map(move |mechanism| mechanism.copies(path, &text)));

@@ -22,11 +22,11 @@ pub struct Package {
     pub name: String,
     /// The directory, relative to the root of the checkout; `None` if the package is not in the workspace.
     pub folder: Option<String>,
-    /// Ids of its dependencies.
+    /// Ids of the package's dependencies.
     dependencies: BTreeSet<(String, Kind)>,
 }
 
-/// The resolved dependency graph: id ↦ package.
+/// The resolved dependency graph, which maps ids to packages.
 #[derive(Debug, Default)]
 pub struct Packages(BTreeMap<String, Package>);
 

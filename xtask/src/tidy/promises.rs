@@ -7,8 +7,8 @@ const RULE: &str = "promises";
 /// Documents whose promises name their tests.
 const PAGES: [&str; 2] = ["SECURITY.md", "ARCHITECTURE.md"];
 
-/// Test names are sentences, with at least this many underscores. Other names between backticks are not
-/// checked.
+/// Minimum number of underscores in the name of a test, because test names are sentences. Other names between
+/// backticks are not checked.
 const MIN_UNDERSCORES: usize = 3;
 
 /// Checks every test name and every path of a test file between backticks.

@@ -1,5 +1,5 @@
 //! **Invariant:** pure crates stay pure. Crates that decide do not depend on an async runtime or on
-//! networking, not even transitively. Their tests may.
+//! networking, not even transitively. Only their tests may have such dependencies.
 
 use super::{SourceTree, Violation, layers};
 

@@ -1,6 +1,7 @@
-//! No function takes a tuple, no field holds one, and no type alias names one: values that belong together are a
-//! named type. A tuple inside another type counts, too, except for a list of pairs that begin with a text: those are
-//! the entries of a map in order. A compound key of a map or set may be a tuple. Closures and tests may take tuples.
+//! No function takes a tuple, no field holds one, and no type alias names one: values that belong together
+//! are a named type. A tuple inside another type also counts, except in a list of pairs that begin with a
+//! text, which are the entries of a map in order. A compound key of a map or set may be a tuple. Closures and
+//! tests may take tuples.
 
 use std::collections::BTreeSet;
 
@@ -8,29 +9,29 @@ use super::{SourceTree, Violation};
 
 const RULE: &str = "signatures";
 
-/// Functions and fields that may hold a tuple, as `path: name`, by reason.
+/// Functions and fields that may hold a tuple, as `path: name`, grouped by the reason.
 const ALLOWED: [&str; 27] = [
-    // entries of a map in order, whose keys are not texts
+    // Entries of a map in order, whose keys are not texts.
     "crates/template/src/filters/json.rs: ordered",
     "crates/template/src/filters/lists.rs: sorted",
     "crates/template/src/interpreter/evaluation.rs: comparisons",
     "crates/template/src/interpreter/evaluation.rs: dict_literal",
     "crates/template/src/value/dict.rs: entries",
     "crates/validate/src/schema/applicators.rs: matching",
-    // entries of a cache or a hash table, private to one module: the first part only serves the lookup
+    // Entries of a cache or a hash table, private to one module. The first part is used only for the lookup.
     "crates/bundle/src/intern.rs: entries",
     "crates/graphql/src/cache.rs: entries",
     "crates/graphql/src/execute/key_offsets.rs: last",
     "crates/graphql/src/execute/key_offsets.rs: offsets",
     "crates/runtime/src/declared_cache.rs: result",
     "crates/yaml/src/yaml11_compat.rs: last",
-    // lists of values with their positions, private to one module
+    // Lists of values with their positions, private to one module.
     "crates/config/src/read.rs: walk",
     "crates/inventory/src/items.rs: live",
     "crates/validate/src/rules/unique.rs: places",
     "crates/validate/src/schema/compile.rs: pending",
     "crates/yaml/src/fast/compare.rs: check_compatible",
-    // two values that are read together by the function that stores them, private to one module
+    // Two values that are read together by the function that stores them, private to one module.
     "crates/bundle/src/build/resources.rs: cache_entries",
     "crates/bundle/src/build/schemas.rs: files",
     "crates/bundle/src/repo/directory.rs: folder",
@@ -110,8 +111,8 @@ struct Field<'t> {
     type_: &'t str,
 }
 
-/// The fields of all structs and enums, by the layout of rustfmt: a definition begins at the margin and ends with a
-/// brace at the margin, and each field has a line of its own.
+/// The fields of all structs and enums. They are found by the layout of rustfmt: a definition begins at the
+/// margin and ends with a brace at the margin, and each field begins a new line.
 fn fields(text: &str) -> Vec<Field<'_>> {
     let (mut fields, mut is_inside) = (Vec::new(), false);
     for (line, content) in (1..).zip(text.lines()) {

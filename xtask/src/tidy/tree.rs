@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
 use std::fs;
 
-/// All tracked and untracked, not ignored files of a checkout, and its packages.
+/// All files of a checkout that Git does not ignore, tracked or not, and the packages of the checkout.
 #[derive(Debug, Default)]
 pub struct SourceTree {
     /// Path from the root, separated by `/` ↦ text; `None` for binary files.
@@ -26,7 +26,8 @@ impl SourceTree {
         for path in listing.split(|byte| *byte == 0).filter(|path| !path.is_empty()) {
             let path = String::from_utf8_lossy(path).into_owned();
             let full = workspace.root.join(&path);
-            // deleted but still tracked, or a link to a directory: nothing to read
+            // A file that was deleted but is still tracked, and a link to a directory, have no content to
+            // read.
             if full.is_file() {
                 let bytes = fs::read(&full).with_context(|| format!("cannot read {path}"))?;
                 files.insert(path, String::from_utf8(bytes).ok());
@@ -65,7 +66,8 @@ impl SourceTree {
         self.files.keys().map(String::as_str)
     }
 
-    /// Path and text of every file whose name ends with `suffix`; the empty suffix means all text files.
+    /// The path and the text of every file whose name ends with `suffix`; the empty suffix means all text
+    /// files.
     pub fn texts<'a>(&'a self, suffix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.files
             .iter()

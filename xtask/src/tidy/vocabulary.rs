@@ -1,5 +1,6 @@
-//! Names use the vocabulary of the field: no coined words in modules, types and constants, and no type that
-//! is a bare participle or pronoun. Prose is checked for a few habits, which are reported as warnings.
+//! Names use the established words of the trade: no module, type or constant contains a coined word, and no
+//! type is a bare participle or pronoun. Comments and pages are checked for a few habits, which are reported
+//! as warnings.
 
 use super::{SourceTree, Violation};
 
@@ -62,7 +63,7 @@ const COINED_WORDS: [CoinedWord; 43] = [
     coined("yard", "fixture"),
 ];
 
-/// Words that must not be type names, and what to name instead.
+/// Words that must not be type names, and the concept that a name should state instead.
 struct BareWords {
     words: &'static [&'static str],
     instead: &'static str,
@@ -103,10 +104,10 @@ const BARE_WORDS: [BareWords; 7] = [
     BareWords { words: &["Good", "Wrong"], instead: "the verdict, for example `ValueVerdict`" },
 ];
 
-/// What to name instead of a regular participle.
+/// The concept that a type name should state instead of a regular participle.
 const INSTEAD_OF_PARTICIPLE: &str = "the noun that it describes, for example `ParsedFile`";
 
-/// Words that end like a participle and are nouns, and participles that are terms of the
+/// Nouns that end as a participle does, and participles that are terms of the
 /// [glossary](../../docs/glossary.md).
 const ALLOWED_TYPES: [&str; 4] = ["Declared", "Observed", "Token", "Unresolved"];
 
@@ -145,7 +146,7 @@ const HABITS: [&str; 30] = [
     "limit of open files",
 ];
 
-/// Clauses in place of a noun. Only checked in comments and pages: in code, `what` is a name.
+/// Clauses in place of a noun. They are checked only in comments and pages, because `what` is a name in code.
 const HEADLESS_CLAUSES: [&str; 3] = ["is what", "are what", "was what"];
 
 /// Checks the names of modules, types and constants in source files.
@@ -174,7 +175,7 @@ pub fn check(tree: &SourceTree) -> Vec<Violation> {
 
 /// Lines of docs and comments with a habit that plain technical English avoids, as warnings.
 pub fn prose(tree: &SourceTree) -> Vec<Violation> {
-    // The corpus has the text of recorded benchmarks.
+    // The corpus has the text of recorded benchmarks, so it is not checked.
     let is_prose = |path: &str| {
         let is_text = path.contains("/vectors/") || path.starts_with("benches/src/corpus/");
         !is_text && !path.contains("/tests/") && !path.starts_with("xtask/src/tidy/")
@@ -184,7 +185,7 @@ pub fn prose(tree: &SourceTree) -> Vec<Violation> {
     let sources = tree.texts(".rs").map(|file| (file, true));
     for ((path, text), is_source) in pages.chain(sources).filter(|((path, _), _)| is_prose(path)) {
         for (index, line) in text.lines().enumerate() {
-            // The table of habits in the contributor guide.
+            // The table of habits in the contributor guide contains the habits themselves.
             if path == "CONTRIBUTING.md" && line.starts_with('|') {
                 continue;
             }
@@ -293,7 +294,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// What to name instead of a type that is named by one participle, adjective or pronoun.
+/// The concept that a type name should state instead of one participle, adjective or pronoun.
 fn instead_of_bare_word(name: &str) -> Option<&'static str> {
     if ALLOWED_TYPES.contains(&name) || words(name).len() != 1 {
         return None;

@@ -1,7 +1,7 @@
 //! Converts keys to file names and back. Pure.
 //!
-//! Each segment of a key is a directory, the last one a file with the suffix `.blob`, so the blobs `a` and
-//! `a/b` do not collide. Characters with a special meaning in file names are escaped.
+//! Each segment of a key is a directory, except the last, which is a file with the suffix `.blob`. Therefore,
+//! the blobs `a` and `a/b` do not collide. Characters with a special meaning in file names are escaped.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Classifies errors of the AWS SDK.
 //!
-//! **Invariant:** an error contains only the status, the error code of the store or the connection failure:
-//! other parts may echo the request.
+//! **Invariant:** an error contains only the status, the error code of the store or the connection failure,
+//! because other parts may echo the request.
 
 use std::error::Error;
 
@@ -31,7 +31,7 @@ pub(super) enum S3Failure {
         /// The maximum size in bytes.
         limit: u64,
     },
-    /// No response.
+    /// There was no response.
     NoAnswer {
         /// The cause.
         what: String,

@@ -6,7 +6,7 @@ use aws_sdk_s3::error::BoxError;
 use qontract_access::{Access, Mode};
 use qontract_client_http::{Method, RequestPolicy, Url};
 
-/// Refuses requests that a run of this mode may not send.
+/// Refuses requests that a run of this mode must not send.
 #[derive(Debug)]
 pub(super) struct DryRunGuard {
     pub mode: Mode,

@@ -60,7 +60,7 @@ impl S3Settings {
                 aws_sdk_s3::config::Credentials::new(id, secret.expose(), None, None, "qontract"),
             ),
             S3Credentials::Profile { name, file } => {
-                // Keys may be in either file, so both are read.
+                // The keys may be in either of the two files, so both are read.
                 let files = EnvConfigFiles::builder()
                     .with_file(EnvConfigFileKind::Config, file)
                     .include_default_credentials_file(true)
@@ -85,7 +85,8 @@ impl S3Settings {
             .region(Region::new(self.region.clone()))
             .retry_config(RetryConfig::standard().with_max_attempts(self.retries + 1))
             .timeout_config(timeouts)
-            // Not every server supports the checksums of AWS.
+            // Checksums are used only where they are required, because not every server supports those of
+            // AWS.
             .request_checksum_calculation(RequestChecksumCalculation::WhenRequired)
             .response_checksum_validation(ResponseChecksumValidation::WhenRequired);
         if let Some(endpoint) = &self.endpoint {

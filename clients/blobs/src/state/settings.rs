@@ -21,7 +21,7 @@ pub struct StateSettings {
     pub bucket: String,
     /// The region; by default, the region of the account.
     pub region: Option<String>,
-    /// The credentials for it.
+    /// The credentials for the bucket.
     pub credentials: StateCredentials,
 }
 

@@ -1,5 +1,5 @@
-//! Server-side apply on values: removes fields that a manager declared before and no longer declares; fields
-//! of other managers stay. Pure.
+//! Server-side apply on values: removes fields that a manager declared before and no longer declares, and
+//! keeps fields of other managers. Pure.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,8 +13,8 @@ use super::residue::residue;
 use super::{FieldPath, FieldSet, ListTypes, ManagedFieldsEntry, display_path, is_overruled};
 use crate::error::ConflictingManager;
 
-/// The object and its entries after `manager` applied `declared` onto `live`; or the managers that own fields
-/// which the apply would change.
+/// The object and its entries after `manager` applied `declared` to `live`. Fails with the managers that own
+/// fields which the apply would change.
 pub(crate) fn apply(
     live: &Value,
     entries: &[ManagedFieldsEntry],
@@ -54,8 +54,8 @@ pub(crate) fn apply_without_residue(
     Ok((object, after))
 }
 
-/// The object after `manager` applied `declared` onto `live`, and the fields that `manager` then owns;
-/// conflicting managers are overruled.
+/// The object after `manager` applied `declared` to `live`, and the fields that `manager` then owns.
+/// Conflicting managers are overruled.
 pub(super) fn merge_applied(
     live: &Value,
     entries: &[ManagedFieldsEntry],
@@ -83,15 +83,15 @@ pub(super) fn merge_applied(
 pub struct FieldConflicts {
     /// Managers whose fields must not be overruled: the write is refused.
     pub refused: Vec<ConflictingManager>,
-    /// Managers whose fields exclude declared ones and are not removed: the write is refused.
+    /// Managers whose fields exclude declared fields and are not removed: the write is refused.
     pub excluding: Vec<ConflictingManager>,
-    /// Managers whose fields are taken, unless the write is refused.
+    /// Managers whose fields become ours, unless the write is refused.
     pub overruled: Vec<ConflictingManager>,
-    /// Fields that exclude declared ones and are removed, unless the write is refused.
+    /// Fields that exclude declared fields and are removed, unless the write is refused.
     pub removed: Vec<ExcludingField>,
 }
 
-/// The conflicts of a write of `declared` onto `live` by `manager`.
+/// The conflicts of a write of `declared` to `live` by `manager`.
 pub(super) fn conflicts(
     live: &Value,
     entries: &[ManagedFieldsEntry],
@@ -150,9 +150,9 @@ fn ends_in_item(path: &[String]) -> bool {
     path.last().is_some_and(|last| !last.starts_with("f:"))
 }
 
-/// Adds to `changed` those of `paths` at which the two sides differ. The paths are sorted, and `sides` are
-/// the values at the first `depth` parts, which all paths share, so that each list on the way is indexed only
-/// once.
+/// Adds to `changed` those of `paths` at which the two sides differ. The paths are sorted and share their
+/// first `depth` parts; `sides` are the values at these parts. Therefore, each list on the way is indexed
+/// only once.
 fn find_changed<'a>(
     sides: [Option<&Value>; 2],
     paths: &[&'a FieldPath],
@@ -183,7 +183,7 @@ fn child<'a>(value: Option<&'a Value>, part: &str, index: &mut ItemIndex) -> Opt
     }
 }
 
-/// Merges the declared value into the live one.
+/// Merges the declared value into the live value.
 fn merge(live: &mut Value, declared: &Value, path: &mut Vec<String>, lists: &ListTypes) {
     match (live, declared) {
         (Value::Object(live), Value::Object(declared)) if !declared.is_empty() => {

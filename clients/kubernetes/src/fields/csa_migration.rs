@@ -1,6 +1,6 @@
-//! Migrates field ownership from client-side apply to server-side apply, like `kubectl apply --server-side`:
-//! fields of previous writers become fields that we applied, so that they are removed when they are no longer
-//! declared.
+//! Migrates field ownership from client-side apply to server-side apply, as `kubectl apply --server-side`
+//! does. Fields of previous writers become fields that we applied, so that they are removed when they are no
+//! longer declared.
 
 use serde_json::{Map, Value, json};
 
@@ -28,9 +28,9 @@ pub(crate) fn field_ownership(managed: &Value) -> FieldOwnership {
 /// The entries after `manager` took over the fields of previous writers, as `fields` specifies; `None` if
 /// there is nothing to take over.
 ///
-/// Sets of another API version cannot be merged with ours, and are dropped, so that their fields have no
-/// owner. Fields that a tool owns but did not apply, according to the annotation of `live`, are dropped as
-/// well, because they are server defaults.
+/// Sets of another API version cannot be merged with ours. They are dropped, so their fields have no owner
+/// afterwards. Fields that a tool owns but did not apply, according to the annotation of `live`, are dropped
+/// as well, because they are server defaults.
 pub(crate) fn migrate(
     live: &Value,
     managed: &Value,
@@ -90,7 +90,7 @@ pub(crate) fn migrate_declared(
         entry["fieldsV1"] = fields.print();
     }
     let fields = match fields {
-        // Our update is migrated in any case.
+        // Our own update is migrated even if `fields` requires no migration.
         FieldOwnership::Ours => FieldOwnership::ClientSideApplied,
         other => other,
     };

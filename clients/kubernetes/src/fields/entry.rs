@@ -8,7 +8,7 @@ use super::FieldSet;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ManagedFieldsEntry {
     pub manager: String,
-    /// Whether the manager owns them by server-side apply.
+    /// Whether the manager owns the fields by server-side apply.
     pub is_applied: bool,
     pub fields: FieldSet,
 }

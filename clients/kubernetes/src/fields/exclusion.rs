@@ -1,9 +1,9 @@
-//! Fields that exclude each other: the API server accepts one of them, and rejects an object with several.
-//! Pure.
+//! Fields that exclude each other: the API server accepts an object with one of them, and rejects an object
+//! with several. Pure.
 //!
-//! If another manager sets such a field beside a declared one, server-side apply keeps both, so every write is
-//! rejected. The tables have the cases that manual changes lead to, of kinds that the API server validates;
-//! custom kinds are not in them.
+//! If another manager sets such a field beside a declared field, server-side apply keeps both, so every write
+//! is rejected. The tables have the cases that result from manual changes, for kinds that the API server
+//! validates. Custom kinds are not in the tables.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,7 +13,8 @@ use serde_json::{Map, Value, json};
 
 use super::{FieldPath, ListTypes, without_keys};
 
-/// Kinds with an update strategy, and its field. The parameters `rollingUpdate` are valid for one `type` only.
+/// Kinds with an update strategy, and the field of the strategy. The parameters `rollingUpdate` are valid
+/// only for one `type`.
 const UPDATE_STRATEGIES: [(&str, &str); 3] =
     [("DaemonSet", "f:updateStrategy"), ("Deployment", "f:strategy"), ("StatefulSet", "f:updateStrategy")];
 
@@ -24,12 +25,12 @@ const VARIABLE_VALUES: &[&str] = &["value", "valueFrom"];
 const HANDLERS: &[&str] = &["exec", "grpc", "httpGet", "sleep", "tcpSocket"];
 const BUDGETS: &[&str] = &["maxUnavailable", "minAvailable"];
 
-/// A live field that is not declared and excludes a declared one beside it.
+/// A live field that is not declared and excludes a declared field beside it.
 #[derive(Clone, Debug)]
 pub(super) struct Exclusion<'a> {
     /// The path of the live field.
     pub path: FieldPath,
-    /// Its value.
+    /// The value of the live field.
     pub value: &'a Value,
     /// The name of the declared field.
     key: &'a str,
@@ -38,7 +39,7 @@ pub(super) struct Exclusion<'a> {
 }
 
 impl Exclusion<'_> {
-    /// The declared field, with its value if that decides.
+    /// The declared field, with its value if the value causes the exclusion.
     pub fn declared_field(&self) -> String {
         match self.declared.as_str().filter(|_| self.key == "type") {
             Some(name) => format!("type: {name}"),
@@ -47,14 +48,14 @@ impl Exclusion<'_> {
     }
 }
 
-/// A live field that a write removes, because it excludes a declared one.
+/// A live field that a write removes, because it excludes a declared field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExcludingField {
     /// The managers that own a part of the field; may be empty.
     pub managers: Vec<String>,
     /// The field.
     pub field: String,
-    /// The declared field that it excludes.
+    /// The declared field that the live field excludes.
     pub declared: String,
 }
 
@@ -67,7 +68,7 @@ impl ExcludingField {
     }
 }
 
-/// A note for plans.
+/// Formats a note for plans.
 impl fmt::Display for ExcludingField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { managers, field, declared } = self;
@@ -81,7 +82,7 @@ impl fmt::Display for ExcludingField {
     }
 }
 
-/// The live fields that exclude declared ones.
+/// The live fields that exclude declared fields.
 pub(super) fn exclusions<'a>(live: &'a Value, declared: &'a Value, lists: &ListTypes) -> Vec<Exclusion<'a>> {
     let group = group_of(declared["apiVersion"].as_str().unwrap_or_default());
     let is_validated = !group.contains('.') || group.ends_with(".k8s.io") || group.ends_with(".openshift.io");
@@ -152,10 +153,10 @@ impl<'a> ExclusionSearch<'_, 'a> {
         }
         let is_alternative = |key: &&String| is_alternative(self.kind, self.group, path, key);
         let alternatives = declared.keys().filter(|key| set(declared, key).is_some());
-        // A declaration with several of them is the author's error.
+        // A declaration with several alternatives is an error of its author, so it is not handled here.
         let [chosen] = alternatives.filter(is_alternative).collect::<Vec<_>>()[..] else { return };
         for (key, value) in live.iter().filter(|(key, _)| is_alternative(key)) {
-            // The server ignores an empty value of a variable.
+            // The server ignores an empty value of a variable, so an empty value excludes nothing.
             if set(declared, key).is_none() && value != "" {
                 add(chosen, key);
             }
@@ -168,7 +169,8 @@ fn is_strategy(kind: &str, group: &str, path: &[String]) -> bool {
     group == "apps" && spec == "f:spec" && UPDATE_STRATEGIES.contains(&(kind, strategy))
 }
 
-/// Whether the map at `path` may have only one of its alternatives, and `key` is one of them.
+/// Whether the map at `path` may have only one of several alternatives, and `key` is one of these
+/// alternatives.
 fn is_alternative(kind: &str, group: &str, path: &[String], key: &str) -> bool {
     let parts: Vec<&str> = path.iter().map(String::as_str).collect();
     match parts[..] {
@@ -182,8 +184,8 @@ fn is_alternative(kind: &str, group: &str, path: &[String], key: &str) -> bool {
     }
 }
 
-/// The command that replaces the fields by the declared ones. Without a replacement, the server might reject
-/// the object: a probe needs a handler.
+/// The command that replaces the fields by the declared fields. If the fields were only removed, the server
+/// might reject the object: a probe needs a handler.
 pub(super) fn removal_command(live: &Value, declared: &Value, exclusions: &[Exclusion<'_>]) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let group = group_of(live["apiVersion"].as_str().unwrap_or_default()).to_owned();

@@ -12,9 +12,9 @@ type Positions<K> = HashMap<K, Vec<usize>>;
 
 /// The items of one list, indexed by the path parts that identify them.
 ///
-/// Each table is built lazily, by one scan of the list at the first lookup. **Invariant:** as long as items
-/// keep their identifying fields and no item moves, a lookup has the same result as comparing the part with
-/// every item (`an_index_finds_what_a_scan_finds`).
+/// Each table is built lazily, by one scan of the list at the first lookup. **Invariant:** as long as the
+/// items keep their identifying fields and their positions, a lookup has the same result as a comparison of
+/// the part with every item (`an_index_finds_what_a_scan_finds`).
 #[derive(Default)]
 pub(super) struct ItemIndex {
     /// One table for each set of key fields.

@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::LAST_APPLIED;
 use crate::{MANAGER, RESTART_MANAGER};
 
-/// The manager of client-side apply: all of its fields become ours, and those that we do not declare are
-/// removed.
+/// The manager of client-side apply. All fields of this manager become ours, and those that we do not declare
+/// are removed.
 const CLIENT_SIDE_APPLY: &str = "kubectl-client-side-apply";
 
 /// Managers that write whole objects by other means.
@@ -20,11 +20,11 @@ const WHOLE_OBJECT_WRITERS: [&str; 6] = [
     "qontract-reconcile",
 ];
 
-/// Managers that write whole objects or individual fields. They wrote the whole object if they own the
-/// last-applied annotation.
+/// Managers that write whole objects or individual fields. Such a manager wrote the whole object if it owns
+/// the last-applied annotation.
 const AMBIGUOUS_WRITERS: [&str; 2] = ["kubectl", "oc"];
 
-/// Managers of manual changes to individual fields: undeclared fields stay.
+/// Managers of manual changes to individual fields. Fields of these managers that are not declared are kept.
 const MANUAL_EDITORS: [&str; 1] = ["Mozilla"];
 
 /// Name prefixes of managers of manual changes: `kubectl-edit`, `kubectl-label`, `oc-patch`.
@@ -50,7 +50,7 @@ pub(crate) fn is_overruled(manager: &str) -> bool {
         || MANUAL_EDITOR_PREFIXES.iter().any(|prefix| manager.starts_with(prefix))
 }
 
-/// Whether this is one of our own manager names: its created fields become applied fields.
+/// Whether this is one of our own manager names. Fields that such a manager created become applied fields.
 pub(crate) fn is_ours(manager: &str) -> bool {
     let rest = manager.strip_prefix(MANAGER);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-')) && manager != RESTART_MANAGER

@@ -1,8 +1,9 @@
-//! List types: determine which lists the API server merges item by item, and the identity of their items.
+//! List types, which determine the lists that the API server merges item by item, and the identity of their
+//! items.
 //!
-//! The schema defines this (`x-kubernetes-list-type`), and `managedFields` reflect it: the path of an item is
-//! `k:{"name":"web"}` in a list with keys and `v:"a"` in a set. Lists without entries in `managedFields` are
-//! recognized by their names, or are atomic.
+//! The schema defines the type of a list (`x-kubernetes-list-type`), and `managedFields` reflect it: the path
+//! of an item is `k:{"name":"web"}` in a list with keys and `v:"a"` in a set. A list without entries in
+//! `managedFields` is recognized by its name; otherwise it counts as atomic.
 
 use std::collections::{BTreeMap, BTreeSet};
 

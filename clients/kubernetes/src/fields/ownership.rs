@@ -28,8 +28,8 @@ impl fmt::Debug for ManagedFields {
 /// An object before and after a write.
 #[derive(Clone, PartialEq)]
 pub struct Preview {
-    /// The object after the write. It does not contain server defaults, unless they already existed without
-    /// an owner.
+    /// The object after the write. The object does not contain server defaults, unless they already existed
+    /// without an owner.
     pub after: Value,
     /// The object without the fields that only we own, as if nothing were declared.
     pub without_ours: Value,
@@ -39,8 +39,8 @@ pub struct Preview {
     pub declared: Value,
     /// Other managers that own fields which the write changes.
     pub conflicts: FieldConflicts,
-    /// Whether server-side apply alone would not write the object: it would leave behind defaults in maps that
-    /// are no longer declared, emptied maps, or fields that exclude declared ones.
+    /// Whether server-side apply alone would not write the object: it would leave behind defaults in maps
+    /// that are no longer declared, emptied maps, or fields that exclude declared fields.
     pub needs_rewrite: bool,
 }
 
@@ -77,8 +77,8 @@ impl ManagedFields {
         &self.0
     }
 
-    /// The object `live` after `manager` writes `declared` onto it, with fields migrated as `fields`
-    /// specifies. The result is that of a write that is not refused, regardless of conflicts.
+    /// The object `live` after `manager` writes `declared` to it, with fields migrated as `fields` specifies.
+    /// Conflicts do not matter: the result is that of a write that is not refused.
     pub fn preview(&self, live: &Value, manager: &str, fields: FieldOwnership, declared: &Value) -> Preview {
         let managed: Value = serde_json::from_str(&self.0).unwrap_or_default();
         let has_version =
@@ -91,7 +91,7 @@ impl ManagedFields {
         let mut declared = declared.clone();
         if let Some(body) = declared.as_object_mut().filter(|body| body.get("kind") == Some(&json!("Secret")))
         {
-            // A value that is not a map of strings is rejected by the write.
+            // An error is ignored here, because the write rejects a value that is not a map of strings.
             let _ = fold_string_data(body);
         }
         let nothing = json!({"apiVersion": live["apiVersion"], "kind": live["kind"]});
@@ -129,8 +129,8 @@ fn own_part(live: &Value, entries: &[ManagedFieldsEntry], manager: &str, declare
 }
 
 impl ManagedFields {
-    /// The effect of removing the object `live` and creating it again as `declared`: fields of others are
-    /// removed, too, and fields without an owner are set again by default.
+    /// The effect of removing the object `live` and creating it again as `declared`: fields of other managers
+    /// are also removed, and fields without an owner are set to their defaults again.
     pub fn replacement(&self, live: &Value, declared: &Value) -> Preview {
         let mut managed: Value = serde_json::from_str(&self.0).unwrap_or_default();
         for entry in managed.as_array_mut().into_iter().flatten() {

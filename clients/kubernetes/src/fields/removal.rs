@@ -6,8 +6,9 @@ use super::item_index::ItemIndex;
 use super::lists::{field_name, is_key};
 use super::{FieldPath, FieldSet};
 
-/// Removes the values at `paths` from `value`, and maps and lists that become empty. The paths are sorted in
-/// descending order, have more than `depth` parts, and share the first `depth` parts, which denote `value`.
+/// Removes the values at `paths` from `value`. Also removes maps and lists that become empty. The paths are
+/// sorted in descending order, have more than `depth` parts, and share the first `depth` parts, which denote
+/// `value`.
 pub(super) fn remove(value: &mut Value, paths: &[&FieldPath], depth: usize, retained: &FieldSet) {
     let mut items = value.as_array().map(|items| ListRemoval::new(items.len()));
     for group in paths.chunk_by(|one, other| one[depth] == other[depth]) {
@@ -51,7 +52,7 @@ impl<'a> Removal<'a> {
         self.path.last().map_or("", String::as_str)
     }
 
-    /// Removes the paths below the child `value`; returns whether the child is to be removed, too.
+    /// Removes the paths below the child `value`; returns whether the child itself is to be removed.
     fn removes(&self, value: &mut Value, retained: &FieldSet) -> bool {
         if self.below.is_empty() {
             return self.is_whole;
@@ -63,7 +64,7 @@ impl<'a> Removal<'a> {
     }
 }
 
-/// Removes items of one list. They stay in place until all removals are known, so that positions do not
+/// Removes items of one list. The items stay in place until all removals are known, so that positions do not
 /// change.
 struct ListRemoval {
     index: ItemIndex,
@@ -81,7 +82,8 @@ impl ListRemoval {
         let Some(position) = positions.iter().copied().find(|position| !self.is_removed[*position]) else {
             return;
         };
-        // An identifying field is kept as long as its item, because the item could not be found without it.
+        // An identifying field is not removed before its item, because the item could not be found without
+        // it.
         let depth = removal.path.len();
         let part = removal.part();
         removal.below.retain(|path| path.len() > depth + 1 || !is_key(part, &path[depth]));

@@ -2,13 +2,13 @@
 //! are removed. Pure.
 //!
 //! Server-side apply removes exactly the fields that we owned. If a probe is no longer declared, the defaults
-//! that the API server added to it (`scheme`, `timeoutSeconds`) have no owner and stay, and so does an emptied
-//! map in a map. The API server then rejects the object. It also rejects an object with a field that excludes
-//! a declared one, so such a field is residue even if it was never ours.
+//! that the API server added to it (`scheme`, `timeoutSeconds`) have no owner and stay, and so does an
+//! emptied map in a map. The API server then rejects the object. The API server also rejects an object with a
+//! field that excludes a declared field, so such a field is residue even if it was never ours.
 //!
-//! **Invariant:** nothing in a residue is declared, and no other manager owns anything in it, except managers
-//! that are overruled, in a field that excludes a declared one (`nothing_of_others_is_residue`,
-//! `an_excluding_field_is_residue_unless_its_manager_is_not_overruled`).
+//! **Invariant:** nothing in a residue is declared, and no other manager owns anything in it, except that
+//! overruled managers may own a part of a field that excludes a declared field
+//! (`nothing_of_others_is_residue`, `an_excluding_field_is_residue_unless_its_manager_is_not_overruled`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,15 +22,15 @@ use crate::error::{ConflictingManager, ExcludedFields};
 
 /// The residue of a write.
 pub(super) struct Residue {
-    /// The fields to remove, in descending order: the highest maps and list items below which we owned
-    /// something, declare nothing, and no other manager owns anything; and fields that exclude declared ones.
+    /// The fields to remove, in descending order: the highest maps and list items in which we owned a field,
+    /// declare nothing and no other manager owns a field; and the fields that exclude declared fields.
     paths: Vec<FieldPath>,
     /// The fields that we declare, or that other managers own.
     retained: FieldSet,
     /// The fields to remove that were not ours.
     pub excluding: Vec<ExcludingField>,
-    /// The managers that own fields which exclude declared ones, and that are not overruled: the write is
-    /// refused.
+    /// The managers that own fields which exclude declared fields and that are not overruled. Because of
+    /// these managers, the write is refused.
     pub refused: Vec<ConflictingManager>,
 }
 
@@ -54,7 +54,7 @@ impl Residue {
     }
 }
 
-/// The residue of a write of `declared` onto `live` by `manager`.
+/// The residue of a write of `declared` to `live` by `manager`.
 pub(super) fn residue(
     live: &Value,
     entries: &[ManagedFieldsEntry],
@@ -144,8 +144,8 @@ impl ResidueSearch<'_> {
         }
     }
 
-    /// Whether unowned values below `path` can only be defaults. Keys of a free-form map and items of a list
-    /// are never defaults.
+    /// Whether values below `path` that have no owner can only be defaults. Keys of a free-form map and items
+    /// of a list are never defaults.
     fn is_removable(&self, value: &Value, path: &[String]) -> bool {
         let is_free_form = path.last().and_then(|part| part.strip_prefix("f:")).is_some_and(is_free_form);
         self.children(value, path).into_iter().all(|(path, value)| {
@@ -154,8 +154,8 @@ impl ResidueSearch<'_> {
         })
     }
 
-    /// Whether server-side apply removes the value at `path`: it removes list items, scalars, atomic lists,
-    /// and maps and lists without other content. An empty map stays.
+    /// Whether server-side apply removes the value at `path`. Server-side apply removes list items, scalars,
+    /// atomic lists, and maps and lists without other content. It does not remove an empty map.
     fn is_cleared_by_apply(&self, value: &Value, path: &FieldPath) -> bool {
         let is_leaf = |path: &FieldPath, value: &Value| {
             self.before.0.contains(path)

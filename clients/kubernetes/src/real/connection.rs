@@ -1,7 +1,7 @@
 //! The connection to one cluster: address, credentials and request handling.
 //!
 //! **Invariant:** a token is sent only to the server of its cluster, over TLS unless the server is on this
-//! machine, and no error contains it.
+//! machine. No error contains a token.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,7 +19,8 @@ use super::{ClusterSettings, Clusters, TokenError};
 use crate::error::KubernetesError;
 use crate::object::Cluster;
 
-/// Status codes that this module handles; the HTTP stack treats others as failures, and may retry.
+/// Error status codes that this module handles. The HTTP stack treats other error codes as failures and may
+/// retry the request.
 const HANDLED_STATUSES: [StatusCode; 9] = [
     StatusCode::BAD_REQUEST,
     StatusCode::UNAUTHORIZED,
@@ -57,7 +58,7 @@ impl ApiResponse {
 }
 
 impl ClusterConnection {
-    /// Creates a connection to this cluster; nothing is sent yet.
+    /// Creates a connection to this cluster. No request is sent yet.
     #[expect(
         clippy::disallowed_methods,
         reason = "`dryRun=All` and access reviews have no effect on a Kubernetes API server"
@@ -72,7 +73,8 @@ impl ClusterConnection {
         let roots = http.roots.iter().cloned().chain(settings.ca.clone()).collect();
         let identity = settings.certificate.as_ref().map(|certificate| certificate.pem.clone());
         let deadline = settings.deadline.unwrap_or(http.deadline);
-        // At least two attempts fit into the deadline.
+        // The timeout of an attempt is at most half of the deadline, so that at least two attempts are
+        // possible.
         let attempt_timeout = http.attempt_timeout.min(deadline / 2);
         let per_second = Some(settings.per_second);
         let limits = Settings { roots, identity, per_second, deadline, attempt_timeout, ..http.clone() };
@@ -134,8 +136,8 @@ impl Clusters {
         error
     }
 
-    /// The value of the `authorization` header. It is cached until the server rejects it. `None` with a
-    /// client certificate.
+    /// The value of the `authorization` header. The value is cached until the server rejects it. `None` if a
+    /// client certificate is used.
     async fn authorization(
         &self,
         connection: &ClusterConnection,

@@ -17,7 +17,7 @@ use crate::discovery::{KindGroups, choose_group};
 use crate::error::KubernetesError;
 use crate::object::{ApiResource, Cluster, Kind};
 
-/// Minimum time between two requests for all groups because of a kind that was not found.
+/// Minimum time between two requests for all groups that are sent because a kind was not found.
 const REDISCOVERY_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Maximum number of groups of a cluster; each version of each group is one request.
@@ -31,14 +31,14 @@ const MAX_VERSIONS: usize = 20;
 pub(super) struct ServedKind {
     pub kind: Kind,
     pub resource: ApiResource,
-    /// Whether the server stores its objects: a virtual resource cannot be rehearsed.
+    /// Whether the server stores the objects of the kind. Writes of a virtual resource cannot be rehearsed.
     pub is_stored: bool,
 }
 
 /// The discovery results of a cluster.
 #[derive(Default)]
 pub(super) struct DiscoveryCache {
-    /// By group name: its versions, preferred first, and the kinds of each.
+    /// For each group name, the versions of the group, preferred first, with the kinds of each version.
     groups: BTreeMap<String, Vec<GroupVersionKinds>>,
     /// Time of the last request for all groups.
     completed_at: Option<Instant>,
@@ -122,7 +122,8 @@ impl DiscoveryCache {
         })
     }
 
-    /// Turns "not served" into a transient error if the kind may be in a group that could not be read.
+    /// Replaces the error "not served" by a transient error if the kind may be in a group that could not be
+    /// read.
     fn check_complete(
         &self,
         cluster: &Cluster,
@@ -165,7 +166,7 @@ impl Clusters {
         let is_old = kind.group.is_some()
             || catalogue.completed_at.is_none_or(|then| then.elapsed() >= REDISCOVERY_INTERVAL);
         match catalogue.served_kind(cluster, kind) {
-            // The kind may have been created in the meantime.
+            // The groups are requested again, because the kind may have been created after the last request.
             Err(KubernetesError::Unserved { .. }) if is_old => {}
             served if is_whole => return catalogue.check_complete(cluster, kind, served),
             _ => {}

@@ -43,7 +43,7 @@ pub(super) struct ListPage {
 /// Metadata of a page.
 #[derive(Default, Deserialize)]
 pub(super) struct PageMetadata {
-    /// The continue token of the next page; empty on the last.
+    /// The continue token of the next page; empty on the last page.
     #[serde(default, rename = "continue")]
     pub next: String,
 }

@@ -65,7 +65,8 @@ impl Clusters {
         loop {
             let request = ApiRequest::list(path, page_size, continue_token.as_deref());
             let answer = match self.send(AccessPermit::Read(&self.permit), cluster, subject, request).await {
-                // A page of large objects may exceed the size limit.
+                // A page of large objects may exceed the size limit, so the page is requested again with a
+                // smaller page size.
                 Err(KubernetesError::Malformed { .. }) if page_size > 1 => {
                     page_size = (page_size / 10).max(1);
                     continue;
@@ -140,7 +141,7 @@ pub(super) fn collection_path(served: &ServedKind, api_version: &str, namespace:
     format!("{root}/{api_version}{namespace}/{}", served.resource.plural)
 }
 
-/// The version of an object: its uid and its revision.
+/// The version of an object, which consists of its uid and its revision.
 pub(super) fn version(body: &Value) -> Option<ObjectVersion> {
     let (uid, revision) = (body["metadata"]["uid"].as_str()?, body["metadata"]["resourceVersion"].as_str()?);
     Some(ObjectVersion { uid: Some(uid.to_owned()), resource_version: revision.to_owned() })
@@ -151,7 +152,7 @@ fn is_name(name: &str) -> bool {
     (1..=253).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic()) && !name.contains('/')
 }
 
-/// Converts a listed item. Items of lists do not contain their kind.
+/// Converts a listed item, and adds its kind, which items of lists do not contain.
 fn object(
     served: &ServedKind,
     kind: &Kind,

@@ -68,7 +68,7 @@ impl ApiRequest {
         Self { method: Method::GET, path: path.to_owned(), query: Vec::new(), body: None }
     }
 
-    /// Reads one page of a list; the token of the previous page continues it.
+    /// Reads one page of a list. The token of the previous page selects the page.
     pub fn list(path: &str, limit: u32, continue_token: Option<&str>) -> Self {
         let mut query = vec![("limit", limit.to_string())];
         query.extend(continue_token.map(|token| ("continue", token.to_owned())));

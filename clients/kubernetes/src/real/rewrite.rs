@@ -1,11 +1,11 @@
-//! Writes that remove more than server-side apply does: the fields that it would leave behind, with which the
-//! API server rejects the object. These are defaults of removed fields, and fields that exclude declared ones.
+//! Writes that also remove fields that server-side apply would leave behind, so that the API server would
+//! reject the object. These are defaults of removed fields, and fields that exclude declared fields.
 //!
-//! An update writes the final content, so that the API server never validates an intermediate state; then the
-//! fields become ours by server-side apply. Only the last request contains our marks.
+//! First, an update writes the final content, so that the API server never validates an intermediate state.
+//! Then the fields become ours by server-side apply. Only the last request contains our marks.
 //!
-//! **Invariant:** if the process ends in between, the object has its final content, but not its new marks, so
-//! the next run writes it again and takes over its fields
+//! **Invariant:** if the process ends after the update and before the last request, the object has its final
+//! content, but not its new marks. Therefore, the next run writes the object again and takes over its fields
 //! (`a_rewrite_that_is_killed_is_completed_on_a_real_cluster`).
 
 use serde_json::{Map, Value, json};
@@ -30,12 +30,12 @@ pub(super) struct Rewrite<'a> {
     pub body: &'a Value,
     /// The version for which the write was planned.
     pub version: &'a ObjectVersion,
-    /// The ownership of the fields of this version.
+    /// The ownership of the fields in this version of the object.
     pub fields: FieldOwnership,
 }
 
 impl Clusters {
-    /// Rewrites an object: its content by an update, and its owners by server-side apply.
+    /// Rewrites an object: writes its content by an update, and its field ownership by server-side apply.
     pub(super) async fn rewrite(&self, rewrite: Rewrite<'_>) -> Result<(), KubernetesError> {
         let written = self.rewrite_content(rewrite).await?;
         let mut live = written.clone();
@@ -44,11 +44,11 @@ impl Clusters {
             attempts += 1;
             match self.take_fields(rewrite, &live).await {
                 Err(KubernetesError::Stale { .. }) if attempts < MAX_ATTEMPTS => {}
-                // The rehearsal had no conflict: another manager has taken a field meanwhile.
+                // The rehearsal had no conflict, so another manager has taken a field since then.
                 Err(KubernetesError::Conflict { .. }) => return Err(rewrite.target.stale()),
                 other => return other,
             }
-            // A controller may have written the status or the annotations in the meantime.
+            // A controller may have written the status or the annotations after the update.
             let again = self.fetch_live(rewrite.target).await?;
             let again = again.filter(|again| has_content_of(again, &written));
             live = again.ok_or_else(|| rewrite.target.stale())?;
@@ -57,9 +57,9 @@ impl Clusters {
 
     /// Writes the final content by an update; returns the object.
     ///
-    /// An update takes fields of other managers without a conflict. So the apply is rehearsed first: the
-    /// server reports conflicts before it validates the object. A field that excludes a declared one is no
-    /// conflict to the server, so it is one here.
+    /// An update takes fields of other managers without a conflict. Therefore, the apply is rehearsed first:
+    /// the server reports conflicts before it validates the object. The server does not treat a field that
+    /// excludes a declared field as a conflict, so this function does.
     pub(super) async fn rewrite_content(&self, rewrite: Rewrite<'_>) -> Result<Value, KubernetesError> {
         let Rewrite { writer, target, body, version, fields } = rewrite;
         let (_, revision) = target.parts(version)?;
@@ -107,7 +107,8 @@ fn content(object: &Value) -> Value {
     content
 }
 
-/// The JSON merge patch that turns one value into another; `None` if they are equal. Lists are replaced.
+/// The JSON merge patch that changes one value to another; `None` if the values are equal. Lists are
+/// replaced.
 fn merge_patch(before: &Value, after: &Value) -> Option<Value> {
     let (Value::Object(before), Value::Object(after)) = (before, after) else {
         return (before != after).then(|| after.clone());

@@ -53,7 +53,7 @@ pub(super) struct RequestSubject {
     pub object: String,
     /// The namespace.
     pub namespace: Option<String>,
-    /// Whether its values are secret.
+    /// Whether the values of the object are secret.
     pub is_secret: bool,
 }
 
@@ -72,7 +72,8 @@ impl RequestSubject {
             cluster: cluster.name.clone(),
             object: kind.to_string(),
             namespace: namespace.map(str::to_owned),
-            // Applies to any group: the names of kinds for sealed or external secrets also contain the word.
+            // The group is not checked, because the names of kinds for sealed or external secrets also
+            // contain the word.
             is_secret: kind.name.contains("Secret"),
         }
     }

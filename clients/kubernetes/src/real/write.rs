@@ -26,7 +26,7 @@ const FIRST_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The maximum polling interval.
 const MAX_POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A revision that no object has: even the first write to a new server gets a later one.
+/// A revision that no object has: even the first write to a new server gets a later revision.
 const NO_REVISION: &str = "1";
 
 /// The object that is being written.
@@ -35,12 +35,12 @@ pub(super) struct WriteTarget<'a> {
     pub address: &'a ObjectAddress,
     pub served: ServedKind,
     pub subject: RequestSubject,
-    /// The path of its kind, in the version of the draft.
+    /// The path of the objects of this kind, in the API version of the draft.
     path: String,
     pub api_version: String,
 }
 
-/// The field manager and the permit of a write; with a read permit, the write is only rehearsed.
+/// The field manager and the permit of a write. With a read permit, the write is only rehearsed.
 #[derive(Clone, Copy)]
 pub(super) struct FieldWriter<'w> {
     access: AccessPermit<'w>,
@@ -123,8 +123,8 @@ impl Clusters {
         let writer = FieldWriter::new(AccessPermit::Read(&self.permit), manager);
         let attempt = match &draft.precondition {
             WritePrecondition::Absent => self.create(writer, &target, &body).await,
-            // Fields are not migrated for a rehearsal: managers whose fields would move, including our own,
-            // are overruled.
+            // Fields are not migrated for a rehearsal. Instead, managers whose fields would be migrated,
+            // including our own, are overruled.
             WritePrecondition::Version(version, _) => {
                 self.apply_existing(writer, &target, body, version).await
             }
@@ -220,8 +220,8 @@ impl Clusters {
         }
     }
 
-    /// Creates the object by server-side apply, so that server defaults have no owner; by `POST` if the
-    /// server cannot apply it.
+    /// Creates the object by server-side apply, so that server defaults have no owner. If the server cannot
+    /// apply the object, creates it by `POST`.
     async fn create(
         &self,
         writer: FieldWriter<'_>,
@@ -241,8 +241,8 @@ impl Clusters {
         self.post(writer, target, body).await
     }
 
-    /// Applies an object that must not exist: no object has the first revision of a server, so an existing
-    /// object is a conflict.
+    /// Applies an object that must not exist. The request has the first revision of a server, which no object
+    /// has, so an existing object is a conflict.
     async fn apply_new(
         &self,
         writer: FieldWriter<'_>,
@@ -251,7 +251,7 @@ impl Clusters {
     ) -> Result<(), KubernetesError> {
         let mut body = body.clone();
         body["metadata"]["resourceVersion"] = NO_REVISION.into();
-        // With force, fields of others are not a conflict, and the revision decides.
+        // With force, fields of other managers are not a conflict, so only the revision decides.
         self.patch(writer, target, PatchKind::ForcedApply, &body).await.map(drop)
     }
 
@@ -265,7 +265,7 @@ impl Clusters {
         self.send_checked(writer.access, target, request).await.map(drop)
     }
 
-    /// Applies the object, and repeats this with force if all conflicting managers may be overruled.
+    /// Applies the object. If all conflicting managers may be overruled, applies it again with force.
     pub(super) async fn apply_existing(
         &self,
         writer: FieldWriter<'_>,
@@ -331,7 +331,7 @@ impl Clusters {
         read::version(&moved).ok_or_else(|| target.subject.malformed("it has no version"))
     }
 
-    /// Removes the object if it has this version; the returned status shows whether it existed.
+    /// Removes the object if it has this version. The returned status shows whether the object existed.
     async fn delete(
         &self,
         permit: &WritePermit,
@@ -355,7 +355,7 @@ impl Clusters {
             let live = self.fetch_live(target).await?;
             let Some(live) = live else { return Ok(()) };
             if live["metadata"]["deletionTimestamp"].is_null() {
-                // Another client created an object of this name.
+                // Another client has created an object of this name.
                 return Err(target.stale());
             }
             if Instant::now() + pause >= end {
@@ -390,14 +390,15 @@ impl<'a> WriteTarget<'a> {
         })
     }
 
-    /// Uid and revision of a version. A version without a uid was not read from this cluster, and counts as
-    /// stale.
+    /// The uid and the revision of a version. A version without a uid was not read from this cluster and
+    /// counts as stale.
     pub fn parts<'v>(&self, version: &'v ObjectVersion) -> Result<(&'v str, &'v str), KubernetesError> {
         let uid = version.uid.as_deref().filter(|uid| !uid.is_empty()).ok_or_else(|| self.stale())?;
         Ok((uid, &version.resource_version))
     }
 
-    /// The body of a write onto a version. Without the uid, an object that is gone would be created again.
+    /// The body of a write to this version of the object. Without the uid, an object that no longer exists
+    /// would be created again.
     pub fn versioned_body(&self, mut body: Value, version: &ObjectVersion) -> Result<Value, KubernetesError> {
         let (uid, revision) = self.parts(version)?;
         body["metadata"]["uid"] = uid.into();

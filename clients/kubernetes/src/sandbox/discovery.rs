@@ -1,5 +1,4 @@
-//! The kinds that a sandbox cluster serves: the well-known ones, and those of its custom resource
-//! definitions.
+//! The kinds that a sandbox cluster serves: well-known kinds, and those of its custom resource definitions.
 
 use serde_json::Value;
 
@@ -15,13 +14,13 @@ use crate::object::{ApiResource, Cluster, Kind};
 pub(super) struct SandboxKind {
     pub kind: Kind,
     pub resource: ApiResource,
-    /// The name of its directories.
+    /// The name of the directories with objects of this kind.
     pub folder: String,
 }
 
 /// Finds the API resource of a kind.
 ///
-/// The directory is `Kind` if the name identifies a well-known kind, else `Kind.group`.
+/// The directory is `Kind` if the name identifies a well-known kind, otherwise `Kind.group`.
 pub(super) fn find_kind(
     folder: &ClusterDir,
     cluster: &Cluster,
@@ -70,7 +69,8 @@ fn custom_groups(folder: &ClusterDir, kind: &str) -> Result<KindGroups, Kubernet
     let mut groups = KindGroups::new();
     for name in object_names(&definitions)? {
         let Some(found) = folder.read(&definitions.join(format!("{name}.yaml")))? else { continue };
-        // A definition that cannot be read defines no kind; the error is reported when it is read.
+        // A definition that cannot be read defines no kind. The error is reported when the definition itself
+        // is read.
         let Ok(ObjectFile { body, .. }) = ObjectFile::read(&found.bytes) else { continue };
         let spec = &body["spec"];
         if spec["names"]["kind"] != kind {

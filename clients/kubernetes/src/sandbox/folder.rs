@@ -32,7 +32,7 @@ pub(super) struct ClusterDir {
 pub(super) struct FileContent {
     pub bytes: Vec<u8>,
     pub age: Duration,
-    /// Identifies the file among files that have had the same path.
+    /// Distinguishes the file from earlier files at the same path.
     pub identity: String,
 }
 

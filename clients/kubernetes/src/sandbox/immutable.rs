@@ -119,7 +119,7 @@ mod tests {
         );
         check("Route", &json!({"spec": {"host": "a"}}), &json!({"spec": {"host": "b"}}), Some("spec.host"));
         check("ResourceQuota", &json!({"spec": {}}), &json!({"spec": {"scopes": []}}), None);
-        // A kind of the same name in another group is another kind.
+        // A kind with the same name in another group has other immutable fields.
         let of = |host: &str| json!({"apiVersion": "example.com/v1", "spec": {"clusterIP": host}});
         assert_eq!(immutable_change("Service", &of("a"), &of("b")), None);
     }

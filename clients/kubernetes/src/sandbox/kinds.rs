@@ -1,7 +1,6 @@
 //! The well-known kinds of the sandbox: those of Kubernetes, OpenShift, and common operators.
 
-/// The kinds of one group: its name, its versions (preferred first), its namespaced kinds, its cluster-scoped
-/// kinds.
+/// The name of a group, its versions (preferred first), its namespaced kinds and its cluster-scoped kinds.
 pub(super) struct WellKnownGroup {
     pub name: &'static str,
     pub versions: &'static [&'static str],
@@ -103,7 +102,7 @@ pub(super) const WELL_KNOWN_GROUPS: &[WellKnownGroup] = &[
     group("keda.sh", &["v1alpha1"], &["ScaledObject", "TriggerAuthentication"], NONE),
 ];
 
-/// The plural name of a kind in URLs, by the rule of Kubernetes.
+/// The plural name of a kind in URLs, formed as in Kubernetes.
 pub(super) fn plural(kind: &str) -> String {
     let lower = kind.to_ascii_lowercase();
     match lower.as_bytes() {

@@ -1,7 +1,8 @@
 //! The file of an object: the object and its managed fields.
 //!
-//! The file is the object in plain YAML. Managed fields follow it, in one comment per manager, so that the
-//! object stays readable. `metadata.managedFields`, as printed by Kubernetes, is also read.
+//! The file is the object in plain YAML. The managed fields follow the object, in one comment for each
+//! manager, so that the object remains readable. `metadata.managedFields`, as printed by Kubernetes, is also
+//! read.
 
 use serde_json::{Value, json};
 
@@ -73,7 +74,7 @@ impl ObjectFile {
     fn managed(&self) -> Value {
         let entry = |entry: &ManagedFieldsEntry| {
             let mut entry = entry.print();
-            // A file has one API version only.
+            // A file has only one API version, so entries need no version.
             entry["apiVersion"] = json!("");
             entry
         };

@@ -1,4 +1,4 @@
-//! Rollout status of workloads, computed from the age of their file. Pure: the status is never written.
+//! Rollout status of workloads, computed from the age of their files. Pure: the status is never written.
 
 use std::time::Duration;
 

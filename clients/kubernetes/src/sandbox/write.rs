@@ -27,7 +27,8 @@ impl Sandbox {
         draft: &ObjectDraft,
     ) -> Result<(), KubernetesError> {
         let folder = self.folder(cluster)?;
-        // Checked before locking, so that an object without a namespace creates no directory.
+        // The write is checked before the cluster is locked, so that no directory is created for an object
+        // without a namespace.
         prepare(&folder, cluster, manager, draft)?;
         let _locked = folder.lock()?;
         let (file, record) = prepare(&folder, cluster, manager, draft)?;
@@ -115,7 +116,7 @@ impl Sandbox {
     }
 }
 
-/// The file to write and its content; nothing is written yet.
+/// The file to write and its content. Nothing is written yet.
 fn prepare(
     folder: &ClusterDir,
     cluster: &Cluster,

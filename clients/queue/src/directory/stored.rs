@@ -42,7 +42,7 @@ fn milliseconds(time: SystemTime) -> u64 {
 }
 
 /// Whether a message that was sent at `sent` is within the deduplication window. A message with a time in the
-/// future, sent before the clock was set back, also is.
+/// future, which was sent before the clock was set back, is also within the window.
 fn is_recent(sent: u64, now: SystemTime) -> bool {
     Duration::from_millis(milliseconds(now).saturating_sub(sent)) < DEDUPLICATION_WINDOW
 }
@@ -91,7 +91,7 @@ impl StoredMessage {
         self.group.as_deref()
     }
 
-    /// Whether a message with this deduplication ID is a duplicate of this one.
+    /// Whether a new message with this deduplication ID is a duplicate of this message.
     pub fn is_duplicate(&self, deduplication: &str, now: SystemTime) -> bool {
         self.deduplication.as_deref() == Some(deduplication) && is_recent(self.sent, now)
     }
@@ -110,7 +110,7 @@ impl StoredMessage {
         self
     }
 
-    /// Whether the handle is that of the last receipt.
+    /// Whether the handle is that of the last receipt of the message.
     pub fn has_receipt(&self, position: u64, receipt: &ReceiptHandle) -> bool {
         self.receive_count > 0 && *receipt == self.receipt(position)
     }
@@ -119,7 +119,7 @@ impl StoredMessage {
         ReceiptHandle(format!("{position}.{}.{}", self.receive_count, self.received))
     }
 
-    /// The message for its consumer.
+    /// Converts the message for its consumer.
     pub fn into_received(self, position: u64) -> ReceivedMessage {
         ReceivedMessage {
             id: id(position),
@@ -131,7 +131,7 @@ impl StoredMessage {
     }
 }
 
-/// The facts about deleted messages that a queue needs.
+/// The facts about deleted messages that a queue needs later.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueHistory {

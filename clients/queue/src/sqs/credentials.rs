@@ -37,7 +37,7 @@ pub(super) struct NoCredentials {
     pub is_transient: bool,
 }
 
-/// The credentials of a queue. Those of the environment are cached until they expire.
+/// The credentials of a queue. Credentials from the environment are cached until they expire.
 pub(super) struct CachedCredentials {
     source: SqsCredentials,
     region: String,
@@ -87,7 +87,8 @@ impl fmt::Debug for CachedCredentials {
 }
 
 impl NoCredentials {
-    /// The library's message may contain values of the environment, so only its kind is shown.
+    /// Only the kind of the library's error is shown, because its message may contain values of the
+    /// environment.
     fn of(error: &CredentialsError) -> Self {
         let (reason, is_transient) = match error {
             CredentialsError::CredentialsNotLoaded(_) => {

@@ -22,7 +22,7 @@ pub struct SqsLocation {
     endpoint: Url,
     region: String,
     name: QueueName,
-    /// The URL, if the queue is addressed by it.
+    /// The URL, if the queue is addressed by its URL.
     url: Option<String>,
 }
 
@@ -96,7 +96,7 @@ impl SqsLocation {
         &self.name
     }
 
-    /// The URL, if the queue is addressed by it.
+    /// The URL, if the queue is addressed by its URL.
     pub(super) fn url(&self) -> Option<&str> {
         self.url.as_deref()
     }

@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 
 use crate::message::{MessageCounts, MessageId, ReceiptHandle, ReceivedMessage};
 
-/// Parses a response. It must be an object: the library would also accept a list of the fields.
+/// Parses a response, which must be an object. This is checked because the library would also accept a list
+/// of the fields.
 pub(super) fn parse<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
     let object: Map<String, Value> = serde_json::from_slice(body).ok()?;
     serde_json::from_value(Value::Object(object)).ok()
@@ -68,7 +69,7 @@ struct Message {
 }
 
 impl ReceiveResponse {
-    /// The messages; `None` if there are more than `max`, or if one has no receive count.
+    /// The messages; `None` if there are more than `max` messages, or if a message has no receive count.
     pub fn messages(self, max: usize) -> Option<Vec<ReceivedMessage>> {
         if self.messages.len() > max {
             return None;
@@ -100,8 +101,8 @@ struct ApiError {
     code: String,
 }
 
-/// The error code of a response; empty if it has none. Only letters, digits and dots are kept, because the rest of
-/// an error may echo the request.
+/// The error code of a response; empty if the response has no code. Only letters, digits and dots are kept,
+/// because the rest of an error may echo the request.
 pub(super) fn error_code(body: &[u8]) -> String {
     let Some(ApiError { code }) = parse(body) else { return String::new() };
     let code = code.rsplit('#').next().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Cache of secrets, by path and version.
 //!
-//! **Invariant:** the number and the lifetime of entries are limited; concurrent reads of a key share one
+//! **Invariant:** the number and the lifetime of entries are limited. Concurrent reads of a key share one
 //! request. An entry is invalid when it expires or when its path is written. Failures are not cached.
 
 use std::fmt;
@@ -40,7 +40,7 @@ pub(super) struct CacheKey {
 
 type CacheResult = Result<Arc<FetchedSecret>, SecretsError>;
 
-/// The cache. An entry is complete, or a read of it is in progress.
+/// The cached secrets, by key. An entry without a value is being read.
 pub(super) struct SecretCache {
     caching: CacheSettings,
     entries: OnceMap<CacheKey, Result<CachedSecret, SecretsError>>,
@@ -58,8 +58,8 @@ impl SecretCache {
         Self { caching, entries: OnceMap::default() }
     }
 
-    /// The cached secret, or the result of `load`. Callers that wait for one read share its failure, which is
-    /// not cached.
+    /// The cached secret, or the result of `load`. Callers that wait for the same read share its failure,
+    /// which is not cached.
     pub async fn get(
         &self,
         key: CacheKey,
@@ -76,7 +76,8 @@ impl SecretCache {
         Ok(secret.secret)
     }
 
-    /// Removes expired entries and, if that is not enough, those that expire first. Entries being read stay.
+    /// Removes expired entries. If that is not enough, also removes the entries that expire first. Entries
+    /// that are being read are kept.
     fn evict(&self) {
         if self.entries.len() <= self.caching.max_entries {
             return;
@@ -97,7 +98,7 @@ impl SecretCache {
         }
     }
 
-    /// Removes all versions of a secret. A read in progress is not cached.
+    /// Removes all versions of a secret. The result of a read in progress is not cached.
     pub fn invalidate(&self, path: &str) {
         self.entries.retain(|key, _| key.path != path);
     }

@@ -1,4 +1,4 @@
-//! One call to Vault: the permit, the token, and a second attempt if the token has expired.
+//! Calls Vault: passes the permit, adds the token, and retries the call once if the token has expired.
 
 use qontract_access::{AccessPermit, ReadPermit};
 use qontract_client_http::{HttpError, Request, Response, StatusCode, Url};
@@ -78,7 +78,7 @@ pub(super) fn build_api_url(server: &Url, segments: &[&str]) -> Url {
     url
 }
 
-/// The JSON of a response about `what`. The parser error is dropped, because it could contain a value.
+/// The JSON of a response about `what`. The error of the parser is dropped, because it could contain a value.
 pub(super) fn json(response: &Response, what: &str) -> Result<Value, SecretsError> {
     serde_json::from_slice(&response.body).map_err(|_| malformed(what, "it is not JSON"))
 }

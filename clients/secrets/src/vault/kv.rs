@@ -16,7 +16,7 @@ use crate::{SecretFields, WriteOutcome};
 struct CurrentSecret {
     /// The fields; `None` if the secret was never written or is deleted.
     fields: Option<SecretFields>,
-    /// The number of its latest version, deleted or not; 0 if it was never written.
+    /// The number of the latest version of the secret, deleted or not; 0 if the secret was never written.
     version: u64,
 }
 

@@ -28,7 +28,8 @@ pub enum Login {
         /// The secret id.
         secret_id: Secret,
     },
-    /// The service account token of a pod. It is read again at each login, because Kubernetes rotates it.
+    /// The service account token of a pod. The token is read again at each login, because Kubernetes rotates
+    /// it.
     Kubernetes {
         /// The mount, `kubernetes` by default.
         mount: String,
@@ -92,7 +93,7 @@ impl Vault {
         Ok(Session { token, number, lease })
     }
 
-    /// Renews a session. The token is the same or a new one.
+    /// Renews a session. The renewed session may have a new token.
     pub(super) async fn renew(
         &self,
         access: AccessPermit<'_>,
@@ -146,7 +147,7 @@ impl Vault {
 fn parse_auth(answer: &Value) -> Result<(Secret, Option<TokenLease>), SecretsError> {
     let auth = &answer["auth"];
     let token = auth["client_token"].as_str().ok_or_else(|| malformed("our login", "it has no token"))?;
-    // It is sent as a header.
+    // The token is checked, because it is sent as a header.
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(malformed("our login", "its token is not printable"));
     }

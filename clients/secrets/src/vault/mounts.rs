@@ -36,7 +36,8 @@ pub(super) struct Mount {
 pub(super) struct MountCache {
     configured: BTreeMap<String, KvVersion>,
     discovered: Mutex<BTreeMap<String, DiscoveredMount>>,
-    /// The queries in progress, by the first segment of their paths. The value is the mount, if it was found.
+    /// The queries in progress, by the first segment of their paths. The value is the mount, if the query
+    /// found one.
     queries: OnceMap<String, Option<Mount>>,
     /// Lifetime of a discovered mount.
     ttl: Duration,
@@ -89,7 +90,8 @@ impl Vault {
         match (failure, shared) {
             (Some(error), _) => Err(error),
             (None, Some(mount)) if format!("{path}/").starts_with(&mount.path) => Ok(mount),
-            // Another mount with the same first segment, or a failure that does not concern this path.
+            // The query found another mount with the same first segment, or it failed for a reason that does
+            // not concern this path.
             (None, _) => Box::pin(self.discover_mount(access, path)).await,
         }
     }
@@ -103,13 +105,13 @@ impl Vault {
         Ok(mount)
     }
 
-    /// Queries the mount of a path. `None` if we may not access the path, or the server does not support the
-    /// query.
+    /// Queries the mount of a path. `None` if access to the path is denied, or if the server does not support
+    /// the query.
     async fn query_mount(&self, access: AccessPermit<'_>, path: &str) -> Result<Option<Mount>, SecretsError> {
         let what = format!("the mount of `{path}`");
         let place = ["sys", "internal", "ui", "mounts"].into_iter().chain(segments(path)?);
         let mut request = Request::get(self.api_url(&place.collect::<Vec<_>>()));
-        // Servers without this endpoint respond with different statuses.
+        // Servers without this endpoint respond with one of several statuses.
         for status in [400, 404, 405, 500, 501] {
             request = request.accept_status(StatusCode::from_u16(status).expect("an HTTP status"));
         }
@@ -137,14 +139,14 @@ impl Vault {
         let response =
             self.send_authenticated(access, request, |error| self.unreachable(error, what.clone())).await?;
         let kv = match response.status {
-            // If the version were guessed wrongly, an existing secret would seem absent.
+            // The version is not guessed, because with a wrong version an existing secret would seem absent.
             StatusCode::FORBIDDEN => {
                 return Err(SecretsError::Denied(SecretLocation::in_mount(path, None, &format!("{first}/"))));
             }
             StatusCode::NOT_FOUND => KvVersion::V1,
             _ => match &json(&response, &what)?["data"] {
                 data if data["max_versions"].is_u64() => KvVersion::V2,
-                // A secret named `config`.
+                // The response is the content of a secret named `config`, so the mount has version 1.
                 data if data.is_object() && data.get("max_versions").is_none() => KvVersion::V1,
                 _ => return Err(malformed(&what, "its version is unknown")),
             },
@@ -153,8 +155,8 @@ impl Vault {
     }
 }
 
-/// The KV version in the description of a mount. Unknown versions are errors: a wrong guess would make a
-/// secret seem absent.
+/// The KV version in the description of a mount. An unknown version is an error, because a wrong guess would
+/// make a secret seem absent.
 fn parse_engine(data: &Value) -> Result<KvVersion, &'static str> {
     if !matches!(data["type"].as_str(), Some("kv" | "generic")) {
         return Err("its engine is not KV");

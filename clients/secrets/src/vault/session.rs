@@ -1,7 +1,7 @@
 //! The current Vault session.
 //!
-//! **Invariant:** at most one login or renewal runs at a time (it holds the lock); callers that waited for a
-//! failed login share its failure.
+//! **Invariant:** at most one login or renewal, which holds the lock, runs at a time. Callers that waited for
+//! a failed login share its failure.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,7 @@ use crate::error::SecretsError;
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     pub token: Secret,
-    /// The number of its login.
+    /// The number of the login that created the session.
     pub number: u64,
     pub lease: Option<TokenLease>,
 }
@@ -77,7 +77,7 @@ impl SharedSession {
             return Ok(state.session.insert(renewed).clone());
         }
         match self.log_in_once(&mut state, vault, access, seen).await {
-            // The old token is still valid; a later login may succeed before it expires.
+            // The old token is used while it is valid. A later login may succeed before the token expires.
             Err(error) if error.is_transient() && !session.is_expired(Instant::now()) => Ok(session),
             other => other,
         }

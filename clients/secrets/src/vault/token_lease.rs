@@ -36,8 +36,8 @@ impl TokenLease {
         self.renewable
     }
 
-    /// The lease after a renewal. If it does not end later than the old one, the token has reached its
-    /// maximum lifetime and is not renewed again.
+    /// The lease after a renewal. If the new lease does not end later than the old lease, the token has
+    /// reached its maximum lifetime and is not renewed again.
     pub fn cap_renewal(self, old: &Self, now: Instant) -> Self {
         let spent = self.expires_at <= old.expires_at.max(now) + Duration::from_secs(1);
         Self { renewable: self.renewable && !spent, ..self }

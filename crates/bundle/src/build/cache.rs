@@ -1,4 +1,5 @@
-//! Build cache: per-file results of the last build, and the file stamps they belong to.
+//! Build cache: per-file results of the last build, and the stamps of the files from which they were
+//! computed.
 //!
 //! **Invariant:** a build with a cache makes the same bundle as a build without one.
 //!
@@ -49,9 +50,9 @@ impl Default for BuildCache {
 /// The cache on disk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SavedCache {
-    /// The digest of its schema context.
+    /// The digest of the schema context of the saved cache.
     pub context_digest: Sha256,
-    /// Its number of files.
+    /// Number of files in the saved cache.
     pub files: usize,
 }
 
@@ -66,8 +67,8 @@ pub(super) struct CacheState {
     pub folders: [DirCache; 2],
     /// The bundle itself.
     pub last_bundle: Option<Bundle>,
-    /// The state for an incremental build. Present only if the last build had no findings and no file is a
-    /// link.
+    /// The state for an incremental build. Present only if the last build had no findings and no file of the
+    /// data repo is a link.
     pub base: Option<IncrementalBase>,
 }
 
@@ -76,7 +77,7 @@ pub(super) struct CacheState {
 pub(super) struct IncrementalBase {
     pub context: SchemaContext,
     pub patches: SchemaPatches,
-    /// Hasher checkpoints, to rehash the bundle from the first change on.
+    /// Hasher checkpoints, from which the bundle is rehashed from its first change on.
     pub checkpoints: Vec<HashCheckpoint>,
 }
 
@@ -151,7 +152,7 @@ impl<T> FileCache<T> {
 /// A cache entry: the result computed from one file.
 #[derive(Debug)]
 pub(super) struct CacheEntry<T> {
-    /// The file stamp when the file was read, if it is trustworthy.
+    /// The stamp that the file had when it was read, if the stamp is trustworthy.
     pub file_stamp: Option<FileStamp>,
     /// SHA-256 of the bytes of the file.
     pub content_sha: Sha256,

@@ -1,4 +1,4 @@
-//! The schemas and GraphQL types with which all datafiles are read.
+//! The schemas and GraphQL types, on which the result of every datafile depends.
 
 use qontract_diagnostics::Diagnostic;
 

@@ -33,7 +33,7 @@ pub struct DatafileContext<'a> {
     pub types: &'a Types,
 }
 
-/// The result of parsing one datafile: independent of all other datafiles, so it can be cached per file.
+/// The result of parsing one datafile. It does not depend on other datafiles, so it can be cached per file.
 #[derive(Debug)]
 pub struct ParsedDatafile {
     pub(super) content: Option<DatafileContent>,
@@ -47,7 +47,8 @@ pub(super) struct DatafileContent {
     pub value: Option<Value>,
     pub schema: Option<String>,
     pub facts: DatafileFacts,
-    /// The identifier for lists in other datafiles, computed on demand; `None` if it cannot have one.
+    /// The identifier that the datafile has in lists of other datafiles, computed on demand; `None` if the
+    /// datafile cannot have one.
     pub identity: OnceLock<Option<Identity>>,
     pub documents: Documents,
 }
@@ -55,9 +56,9 @@ pub(super) struct DatafileContent {
 /// The documents of a datafile in bundles, each computed on demand.
 #[derive(Debug, Default)]
 pub(super) struct Documents {
-    /// Without its identifier.
+    /// The document without an identifier.
     pub plain: OnceLock<Arc<Document>>,
-    /// With its identifier.
+    /// The document with its identifier.
     pub identified: OnceLock<Arc<Document>>,
 }
 
@@ -72,7 +73,7 @@ impl Documents {
 #[derive(Debug)]
 pub(super) struct Identity {
     pub identifier: Box<str>,
-    /// The `properties` of its schema.
+    /// The `properties` of the datafile's schema.
     pub properties: Option<SchemaId>,
 }
 
@@ -191,7 +192,7 @@ impl DatafileContent {
         self.identity.get_or_init(identify).as_ref()
     }
 
-    /// The source of its document, with the identifier if it has one.
+    /// The source of the datafile's document, with the identifier if the datafile has one.
     pub fn document_source(&self, identity: Option<&Identity>) -> DocumentSource<'_> {
         let made = self.documents.cell(identity.is_some());
         if let Some(document) = made.get() {
@@ -261,7 +262,7 @@ impl Datafiles {
         }
     }
 
-    /// Converts into the cache for the next build.
+    /// Converts the datafiles into the cache for the next build.
     pub fn into_cache(self) -> FileCache<ParsedDatafile> {
         FileCache::new(self.files)
     }

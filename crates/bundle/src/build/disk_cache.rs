@@ -65,8 +65,8 @@ impl BuildCache {
         folder.join(INDEX)
     }
 
-    /// Reads the cache that the same program saved in `folder`. Returns `self` if it is missing, incomplete
-    /// or from another program.
+    /// Reads the cache that the same program saved in `folder`. Returns `self` if the saved cache is missing,
+    /// incomplete or from another program.
     #[must_use]
     pub fn restored_from(self, folder: &Path, by: &str, pool: &Pool) -> Self {
         let clock = self.clock;

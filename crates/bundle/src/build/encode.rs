@@ -1,8 +1,7 @@
 //! Encodes values: makes the bundle in memory, its bytes and its hash.
 //!
-//! Encoding runs in parallel in chunks; the text is hashed and written in order. While it is hashed,
-//! checkpoints of the hasher are kept, so that an incremental build rehashes only the text from the first
-//! change on.
+//! Encoding runs in parallel in chunks; the text is hashed and written in order. During hashing, checkpoints
+//! of the hasher are stored, so that an incremental build rehashes only the text from the first change on.
 
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -50,7 +49,7 @@ pub struct BundleParts<'a> {
 /// A checkpoint of the hasher: the state of the hash after a prefix of the bundle.
 #[derive(Clone, Debug)]
 pub struct HashCheckpoint {
-    /// Number of datafiles in the prefix, plus the number of its resources once it contains all datafiles.
+    /// Number of datafiles in the prefix; once the prefix contains all datafiles, also counts its resources.
     written: usize,
     hasher: Hasher,
 }
@@ -68,7 +67,8 @@ pub fn encode(
     let mut out = |text: &[u8], written: Option<usize>| {
         hasher.update(text);
         checkpoints.extend(written.map(|written| HashCheckpoint { written, hasher: hasher.clone() }));
-        // A failed write is repeated when the draft is finished, and reported then.
+        // A failed write is not reported here, because finishing the draft writes the bundle again and
+        // reports its own error.
         if draft.as_mut().is_some_and(|draft| draft.write(text).is_err()) {
             draft = None;
         }
@@ -150,7 +150,7 @@ pub fn encode_document(content: DocumentSource<'_>, pool: &Pool, text: &mut Vec<
 }
 
 /// Recomputes the SHA-256 of a bundle whose first `same` entries (datafiles, then resources) are unchanged.
-/// Starts from the last checkpoint in that prefix, drops the later checkpoints and adds new ones.
+/// Starts from the last checkpoint in that prefix, drops the later checkpoints, and adds new checkpoints.
 pub fn rehash(bundle: &mut Bundle, same: usize, checkpoints: &mut Vec<HashCheckpoint>) {
     let good = checkpoints.iter().take_while(|checkpoint| checkpoint.written <= same).count();
     checkpoints.truncate(good);
@@ -246,7 +246,7 @@ fn encode_documents(documents: Vec<DocumentInput<'_>>, pool: &Pool, out: &mut Te
     })
 }
 
-/// Receives text, and returns whether to continue. The number is the count of entries written so far; it is
+/// Receives text and returns whether to continue. The number is the count of entries written so far; it is
 /// given only at positions where a checkpoint is possible.
 type TextSink<'o> = dyn FnMut(&[u8], Option<usize>) -> bool + Send + 'o;
 

@@ -43,7 +43,7 @@ impl DatafileFacts {
     }
 }
 
-/// Visitor that collects the facts.
+/// Visitor that collects the facts of one datafile.
 #[derive(Default)]
 struct FactCollector {
     facts: DatafileFacts,
@@ -74,7 +74,8 @@ impl<'s, 'd> Visitor<'s, 'd, Schema<'s>, Node<'d>> for FactCollector {
             match value.shape() {
                 Shape::Str("") if *key == "$ref" => {}
                 Shape::Str(path) if *key == "$ref" => self.facts.listed.push(path.into()),
-                // A reference is identified by its path; other maps and lists have no identifier.
+                // A reference is identified by its path; other maps and lists do not contribute to the
+                // identifier.
                 Shape::Map if identifies => {
                     let reference = value.get("$ref").map(Tree::shape);
                     if matches!(reference, Some(Shape::Str(_) | Shape::Number(_) | Shape::Null)) {

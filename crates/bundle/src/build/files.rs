@@ -21,8 +21,8 @@ pub struct RepoFiles<'k> {
 }
 
 impl<'k> RepoFiles<'k> {
-    /// Reads all files, except those that are unchanged in `known`. `started_at` is when the build started,
-    /// if its results are cached.
+    /// Reads all files, except those that did not change since `known` was stored. `started_at` is when the
+    /// build started, if its results are cached.
     pub fn read(
         repo: &Repo,
         context: &SchemaContext,
@@ -44,7 +44,8 @@ impl<'k> RepoFiles<'k> {
             types: &context.types,
         };
         let data = datafiles::read_all(listing, &datafile_context, findings);
-        // Not created earlier, because the listing of a Git revision holds the content of its files in memory.
+        // The listing is not created earlier, because the listing of a Git revision holds the content of its
+        // files in memory.
         let mut listing = match repo.list_cached(&layout.resources, NameFilter::All, before(known_resources))
         {
             // Resources are the only optional part of a data repo.

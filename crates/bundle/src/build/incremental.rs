@@ -1,4 +1,4 @@
-//! Incremental build (incremental rebuild): updates a bundle when the set of changed files is known.
+//! Incremental build: updates a bundle when the set of changed files is known.
 //!
 //! Unchanged files are not read; their cached documents are reused, and the bundle is rehashed from the
 //! checkpoint before the first change. **Invariant:** the result equals a full build.
@@ -9,7 +9,7 @@
 //! - a file or directory was added or removed, or is a link;
 //! - a schema or the GraphQL type file changed;
 //! - a changed file has findings, another `$schema`, or changes which schemas get the field `__identifier`;
-//! - the cache has no state for it: no previous build, a build with findings or links, or another commit
+//! - the cache has no usable state: there was no previous build, or it had findings, links or another commit
 //!   stamp.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -89,8 +89,8 @@ pub fn build(
     Some(built)
 }
 
-/// Whether the file may have another name (through a hard link, or on other platforms a symbolic link): a
-/// change through that name is not reported as a change of this file.
+/// Whether the file may have another name: on Unix a hard link, on other platforms a symbolic link. A change
+/// through that name is not reported as a change of this file.
 fn has_other_names(about: &Metadata) -> bool {
     #[cfg(unix)]
     return std::os::unix::fs::MetadataExt::nlink(about) > 1;
@@ -110,8 +110,8 @@ struct IncrementalBuild<'a> {
 type ChangedEntries = BTreeMap<usize, DiskPath>;
 
 impl<'a> IncrementalBuild<'a> {
-    /// Maps the changed paths to datafiles and resources in the cache. `None` if other files may have changed
-    /// too.
+    /// Maps the changed paths to datafiles and resources in the cache. `None` if other files may also have
+    /// changed.
     fn locate(&self, changed_paths: &BTreeSet<PathBuf>) -> Option<(ChangedEntries, ChangedEntries)> {
         let (root, layout) = (std::path::absolute(self.repo.folder()?).ok()?, self.repo.layout());
         let opened = RootDir::open(&root.canonicalize().ok()?).ok()?;
@@ -156,7 +156,8 @@ impl<'a> IncrementalBuild<'a> {
         Some((data, raw))
     }
 
-    /// The contents of all datafiles: changed datafiles with their new content, the others from the cache.
+    /// The contents of all datafiles: changed datafiles have their new content, and the content of the other
+    /// datafiles comes from the cache.
     fn contents(
         &self,
         data: &'a BTreeMap<usize, CacheEntry<ParsedDatafile>>,

@@ -15,7 +15,7 @@ use crate::repo::{FileReadError, FileStamp, Listing, MAX_FILE_BYTES, RepoFile, u
 /// A resource before it is encoded.
 pub struct UnencodedResource<'a> {
     pub source: ResourceSource<'a>,
-    /// The stamp of its file, and the SHA-256 of its bytes.
+    /// The stamp of the file, and the SHA-256 of its bytes.
     pub file_stamp: Option<FileStamp>,
     pub content_sha: Sha256,
 }

@@ -46,7 +46,7 @@ pub struct Schemas {
 #[derive(Clone, Copy, Debug)]
 pub struct Schema<'s> {
     file: u32,
-    /// The node there.
+    /// The schema node at this position.
     pub node: Node<'s>,
 }
 

@@ -1,4 +1,5 @@
-//! Source digest: identifies the files that a bundle is made of, but not the commit that it names.
+//! Source digest: identifies the files from which a bundle is built. It does not depend on the commit that
+//! the bundle names.
 
 use qontract_diagnostics::Diagnostic;
 use rayon::prelude::*;
@@ -13,7 +14,7 @@ use crate::repo::{FileReadError, NameFilter, Repo, RepoError, RepoFile};
 #[derive(Default)]
 struct FileDigest {
     path: String,
-    /// The digest of its bytes, as text.
+    /// The digest of the file's bytes, as text; for a file that is too large to be read, its size.
     digest: String,
 }
 
@@ -34,7 +35,7 @@ impl Bundle {
 }
 
 impl Repo {
-    /// The digest of the files that a bundle of this data repo is made of. Reads all of them.
+    /// The digest of the files from which a bundle of this data repo is built. Reads all these files.
     ///
     /// **Invariant:** it equals the source digest of the bundle
     /// (`a_bundle_has_the_source_digest_of_its_data_repo`).
@@ -102,8 +103,9 @@ fn file_digest(
     Ok(Some(FileDigest { path: file.path.clone(), digest }))
 }
 
-/// Whether a YAML file has no value, judged without parsing it; true if in doubt. A map, which every other
-/// datafile is, has a colon. Directives and comments may have one, too; a `#` may also be part of a key.
+/// Whether a YAML file may have no value, judged without parsing it; `true` if in doubt. A datafile that has
+/// a value is a map, so one of its lines has a colon. A colon in a directive or after a `#` does not count. A
+/// map whose only colons follow a `#` in a key is also in doubt.
 fn may_be_empty(bytes: &[u8]) -> bool {
     let has_colon = |line: &[u8]| {
         let text = line.split(|byte| *byte == b'#').next().unwrap_or_default();

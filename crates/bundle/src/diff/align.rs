@@ -1,6 +1,6 @@
 //! Aligns the items of two lists, or the lines of two strings: a longest common subsequence.
 
-/// A limit for [`align`] where comparing two items may be costly.
+/// The value of `max_pairs` for [`align`] where comparing two items may be costly.
 pub const MAX_PAIRS: usize = 250_000;
 
 /// The result for an item, with its positions before and after.

@@ -98,7 +98,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// For each new item, the index of the old item it corresponds to, if any. The indexes are ascending.
+/// For each new item, the index of the corresponding old item, if any. The indexes are ascending.
 fn pair(old: &[Value], new: &[Value]) -> Vec<Option<usize>> {
     let mut by_identity: HashMap<String, Vec<usize>> = HashMap::new();
     for (index, value) in old.iter().enumerate().rev() {

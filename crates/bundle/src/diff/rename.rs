@@ -12,17 +12,17 @@ use crate::value::Value;
 const MAX_PAIRS: usize = 10_000;
 /// Maximum number of line pairs that are compared to find renames, over all file pairs.
 const MAX_LINE_PAIRS: usize = 50_000_000;
-/// Two files are a rename if they have at least this share of their content in common.
+/// A removed and an added file are a rename if they have at least this share of their content in common.
 const MIN_SIMILARITY: f64 = 0.6;
-/// Larger strings are a rename only if they are equal.
+/// Files with larger strings are a rename only if these strings are equal.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 
 /// The renamed files of a diff.
 #[derive(Debug)]
 pub struct Renames {
-    /// Datafiles.
+    /// The renamed datafiles.
     pub datafiles: RenamedFiles<Document>,
-    /// Resources.
+    /// The renamed resources.
     pub resources: RenamedFiles<Resource>,
 }
 
@@ -113,7 +113,7 @@ struct Candidate<'d, T> {
     new: &'d Arc<T>,
 }
 
-/// Pairs removed files with added files: equal ones first, then the most similar.
+/// Pairs removed files with added files: first the equal files, then the most similar files.
 fn pair<'d, T: 'd>(
     changes: impl Iterator<Item = (&'d str, &'d Change<Arc<T>>)>,
     is_same: impl Fn(&T, &T) -> bool,

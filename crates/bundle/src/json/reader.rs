@@ -15,7 +15,7 @@ use crate::value::{Map, Value};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} at byte {offset}")]
 pub struct JsonError {
-    /// Offset of the byte.
+    /// Offset of the byte at which the error was found.
     pub offset: usize,
     /// A description of the expected or unexpected token.
     pub message: &'static str,
@@ -76,7 +76,7 @@ impl<'a> JsonParser<'a> {
         Ok(value)
     }
 
-    /// Fails unless only whitespace is left.
+    /// Fails if anything but whitespace is left.
     pub fn end(&mut self) -> Result<()> {
         self.skip_blanks();
         if self.at == self.text.len() { Ok(()) } else { Err(self.error("expected the end of the text")) }
@@ -92,7 +92,7 @@ impl<'a> JsonParser<'a> {
         self.at
     }
 
-    /// Skips the next value without parsing it, and returns the range of its text.
+    /// Skips the next value without parsing it and returns the range of its text.
     pub fn skip_range(&mut self) -> Result<Range<usize>> {
         self.skip_blanks();
         let start = self.at;

@@ -1,4 +1,4 @@
-//! Shape prediction for the JSON parser: most maps have the same keys as an earlier one, in the same order.
+//! Shape prediction for the JSON parser: most maps have the same keys as an earlier map, in the same order.
 //!
 //! The shapes form a tree of keys, in the order in which they occurred. While parsing a map, the parser
 //! follows the tree. If the next key equals the predicted one (one byte comparison), it is not parsed; at the
@@ -13,7 +13,7 @@ pub type ShapeId = usize;
 const MAX_SHAPES: usize = 4096;
 /// Longer keys are probably names of individual objects, which no other map has.
 const MAX_KEY_BYTES: usize = 64;
-/// Number of roots. Deeper levels share roots with outer ones.
+/// Number of roots. Deeper levels share the roots of outer levels.
 const LEVELS: usize = 16;
 
 /// The tree. Maps of different levels rarely have the same keys, so each level has its own root.
@@ -53,8 +53,8 @@ impl ShapeTree {
         level % LEVELS
     }
 
-    /// Predicts that `text` starts with the same key as last time. If it does, returns the node of the key,
-    /// and the length of the key with its colon.
+    /// Predicts that `text` starts with the key that followed this node last time. If it does, returns the
+    /// node of the key, and the length of the key with its colon.
     pub fn predict(&self, at: ShapeId, text: &[u8]) -> Option<(ShapeId, usize)> {
         let last = self.nodes[at].last_child;
         let written = self.nodes[last].encoded.as_bytes();

@@ -1,7 +1,8 @@
 //! Splits the JSON text of a bundle into its documents while the text is read.
 //!
-//! A bundle is a hundred megabytes of small documents. Batches of them are parsed in parallel while the next
-//! ones are read, so that the whole text is never in memory at once, and splitting and parsing overlap.
+//! A large bundle has a hundred megabytes of small documents. Batches of documents are parsed in parallel
+//! while the next batches are read, so that the whole text is never in memory at once, and splitting and
+//! parsing overlap.
 
 use std::borrow::Cow;
 use std::io::{self, Read};
@@ -54,7 +55,7 @@ pub enum Piece {
 #[derive(Clone, Copy)]
 enum SplitState {
     Start,
-    /// In the bundle, before its first field or after a field.
+    /// In the object of the bundle, before its first field or after a field.
     Top {
         is_first: bool,
     },
@@ -170,7 +171,7 @@ impl<'r> DocumentSplitter<'r> {
         }
     }
 
-    /// Removes the text up to `end` from the buffer, and returns it.
+    /// Removes the text up to `end` from the buffer and returns it.
     fn take_text(&mut self, end: usize) -> Result<String, LoadError> {
         let mut rest = super::pop(self.spare_buffers).unwrap_or_default();
         rest.clear();

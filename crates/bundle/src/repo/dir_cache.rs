@@ -20,9 +20,10 @@ pub struct DirCache {
 /// A cached directory. It has only plain files and directories, no links.
 #[derive(Clone, Debug)]
 pub(super) struct CachedDir {
-    /// The stamp, which is trustworthy.
+    /// The stamp of the directory, which is trustworthy.
     pub file_stamp: FileStamp,
-    /// The names of its selected entries, each terminated by a zero byte; directory names end in a slash.
+    /// The names of the selected entries of the directory, each terminated by a zero byte; names of
+    /// directories end in a slash.
     pub entries: Arc<str>,
 }
 
@@ -41,7 +42,7 @@ impl DirCache {
     pub(crate) fn encode(&self) -> Encoder {
         let mut packer = Encoder::default();
         let mut all: Vec<(&Arc<str>, &CachedDir)> = self.dirs.iter().collect();
-        // Sorted, so that equal caches have equal bytes.
+        // The directories are sorted, so that equal caches have equal bytes.
         all.sort_unstable_by_key(|(path, _)| *path);
         packer.list(all.into_iter(), |packer, (path, folder)| {
             packer.text(path);

@@ -111,7 +111,7 @@ struct DirWalk<'a> {
     options: ListOptions<'a>,
 }
 
-/// The listing of one directory.
+/// The result of listing one directory.
 #[derive(Default)]
 struct DirListing {
     listing: Listing,
@@ -200,9 +200,9 @@ impl DirWalk<'_> {
         Ok((found, folders))
     }
 
-    /// Reads a directory, and returns its subdirectories. `stamp` is its stamp before the read. A directory
-    /// is cached only if the stamp is trustworthy and it contains only plain files and directories with
-    /// UTF-8 names.
+    /// Reads a directory and returns its subdirectories. `stamp` is the stamp that the directory had before
+    /// the read. A directory is cached only if the stamp is trustworthy and it contains only plain files and
+    /// directories with UTF-8 names.
     fn read_dir(
         self,
         place: &DirLocation,

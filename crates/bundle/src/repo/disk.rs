@@ -30,7 +30,7 @@ const MAX_TOTAL_BYTES: u64 = 1 << 30;
 pub struct RootDir {
     folder: OwnedFd,
     path: PathBuf,
-    /// Number of bytes read below it so far.
+    /// Number of bytes that were read below the root so far.
     bytes_read: AtomicU64,
 }
 
@@ -69,7 +69,7 @@ impl RootDir {
             return rustix::fs::openat(&self.folder, ".", flags, Mode::empty());
         }
         match self.open_at_once(relative, flags) {
-            // Kernels and sandboxes without `openat2`, and a rename during the call.
+            // The kernel or a sandbox does not allow `openat2`, or an entry was renamed during the call.
             Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => self.open_step_by_step(relative, flags),
             opened => opened,
         }
@@ -130,7 +130,7 @@ impl DiskPath {
 
     /// The metadata of the path; for a link, of the link itself.
     pub fn metadata(&self) -> io::Result<Metadata> {
-        // Used only to compare stamps, so it does not matter how the path is resolved.
+        // The metadata is used only to compare stamps, so it does not matter how the path is resolved.
         fs::symlink_metadata(self.path())
     }
 
@@ -139,12 +139,12 @@ impl DiskPath {
         FileStamp::of(&self.metadata().ok()?)
     }
 
-    /// Reads its bytes, and its file stamp as it was before the read. Anything but a regular file is an
-    /// error.
+    /// Reads the bytes of the file. Also returns the stamp that the file had before the read. Fails if the
+    /// path is not a regular file.
     pub fn read_with_stamp(&self) -> Result<(Vec<u8>, Option<FileStamp>), FileReadError> {
         let file = self.root.open_below(&self.relative, OPEN_FLAGS).map_err(|error| match error {
             Errno::LOOP | Errno::XDEV => io::Error::other("it was replaced by a link"),
-            // The error of opening a FIFO or socket.
+            // Opening a FIFO or a socket fails with this error.
             Errno::NXIO => io::Error::other("it is not a regular file"),
             error => error.into(),
         })?;

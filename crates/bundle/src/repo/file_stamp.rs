@@ -13,9 +13,9 @@ pub struct FileStamp {
     pub inode: u64,
     /// The size in bytes.
     pub size: u64,
-    /// The modification time of its content (mtime), in nanoseconds since 1970.
+    /// The modification time of the file's content (mtime), in nanoseconds since 1970.
     pub modified: i64,
-    /// The change time of its metadata (ctime), in nanoseconds since 1970.
+    /// The change time of the file's metadata (ctime), in nanoseconds since 1970.
     pub changed: i64,
 }
 

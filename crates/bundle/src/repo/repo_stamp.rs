@@ -1,8 +1,8 @@
-//! Detects whether anything below the directories of a data repo changed, by names and file stamps, without
-//! reading files.
+//! Detects changes below the directories of a data repo by names and file stamps, without reading files.
 //!
-//! The walk is separate from that of a listing (`directory`), which fails on a missing part, ignores files by
-//! their names and stops at a depth. A stamp covers every entry, whether or not a listing would read it.
+//! This walk is separate from that of a listing (`directory`). A listing fails if a part is missing, ignores
+//! files by their names, and has a maximum depth; a stamp covers every entry, even if a listing would not
+//! read it.
 
 use std::fs::{self, DirEntry};
 use std::path::PathBuf;
@@ -21,9 +21,9 @@ pub struct RepoStamp {
 }
 
 impl RepoStamp {
-    /// Walks the directories. **Invariant:** two equal stamps mean that nothing changed in between. A file
-    /// that was written shortly before `now` could be written again without a new stamp, so a stamp that
-    /// includes such a file never equals another stamp.
+    /// Walks the directories. **Invariant:** two equal stamps mean that nothing changed between the two
+    /// walks. A file that was written shortly before `now` could be written again without a new stamp, so a
+    /// stamp that includes such a file never equals another stamp.
     pub fn of(mut folders: Vec<PathBuf>, now: SystemTime) -> Self {
         let (mut text, mut files) = (String::new(), 0);
         while let Some(folder) = folders.pop() {
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn stamps_differ_when_a_file_is_added_removed_or_changed() {
         let folder = tempfile::tempdir().unwrap();
-        // Later than all writes in this test, so that all stamps are trustworthy.
+        // This time is later than all writes in this test, so that all stamps are trustworthy.
         let later = SystemTime::now() + Duration::from_mins(1);
         let stamp = || RepoStamp::of(vec![folder.path().to_owned()], later);
         let empty = stamp();

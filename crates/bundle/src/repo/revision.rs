@@ -43,7 +43,7 @@ enum ResolvedEntry<'a> {
 /// Maximum length of a chain of links.
 const MAX_LINK_HOPS: usize = 16;
 
-/// Maximum length of a link target, in bytes: file systems do not allow longer ones.
+/// Maximum length of a link target, in bytes. File systems do not allow longer targets.
 const MAX_LINK_BYTES: u64 = 4096;
 
 impl Revision {
@@ -255,8 +255,8 @@ fn folder_at(path: &str, max: usize) -> Option<&str> {
     path.match_indices('/').nth(max).map(|(end, _)| &path[..end])
 }
 
-/// The best common ancestor of two revisions of the repository around `folder`. `None` if they have none, or
-/// if the history is too shallow to find it.
+/// The best common ancestor of two revisions of the repository around `folder`. `None` if they have no common
+/// ancestor, or if the history is too shallow to find it.
 pub fn merge_base(folder: &Path, one: &str, other: &str) -> Result<Option<String>, GitError> {
     let repository = Repository::discover(folder)?;
     let base = repository.merge_base(&repository.commit(one)?, &repository.commit(other)?)?;

@@ -26,9 +26,9 @@ struct SchemaEntry<'t, T> {
     reference: Option<&'t str>,
     /// Whether the schema has a `$schemaRef`.
     is_reference: bool,
-    /// The branches of its `oneOf`, if that is a list.
+    /// The branches of `oneOf`, if it is a list.
     branches: Option<Box<[EntryIndex]>>,
-    /// The values of its `enum`.
+    /// The values of `enum`.
     values: Box<[Shape<'t>]>,
 }
 
@@ -39,7 +39,7 @@ pub struct SchemaPosition<'g, T> {
     entry_index: EntryIndex,
 }
 
-// By hand: a derived impl would require `T: Clone`.
+// The trait is not derived, because a derived implementation would require `T: Clone`.
 impl<T> Clone for SchemaPosition<'_, T> {
     fn clone(&self) -> Self {
         *self

@@ -1,7 +1,7 @@
-//! Converts errors of apollo-compiler, and keeps their messages.
+//! Converts errors of apollo-compiler without changing their messages.
 //!
-//! apollo-compiler validates a request again after the rules in this crate. Its errors are only reported for
-//! requests that graphql-js accepts and apollo-compiler rejects.
+//! apollo-compiler validates a request again after the rules in this crate. Its errors are reported only for
+//! requests that pass these rules and that apollo-compiler rejects.
 
 use apollo_compiler::diagnostic::ToCliReport as _;
 use apollo_compiler::validation::DiagnosticList;

@@ -1,8 +1,8 @@
 //! Validates a request in the same way as graphql-js 16: the same rules, in the same order, with the same
 //! messages and locations.
 //!
-//! The request is walked once, in source order. The checks of an operation's variables need all fragments, so
-//! their errors are inserted afterwards, at the end of the operation.
+//! The request is walked once, in source order. The checks of an operation's variables need all fragments.
+//! Therefore they run after the walk, and their errors are inserted at the end of the operation.
 
 mod directives;
 mod fragments;
@@ -136,7 +136,7 @@ struct Checker<'c, 't> {
 
 impl Checker<'_, '_> {
     fn report(&mut self, message: String, places: impl Into<Vec<usize>>) {
-        // One more than the limit, so that the report can state that more errors exist.
+        // One more error than the limit is recorded, so that the report can state that more errors exist.
         if !self.aborted && self.reported <= MAX_ERRORS {
             self.reported += 1;
             self.entries.push(WalkEntry::Mistake(message, places.into()));

@@ -1,8 +1,8 @@
 //! Parses GraphQL in the same way as graphql-js: the same documents are rejected, at the same location, with
 //! the same messages.
 //!
-//! Independent of any schema. One pass parses a string into a tree that borrows from it, or returns the first
-//! syntax error.
+//! The parser does not depend on any schema. In one pass, it parses a string into a tree that borrows from
+//! the string, or returns the first syntax error.
 
 mod cursor;
 mod definitions;

@@ -1,4 +1,4 @@
-//! The columns that an execution reads, by selection.
+//! The columns that an execution reads, for each selection.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use crate::source::{DataView, Source};
 /// Minimum length of a list that uses columns.
 const MIN_LIST_LEN: usize = 256;
 
-/// Per selection, the columns of its fields. They are opened when a long list of the selection is written.
+/// Per selection, the columns of its fields. The columns are opened when a long list of the selection is
+/// written.
 pub struct ColumnCursors(Vec<Option<OpenColumns>>);
 
 struct OpenColumns {
@@ -20,7 +21,7 @@ struct OpenColumns {
     fields: FieldColumns,
 }
 
-/// Per field of a selection, its column; `None` if it has none.
+/// For each field of a selection, its column; `None` if the field has no column.
 pub type FieldColumns = Rc<[Option<Arc<Column>>]>;
 
 impl ColumnCursors {

@@ -1,4 +1,4 @@
-//! Coerces the value of a field to the type of the field, and writes it.
+//! Coerces the value of a field to the type of the field and writes it.
 
 use std::borrow::Cow;
 

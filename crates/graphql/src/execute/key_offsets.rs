@@ -1,4 +1,5 @@
-//! An inline cache of the offsets of the keys that a selection reads, by the key set of a map.
+//! An inline cache: for each selection and each key set of a map, the offsets of the keys that the selection
+//! reads.
 //!
 //! Maps of the same type have few different key sets, so a selection looks up its keys once per key set.
 
@@ -9,15 +10,15 @@ use qontract_bundle::KeySet;
 
 use crate::plan::{Plan, ReadKey, SelectionId};
 
-/// Maximum number of key sets cached per selection. When it is reached, the cache is cleared.
+/// Maximum number of key sets cached per selection. When this number is reached, the cache is cleared.
 const MAX_CACHED_KEY_SETS: usize = 4096;
 
-/// The cache of one execution, by selection.
+/// For each selection of a plan, the key offsets that were looked up during one execution.
 pub struct KeyOffsetCache(Vec<SelectionOffsets>);
 
 #[derive(Default)]
 struct SelectionOffsets {
-    /// The last result: consecutive maps often have the same key set.
+    /// The result of the last lookup, because consecutive maps often have the same key set.
     last: Option<(KeySet, KeyOffsets)>,
     /// Offsets by the identity of the key set, which is unique while the entry holds the key set.
     offsets: HashMap<usize, (KeySet, KeyOffsets), foldhash::fast::RandomState>,

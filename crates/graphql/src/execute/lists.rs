@@ -114,8 +114,8 @@ impl<'a, S: Sink> Executor<'a, S> {
         Ok(ListSource::Chosen(chosen))
     }
 
-    /// The resources that match the arguments. A requested path that does not exist results in a missing
-    /// element.
+    /// The resources that match the arguments. If the requested path does not exist, the list has one
+    /// element, which is missing.
     pub(super) fn resources(&mut self, type_: TypeId, field: &FieldPlan) -> ListSource<'a> {
         let view = self.task.view;
         let arguments = self.arguments(type_, field);

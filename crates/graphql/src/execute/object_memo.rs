@@ -15,10 +15,11 @@ const TRIAL_LOOKUPS: u32 = 8192;
 
 /// The byte ranges of objects in one response, by selection and datafile.
 ///
-/// **Invariant:** an entry refers to an object in the response that is complete and has no errors.
+/// **Invariant:** every entry refers to an object in the response, and this object is complete and has no
+/// errors.
 pub struct ObjectMemo {
     selections: Vec<SelectionMemo>,
-    /// The end of the last entry.
+    /// The end offset of the memoized object that ends last.
     end: usize,
 }
 

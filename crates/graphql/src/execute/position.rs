@@ -1,5 +1,5 @@
-//! The position of the executor in the response and in the data. Both are linked lists on the stack, which
-//! are read only when needed.
+//! The position of the executor in the response and in the data. Each of the two is a linked list on the
+//! stack, which is read only when it is needed.
 
 use crate::failure::ErrorPathSegment;
 use crate::index::{FileId, ResourceId};
@@ -77,7 +77,7 @@ impl DataOrigin<'_> {
     /// The path of the file and the JSON pointer into it.
     fn locate(&self, view: DataView<'_>) -> Option<(Box<str>, String)> {
         match self {
-            // Resources are not in the tree of datafiles.
+            // Resources are not values of datafiles.
             DataOrigin::Nowhere | DataOrigin::Resource(_) => None,
             DataOrigin::File(file) => {
                 Some(((*view.bundle.datafiles()[*file as usize].path).into(), String::new()))

@@ -25,7 +25,7 @@ impl<'a, S: Sink> Executor<'a, S> {
     }
 
     fn scalar(&mut self, scalar: Scalar, resolved: &ResolvedValue<'a>) -> Result<(), String> {
-        // The most common case.
+        // A string is the most common case.
         if let (Scalar::String, ResolvedValue::One(Source::Value(Value::Str(text)))) = (scalar, resolved) {
             self.out.text(text);
             return Ok(());
@@ -97,7 +97,8 @@ impl<'a> LeafValue<'a> {
         }
     }
 
-    /// Converts to a number: Booleans are 0 and 1, strings are parsed, except for the empty string.
+    /// Converts the value to a number: Booleans are 0 and 1, and strings are parsed, except for the empty
+    /// string.
     fn to_number(self) -> Option<f64> {
         match self {
             LeafValue::Number(number) => Some(number),
@@ -110,7 +111,8 @@ impl<'a> LeafValue<'a> {
 
 /// Parses a string like JavaScript's `Number`.
 fn read_number(text: &str) -> Option<f64> {
-    // U+FEFF is white space in JavaScript but not in Rust; U+0085 is in Rust but not in JavaScript.
+    // U+FEFF is white space in JavaScript but not in Rust; U+0085 is white space in Rust but not in
+    // JavaScript.
     let text = text.trim_matches(|one: char| one == '\u{feff}' || one.is_whitespace() && one != '\u{85}');
     if text.is_empty() {
         return Some(0.0);

@@ -1,4 +1,4 @@
-//! Datafiles that a reference reads as another type.
+//! Datafiles that a reference reads as a type other than that of their schema.
 
 use std::collections::BTreeSet;
 

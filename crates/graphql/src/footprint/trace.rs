@@ -116,7 +116,7 @@ impl FootprintBuilder<'_> {
                 keys.key("$schema", &Keys::All);
                 for (type_, selection) in selections {
                     keys.add(&self.selection(*selection));
-                    // The key that determines the type.
+                    // The key that determines the type is read as well.
                     for interface in &self.schema.type_(*type_).interfaces {
                         if let Kind::Interface(Dispatch::Key { key, .. }) =
                             &self.schema.type_(*interface).kind

@@ -1,25 +1,25 @@
 //! Converts names of the data to Rust names.
 
-/// Converts to Pascal case: `apps_v1` → `AppsV1`.
+/// Converts a name to Pascal case: `apps_v1` → `AppsV1`.
 pub fn pascal(name: &str) -> String {
     let words = name.split('_').filter(|word| !word.is_empty());
     let upper = |word: &str| word[..1].to_uppercase() + &word[1..];
     words.map(upper).collect()
 }
 
-/// Removes the version: `AppV1` → `App`.
+/// Removes the version from a name: `AppV1` → `App`.
 pub fn unversioned(name: &str) -> &str {
     let bare = name.trim_end_matches(|one: char| one.is_ascii_digit());
     bare.strip_suffix('V').filter(|rest| bare.len() < name.len() && !rest.is_empty()).unwrap_or(name)
 }
 
-/// Converts to camel case in the same way as serde: `server_url` → `serverUrl`.
+/// Converts a name to camel case as serde does: `server_url` → `serverUrl`.
 pub fn camel(name: &str) -> String {
     let name = pascal(name.trim_start_matches("r#"));
     name[..1].to_lowercase() + &name[1..]
 }
 
-/// Converts to snake case and escapes keywords: `serverUrl` → `server_url`, `type` → `r#type`.
+/// Converts a name to snake case and escapes keywords: `serverUrl` → `server_url`, `type` → `r#type`.
 pub fn snake(name: &str) -> String {
     const KEYWORDS: [&str; 46] = [
         "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn",

@@ -15,11 +15,11 @@ use crate::schema::Schema;
 pub struct SharedFragment {
     /// The name, which is also the name of the Rust type.
     pub name: String,
-    /// The content of its file.
+    /// The content of the fragment's file.
     pub text: String,
-    /// The name of its file, such as `cluster_access.graphql`.
+    /// The name of the fragment's file, such as `cluster_access.graphql`.
     pub file: String,
-    /// The crate that defines its type, in the module `fragments`.
+    /// The crate that defines the fragment's Rust type, in the module `fragments`.
     pub package: String,
 }
 

@@ -9,7 +9,7 @@ pub struct IdLists {
 }
 
 impl IdLists {
-    /// Sorts and deduplicates a list, appends it and clears it.
+    /// Sorts and deduplicates a list, appends its ids as the next list, and clears it.
     pub fn push(&mut self, list: &mut Vec<u32>) {
         list.sort_unstable();
         list.dedup();
@@ -46,7 +46,7 @@ impl IdLists {
         }
         let mut sum = 0;
         for end in &mut ends {
-            // The start of the list; the loop below advances it to the end.
+            // Stores the start of the list; the loop below advances it to the end.
             sum += std::mem::replace(end, sum);
         }
         let mut items = vec![0; self.items.len()];

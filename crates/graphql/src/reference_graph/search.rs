@@ -17,13 +17,13 @@ use crate::source::{DataView, reference};
 /// The references of consecutive datafiles.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct CollectedRefs {
-    /// Per datafile, the datafiles that it refers to as their own type.
+    /// Per datafile, the datafiles to which it refers as the type of their schema.
     pub targets: IdLists,
     /// Per datafile, the resources that it names.
     pub resources: IdLists,
-    /// Per datafile, its mistyped references: the target, and the type as which it is read.
+    /// Per datafile, its mistyped references: the target, and the type as which the target is read.
     pub loose: BTreeMap<FileId, BTreeSet<(FileId, TypeId)>>,
-    /// Per datafile, the hashes of the datafile and resource paths in it that do not exist.
+    /// Per datafile, the hashes of the paths that it names and that belong to no datafile or resource.
     pub dangling: BTreeMap<FileId, Vec<PathHash>>,
     /// Types that have an inline object in a datafile. After an incremental build, this includes the types of
     /// the last bundle.
@@ -59,8 +59,8 @@ pub fn path_hash(path: &str) -> PathHash {
     FixedState::with_seed(0).hash_one(path)
 }
 
-/// The consequences of mistyped references: their targets are read as another type, which may follow further
-/// references in them.
+/// The consequences of mistyped references: a target is read as another type, whose fields may follow further
+/// references in the target.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct MistypedRefs {
     /// Per datafile, the datafiles that refer to it through a mistyped reference, or that are themselves read
@@ -68,11 +68,11 @@ pub struct MistypedRefs {
     pub referrers: BTreeMap<FileId, BTreeSet<FileId>>,
     /// Per resource, the datafiles that name it while they are read as another type.
     pub naming: BTreeMap<ResourceId, BTreeSet<FileId>>,
-    /// The datafiles that are read as another type.
+    /// The datafiles that are read as a type other than that of their schema.
     pub targets: MistypedTargets,
-    /// The types as which they are read.
+    /// The types as which mistyped targets are read.
     pub read_as: BTreeSet<TypeId>,
-    /// Types that have an inline object in one of these datafiles.
+    /// Types that have an inline object in one of the mistyped targets.
     pub inline: BTreeSet<TypeId>,
 }
 
@@ -140,7 +140,7 @@ impl<'a> RefSearch<'a> {
         }
     }
 
-    /// Adds the next datafile, with its references in `before`, in which it has the same id.
+    /// Adds the next datafile, with its references from `before`, in which the datafile has the same id.
     pub fn push_copy(&mut self, before: &CollectedRefs, file: FileId) {
         self.collected.targets.push_ordered(before.targets.of(file));
         self.collected.resources.push_ordered(before.resources.of(file));
@@ -152,8 +152,8 @@ impl<'a> RefSearch<'a> {
         }
     }
 
-    /// Searches the next datafile as each of these types. Targets that are read as their own type are not
-    /// followed, because they are searched separately.
+    /// Searches the next datafile as each of these types. Targets that are read as the type of their schema
+    /// are not followed, because they are searched separately.
     pub fn scan(&mut self, file: FileId, types: Option<&BTreeSet<TypeId>>) {
         for type_ in types.into_iter().flatten() {
             self.scan_as(file, *type_);

@@ -1,5 +1,5 @@
-//! Draft types, in which types refer to each other by name. They are built from the type descriptions of the
-//! data repo and from the GraphQL specification, before ids are assigned.
+//! Draft types, which refer to each other by name. Before ids are assigned, the draft types are built from
+//! the type descriptions of the data repo and from the GraphQL specification.
 
 use std::collections::BTreeMap;
 
@@ -148,7 +148,7 @@ impl Drafts {
                 self.back_references.len() - 1
             }))
         } else if field.is_resource && field.resolve_resource && &*field.type_name == "string" {
-            // Nullable even if the field is required, because the resource may be missing.
+            // The field is nullable even if it is required, because the resource may be missing.
             shape = DraftShape::named(RESOURCE);
             Resolver::Resource
         } else if field.is_resource && &*field.type_name == RESOURCE {

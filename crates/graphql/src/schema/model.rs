@@ -16,7 +16,7 @@ pub struct TypeDef {
     pub kind: Kind,
     /// The fields, in order; none for scalars and enums.
     pub fields: Vec<FieldDef>,
-    /// The interfaces it implements.
+    /// The interfaces that the type implements.
     pub interfaces: Vec<TypeId>,
     /// For an interface: the object types that implement it, in order.
     pub possible: Vec<TypeId>,
@@ -64,7 +64,7 @@ pub enum Dispatch {
         /// Type names, by value of the key.
         types: BTreeMap<Box<str>, Box<str>>,
     },
-    /// By its `$schema`.
+    /// By the `$schema` of the value.
     Schema,
     /// The type cannot be resolved.
     None,
@@ -81,7 +81,7 @@ pub struct FieldDef {
     pub arguments: Vec<ArgumentDef>,
     /// The type.
     pub shape: Shape,
-    /// The source of its value.
+    /// The source of the field's value.
     pub resolver: Resolver,
 }
 
@@ -103,9 +103,9 @@ pub struct ArgumentDef {
 pub struct Shape {
     /// The named type `T`.
     pub named: TypeId,
-    /// Whether it is a list of `T!`.
+    /// Whether the type is a list of `T!`.
     pub list: bool,
-    /// Whether it is non-null.
+    /// Whether the type is non-null.
     pub required: bool,
 }
 
@@ -144,7 +144,7 @@ pub struct DirectiveDef {
     pub name: Box<str>,
     /// The description.
     pub description: Option<Box<str>>,
-    /// The locations where it may be used.
+    /// The locations where the directive may be used.
     pub locations: Vec<Box<str>>,
     /// The arguments.
     pub arguments: Vec<ArgumentDef>,
@@ -156,7 +156,7 @@ impl TypeDef {
         self.fields.iter().find(|field| &*field.name == name)
     }
 
-    /// Whether it is an object or interface type, which requires a selection of fields.
+    /// Whether the type is an object or interface type, which requires a selection of fields.
     pub fn is_composite(&self) -> bool {
         matches!(self.kind, Kind::Object | Kind::Interface(_))
     }

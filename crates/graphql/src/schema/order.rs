@@ -1,9 +1,9 @@
 //! The order in which a schema lists its types.
 //!
-//! Introspection exposes this order to clients, so it is the order of graphql-js: first the object types of
-//! the data repo, in file order, each followed by the types that it mentions first (its interfaces, then for
-//! each field its type and the types of its arguments), except for object types of the data repo; then the
-//! types that only directives mention; then the introspection types.
+//! Introspection exposes this order to clients, so it is the order of graphql-js. The object types of the
+//! data repo come first, in file order. Each is followed by the other types that it is the first to mention:
+//! its interfaces, then for each field the type of the field and the types of its arguments. The types that
+//! only directives mention come next, and the introspection types come last.
 
 use std::collections::HashSet;
 

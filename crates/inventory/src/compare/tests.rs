@@ -206,7 +206,7 @@ fn paths_that_come_from_a_secret_are_counted_and_not_named() {
         json!({"data": {"plain": "0"}}),
         &["data: 2 fields that come from a secret differ", "data.plain: changed"],
     );
-    // All of the map comes from a secret.
+    // The whole map comes from a secret.
     check(
         json!({"data": "vault(a#b)"}),
         desired.clone(),
@@ -240,7 +240,7 @@ fn paths_that_come_from_a_secret_are_counted_and_not_named() {
     );
 }
 
-/// The comparison with a live object that has this hash.
+/// The result of comparing an object with a live object that has this hash.
 fn hashed(kind: &str, hash: &Value) -> ObjectComparison {
     let body = object(kind, json!({"data": {"a": "Yg=="}}));
     let mut live = body.clone();

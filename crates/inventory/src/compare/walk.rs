@@ -6,7 +6,7 @@ use crate::difference::{DifferenceList, DifferenceSide, FieldDifference, Visibil
 use crate::items::{self, ItemPair};
 use crate::path::{self, PathCursor, PathSegment, is_empty_value};
 
-/// A walk through an object, and the differences found.
+/// A walk through an object, and the differences that were found so far.
 pub struct CompareWalk<'a> {
     kind: &'a str,
     show: Visibility,
@@ -16,7 +16,7 @@ pub struct CompareWalk<'a> {
 
 impl<'a> CompareWalk<'a> {
     /// A walk through an object of this kind. `declared` has all paths that may be shown; `None` means that
-    /// all may be shown.
+    /// all paths may be shown.
     pub fn new(kind: &'a str, show: Visibility, declared: Option<&'a Value>) -> Self {
         Self { kind, show, path: PathCursor::new(declared), differences: DifferenceList::default() }
     }

@@ -1,7 +1,8 @@
 //! Values that an API server sets by default, so that removing them has no effect.
 //!
-//! With server-side apply, they have no owner. However, a tool that created or replaced an object as a whole
-//! owns all of its fields, and atomic lists are written without the defaults.
+//! With server-side apply, defaults have no owner. However, a write can remove defaults: a tool that created
+//! or replaced an object as a whole owns all of its fields, and an atomic list is written as a whole, without
+//! the defaults.
 //!
 //! **Invariant:** a value counts as a default only where the server would set the same value again. A default
 //! that depends on the kind, the parent field or the sibling fields is in
@@ -45,8 +46,8 @@ const NUMBER_DEFAULTS: [(&str, i64); 8] = [
     ("successfulJobsHistoryLimit", 3),
 ];
 
-/// Probe fields with a numeric default. Webhooks and session affinity have other defaults for fields of
-/// these names.
+/// Probe fields with a numeric default. Webhooks and session affinity have fields with the same names but
+/// other defaults.
 const PROBE_DEFAULTS: [(&str, i64); 4] =
     [("failureThreshold", 3), ("periodSeconds", 10), ("successThreshold", 1), ("timeoutSeconds", 1)];
 
@@ -112,9 +113,9 @@ impl RemovedField<'_> {
                 image.is_some_and(|image| value == pull_policy(image))
             }
             (_, "path") => parent == "httpGet" && value == "/",
-            // An init container that always restarts is a sidecar.
+            // An init container with `restartPolicy: Always` is a sidecar, so its policy is not a default.
             (_, "restartPolicy") => !self.is_below("initContainers") && value == "Always",
-            // A probe without a grace period uses that of its pod.
+            // A probe without a grace period uses that of its pod, so no value in a probe is a default.
             (_, "terminationGracePeriodSeconds") => !PROBES.contains(&parent) && *value == json!(30),
             _ => {
                 PROBES.contains(&parent) && has_entry(&PROBE_DEFAULTS, key, |number| *value == json!(number))
@@ -122,8 +123,8 @@ impl RemovedField<'_> {
         }
     }
 
-    /// Whether the server assigned the value and keeps it. The value `None` of a headless service is always
-    /// declared, never assigned.
+    /// Whether the server assigned the value and keeps it after the field is removed. The value `None` of a
+    /// headless service is always declared, never assigned.
     fn is_chosen(&self, key: &str, value: &Value) -> bool {
         if !matches!(self.path, [PathSegment::Key(spec), ..] if spec == "spec") {
             return false;

@@ -343,7 +343,7 @@ fn a_small_item_of_a_body_and_an_added_item_of_any_size_are_one_field() {
         let desired = DesiredBody::new(object("Pod", &json!({ "spec": spec }))).unwrap();
         lines(&body_differences(&desired, Disclosure::Everything)).len()
     };
-    // 16 values are one field, and 18 are not.
+    // An item with 16 values is shown as one field, and an item with 18 values is not.
     assert_eq!((body(7), body(8)), (1, 10));
     let side = |containers: Value| json!({"spec": {"containers": containers}});
     let other = json!({"name": "side", "image": "side:1"});

@@ -25,16 +25,16 @@ fn named_items<'a>(names: &'a [String], items: &'a [Value]) -> Vec<NamedItem<'a>
 /// of a single field.
 const MAX_ITEM_VALUES: usize = 16;
 
-/// A walk through two versions of an object, and the differences found.
+/// A walk through two versions of an object, and the differences that were found so far.
 pub struct FieldWalk<'a> {
     kind: &'a str,
     group: &'a str,
     show: Visibility,
     /// Whether the previous values of changed and removed fields are shown.
     pub show_before: Visibility,
-    /// The fields that others own: if they are removed, their values are not shown.
+    /// The fields that other managers own. If such a field is removed, its value is not shown.
     pub owned_by_others: PathCursor<'a>,
-    /// Whether large list items are shown field by field, so that none of their fields is omitted.
+    /// Whether large list items are shown field by field, so that no field of an item is omitted.
     pub expands_items: bool,
     path: PathCursor<'a>,
     removed: Vec<FieldDifference>,
@@ -47,7 +47,7 @@ pub struct FieldWalk<'a> {
 
 impl<'a> FieldWalk<'a> {
     /// A walk through an object of this kind and group. `visible` has all paths that may be shown; `None`
-    /// means that all may be shown.
+    /// means that all paths may be shown.
     pub fn new(kind: &'a str, group: &'a str, show: Visibility, visible: Option<&'a Value>) -> Self {
         Self {
             kind,
@@ -245,8 +245,9 @@ impl<'a> FieldWalk<'a> {
         }
     }
 
-    /// Whether others own a part of the value at the current path. An item of a list that they partly own may
-    /// be theirs, since items without names are matched by position.
+    /// Whether other managers own a part of the value at the current path. If they own a part of a list, an
+    /// item that is not found in that part may also be theirs, because items without names are matched by
+    /// position.
     fn is_owned_by_others(&self) -> bool {
         let cursor = &self.owned_by_others;
         cursor.is_restricted()

@@ -13,9 +13,9 @@ pub struct WireObjectShard {
     pub cluster: String,
     /// The namespace, which the data must declare.
     pub namespace: String,
-    /// The instance of the integration that owns the objects, if it has several.
+    /// The instance of the integration that owns the objects, if the integration has several instances.
     pub caller: Option<String>,
-    /// The kinds that are managed: undeclared objects of these kinds are removed.
+    /// The managed kinds. Objects of these kinds that are not declared are removed.
     pub kinds: Vec<String>,
     /// The objects.
     #[serde(default)]
@@ -23,7 +23,7 @@ pub struct WireObjectShard {
     /// The removals that the data approves as a whole.
     #[serde(default)]
     pub may_remove: RemovalConsent,
-    /// The location in the query results.
+    /// The location of the shard's provenance in the query results.
     place: Option<ResultPointer>,
 }
 

@@ -20,10 +20,10 @@ use crate::scope::{DesiredObject, ManagedScope};
 /// Maximum number of polls until a new kind is served.
 const MAX_KIND_CHECKS: u32 = 40;
 
-/// Interval between these polls.
+/// Interval at which a client polls until a new kind is served.
 const KIND_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The action of a step. It is complete: execution makes no decisions.
+/// The action of a step. The action is complete: executing it needs no further decisions.
 #[derive(Clone, Debug)]
 pub enum ObjectAction {
     /// Write an object.
@@ -49,13 +49,14 @@ pub struct ObjectPut {
     pub is_sensitive: bool,
     /// The precondition of the write.
     pub precondition: WritePrecondition,
-    /// Whether the same plan creates its kind (a CRD): the write waits until the kind is served.
+    /// Whether the same plan creates the kind of the object (a CRD). If so, the write waits until the kind is
+    /// served.
     pub awaits_kind: bool,
-    /// The refusal to be expected because of fields of other managers.
+    /// The refusal that is expected because other managers own fields of the object.
     pub conflict: Option<Fault>,
 }
 
-/// Prints the address, never the content: it may be a secret.
+/// Prints the address, never the content, which may be secret.
 impl fmt::Debug for ObjectPut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ObjectPut").field(&self.address).finish()
@@ -92,7 +93,7 @@ impl ObjectPut {
         }
     }
 
-    /// The object with the time of writing.
+    /// The object to write, with the time of writing.
     fn draft(&self, now: jiff::Timestamp) -> ObjectDraft {
         let mut body = self.body.clone();
         body["metadata"]["annotations"][UPDATE] = now.strftime("%Y-%m-%dT%H:%M:%S").to_string().into();
@@ -109,7 +110,7 @@ impl ObjectPut {
     }
 }
 
-/// The body of an object with our marks, but for the time of writing, and with its namespace.
+/// The body of an object with its namespace and with all our marks except the time of writing.
 pub fn namespaced_body(item: &DesiredObject, live: Option<&LiveBody>, namespace: Option<&str>) -> Value {
     let mut body = marked_body(&item.desired, live, &item.managed_scope.owner);
     if let Some(namespace) = namespace {
@@ -151,7 +152,7 @@ impl ObjectReconciler {
         }
     }
 
-    /// Rehearses a step: checks whether the cluster would accept its write.
+    /// Rehearses a step: checks whether the cluster would accept the write of the step.
     pub async fn rehearse(
         &self,
         read: &ReadContext,
@@ -189,9 +190,10 @@ fn is_refusal(error: &KubernetesError) -> bool {
 
 /// Converts the result of writing an object.
 ///
-/// If the last attempt of a write that is a single request is refused, nothing was written: an earlier attempt
-/// that succeeded would have turned this one into a conflict. A replacement, a rewrite, or a write that first
-/// migrates fields consists of several requests. A rewrite reports conflicts before it writes anything.
+/// If a write consists of a single request and its last attempt is refused, nothing was written: after an
+/// earlier attempt that succeeded, the last attempt would have failed with a conflict. A replacement, a
+/// rewrite, and a write that first migrates fields consist of several requests. A rewrite reports conflicts
+/// before it writes anything.
 fn put_result(
     precondition: &WritePrecondition,
     done: Result<(), KubernetesError>,
@@ -222,8 +224,8 @@ pub fn apply_result(done: Result<(), KubernetesError>) -> Result<ApplyResult, Fa
     }
 }
 
-/// Converts the result of a rehearsed write. `expected` is the refusal to be expected if the cluster does not
-/// validate writes.
+/// Converts the result of a rehearsed write. `expected` is the refusal that is expected in a real run; it is
+/// reported if the cluster does not validate writes.
 pub fn rehearsal_result(
     result: Result<Rehearsal, KubernetesError>,
     expected: Option<&Fault>,
@@ -231,7 +233,7 @@ pub fn rehearsal_result(
     match result {
         Ok(Rehearsal::Accepted) => Ok(RehearsalResult::Accepted),
         Ok(Rehearsal::Rejected(why)) => {
-            // The expected refusal has a hint.
+            // The expected refusal is preferred, because it has a hint.
             let expected = expected.filter(|fault| fault.text == why).cloned();
             Ok(RehearsalResult::Refused(expected.unwrap_or_else(|| Fault::author(why))))
         }

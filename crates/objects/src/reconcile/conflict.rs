@@ -6,7 +6,7 @@ use qontract_runtime::{DiffEntry, Fault};
 use super::fault::cluster_fault;
 use crate::scope::Sensitivity;
 
-/// Maximum number of overruled fields that are named per manager.
+/// Maximum number of overruled fields that a note names for a manager.
 const MAX_OVERRULED_FIELDS: usize = 10;
 
 /// The effect of other field managers on a write.
@@ -14,8 +14,8 @@ const MAX_OVERRULED_FIELDS: usize = 10;
 pub struct ExpectedConflict {
     /// Notes about the managers whose fields the write overrules.
     pub notes: Vec<DiffEntry>,
-    /// The refusal to be expected from the cluster. A dry run reports it if the cluster does not validate
-    /// writes; a real run leaves the decision to the cluster.
+    /// The refusal that is expected from the cluster. A dry run reports this refusal if the cluster does not
+    /// validate writes; a real run leaves the decision to the cluster.
     pub refusal: Option<Fault>,
 }
 
@@ -32,7 +32,8 @@ impl ExpectedConflict {
             let error = KubernetesError::Conflict { object: address.to_string(), conflicts: refused };
             return Self { notes: Vec::new(), refusal: Some(cluster_fault(&error)) };
         }
-        // Of an object that a template renders from secrets, nothing about its differences is shown.
+        // If a template renders the object from secrets, nothing about the differences of the object is
+        // shown.
         if matches!(sensitivity, Sensitivity::Template) {
             return Self::default();
         }

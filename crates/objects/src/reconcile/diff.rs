@@ -26,7 +26,7 @@ pub struct ObjectUpdate<'a> {
     item: &'a DesiredObject,
     live: &'a LiveObject,
     preview: Preview,
-    /// The precondition of the write, which also decides how it is made.
+    /// The precondition of the write, which also determines the requests of the write.
     pub precondition: WritePrecondition,
     writer: ValueWriter,
 }
@@ -34,14 +34,14 @@ pub struct ObjectUpdate<'a> {
 /// The origin of the live object's values.
 enum ValueWriter {
     Us,
-    /// We wrote them, and the write also removes fields that others own. Holds the live object without the
-    /// fields that only we own.
+    /// We wrote the values, and the write also removes fields that other managers own. Holds the live object
+    /// without the fields that only we own.
     UsAndOthers(Value),
     Others,
 }
 
 impl<'a> ObjectUpdate<'a> {
-    /// The update that writes `item` onto the observed object.
+    /// The update that changes the observed object to `item`.
     pub fn in_place(item: &'a DesiredObject, live: &'a LiveObject) -> Self {
         let fields = migrated_fields(item, live);
         let declared = preserve_restarts(&item.desired, &live.live);
@@ -128,8 +128,9 @@ impl ValueWriter {
     }
 }
 
-/// The fields of previous writers that become ours. Adopting an object keeps the undeclared fields that were
-/// written by hand. Of a namespace, every undeclared field stays: its labels belong to another integration.
+/// The fields of previous writers that become ours. When an object is adopted, undeclared fields that were
+/// written by hand are kept. In a namespace, every undeclared field is kept, because the labels of the
+/// namespace belong to another integration.
 fn migrated_fields(item: &DesiredObject, live: &LiveObject) -> FieldOwnership {
     match live.field_ownership {
         _ if live.live.mark().is_none() && item.kind == Kind::namespace() => FieldOwnership::Ours,

@@ -7,13 +7,13 @@ use qontract_runtime::Fault;
 pub fn cluster_fault(error: &KubernetesError) -> Fault {
     let text = error.full_message();
     match error {
-        // A full disk fails every write.
+        // The fault names a common cause, because a full disk, for example, fails every write.
         KubernetesError::File { source, .. } => {
             Fault::remote(text).caused_by(format!("cannot use the sandbox: {source}"))
         }
         _ if error.is_transient() => Fault::remote(text),
         KubernetesError::Conflict { conflicts, .. } => Fault::operator(text).hint(conflict_hint(conflicts)),
-        // Another integration creates the namespace; a later run succeeds.
+        // The fault is temporary: another integration creates the namespace, and a later run succeeds.
         KubernetesError::NamespaceMissing { .. } => Fault::remote(text),
         KubernetesError::Credentials { .. } => {
             Fault::operator(text).hint("check the cluster's `automationToken` and the secret that it names")
@@ -32,8 +32,8 @@ pub fn cluster_fault(error: &KubernetesError) -> Fault {
     }
 }
 
-/// What to do about fields of other managers. Fields that they no longer set stay on the object, so a field that
-/// excludes a declared one has to be removed by a command.
+/// A hint on how to resolve conflicts with other managers. A field that a manager no longer sets stays on the
+/// object, so a field that excludes a declared field has to be removed by a command.
 fn conflict_hint(conflicts: &[ConflictingManager]) -> String {
     let removals = conflicts.iter().filter_map(|one| one.excludes.as_ref()?.removal.as_deref());
     let commands = removals.map(|command| format!("`{command}`")).collect::<Vec<_>>();

@@ -28,7 +28,7 @@ const WORKLOAD_VALUES: [&str; 4] = ["value", "command", "args", "annotations"];
 pub struct Masking<'a> {
     /// The fingerprints.
     pub fingerprints: &'a Fingerprints,
-    /// The object that the data declares, without secrets: equal values are public.
+    /// The object that the data declares, without secrets. A value that is equal in this object is public.
     pub public: Option<&'a Value>,
 }
 
@@ -50,11 +50,12 @@ pub fn identity_only(body: &Value) -> Value {
 }
 
 impl Masking<'_> {
-    /// An object with fingerprints in place of its values. Its identity and our annotations stay.
+    /// An object with fingerprints in place of its values. The identity of the object and our annotations are
+    /// kept.
     pub fn object(self, body: &Value) -> Value {
         let is_secret = body["kind"] == "Secret";
         let Value::Object(fields) = body else { return Value::Null };
-        // The cluster has only `data`, whether the data repo declares `data` or `stringData`.
+        // A live Secret has only `data`, even if the data repo declares `stringData`.
         let folded = self.public.filter(|_| is_secret).and_then(|public| canonical(public).ok());
         let masked = fields.iter().map(|(name, value)| {
             let folded_data = folded.as_ref().and_then(|form| form.object.get("data"));
@@ -103,7 +104,8 @@ impl Masking<'_> {
         masked.collect::<Map<_, _>>().into()
     }
 
-    /// The content of a Secret: fingerprints of the names, and of the decoded values, which are encoded again.
+    /// The content of a Secret, with fingerprints in place of the names and of the decoded values. The
+    /// fingerprints of values are encoded as base64.
     fn secret_data(self, field: &str, data: &Value) -> Value {
         let Value::Object(fields) = data else { return self.value(data) };
         let masked = fields.iter().map(|(name, value)| {
@@ -121,8 +123,8 @@ impl Masking<'_> {
         masked.collect::<Map<_, _>>().into()
     }
 
-    /// The identity of an object that was rendered from secrets, our annotations, and one fingerprint of
-    /// `content`.
+    /// An object that was rendered from secrets, reduced to its identity, our annotations and one fingerprint
+    /// of `content`.
     pub fn opaque(self, body: &Value, content: &Value) -> Value {
         let mut identity = identity_only(body);
         if let Some(metadata) = identity["metadata"].as_object_mut() {
@@ -158,7 +160,7 @@ impl Masking<'_> {
         }
     }
 
-    /// A workload that is only observed: the objects that it uses and the times of its restarts are kept.
+    /// A workload that is only observed, reduced to the objects that it uses and the times of its restarts.
     pub fn workload(self, value: &Value) -> Value {
         match value {
             Value::Array(items) => items.iter().map(|item| self.workload(item)).collect(),
@@ -182,8 +184,8 @@ impl Masking<'_> {
         }
     }
 
-    /// Managed fields in which values of sets, and the names of the fields of a Secret, are replaced by
-    /// fingerprints.
+    /// Managed fields with fingerprints in place of the values of sets and of the names of the fields of a
+    /// Secret.
     pub fn managed_fields(self, body: &Value, json: &str) -> String {
         let Ok(fields) = serde_json::from_str::<Value>(json) else { return "[]".to_owned() };
         let field = if body["kind"] == "Secret" { ManagedField::OfSecret } else { ManagedField::Other };

@@ -27,7 +27,7 @@ const MAX_CONCURRENT_LISTS: usize = 4;
 /// An observed object.
 #[derive(Clone, Debug)]
 pub struct LiveObject {
-    /// The scope in which it is managed.
+    /// The scope in which the object is managed.
     pub managed_scope: Arc<ManagedScope>,
     /// The address.
     pub address: ObjectAddress,
@@ -42,14 +42,14 @@ pub struct LiveObject {
 }
 
 /// The key of a reachability check in the cache of a round. The cluster includes the reference to the token,
-/// since another token may have access to other objects.
+/// because another token may have access to other objects.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct ReachabilityKey {
     cluster: Cluster,
 }
 
-/// The key of a list in the cache of a round. The cluster includes the reference to the token, since another
-/// token may have access to other objects.
+/// The key of a list in the cache of a round. The cluster includes the reference to the token, because
+/// another token may have access to other objects.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct ListKey {
     cluster: Cluster,
@@ -59,7 +59,7 @@ struct ListKey {
 }
 
 impl LiveObject {
-    /// Whether the scope of the object manages it, so that it does not belong to another owner.
+    /// Whether the scope of the object manages it. If not, the object belongs to another owner.
     pub fn is_managed(&self) -> bool {
         self.managed_scope.manages(self.live.mark())
     }
@@ -201,7 +201,8 @@ impl ObjectReconciler {
             };
             names.contains(name) || is_ours()
         };
-        // Read in the API version of the data: another version of the kind may lack declared fields.
+        // The kind is read in the API version of the data, because another version of the kind may lack
+        // declared fields.
         let version = wanted.iter().find_map(|want| match &want.state {
             DesiredState::Present(item) if want.object.scope == scope => Some(item.desired.api_version()),
             DesiredState::Present(_) | DesiredState::Delete | DesiredState::Unresolved(_) => None,
@@ -224,8 +225,9 @@ impl ObjectReconciler {
             return Ok(all.into_iter().filter(concerns).collect());
         }
         let cluster = &managed_scope.cluster;
-        // The version that the list will have: a shard that declares no objects of the kind reads the same
-        // list as shards that do. Discovery is cached by the client, and reports its errors when listing.
+        // The version that the list will have, so that a shard that declares no objects of the kind reads the
+        // same list as a shard that declares some. The client caches discovery; errors of discovery are
+        // reported when the kind is listed.
         let served = self.kubernetes.api_resource(&read.permit, cluster, kind.kind).await.ok();
         let is_served = |version: &&str| {
             served.as_ref().is_none_or(|served| served.versions.iter().any(|one| one == version))
@@ -260,7 +262,7 @@ impl ObjectReconciler {
         });
         match listed {
             Ok(objects) => Ok(objects),
-            // The same change may create the kind; until then it has no objects.
+            // The same change may create the kind, which has no objects until then.
             Err(KubernetesError::Unserved { .. }) => Ok(Vec::new()),
             Err(error) => Err(cluster_fault(&error)),
         }

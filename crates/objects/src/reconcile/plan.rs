@@ -1,4 +1,4 @@
-//! Plans the changes: turns the decisions of `qontract-inventory`, one per object, into a plan.
+//! Plans the changes: makes a plan from the decisions of `qontract-inventory`, one for each object.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ use crate::scope::DesiredObject;
 /// The live objects by scope and name.
 type LiveIndex<'w> = BTreeMap<(&'w Scope, &'w str), &'w LiveObject>;
 
-/// Plans the changes that turn the current state into the desired one. Pure.
+/// Plans the changes that take the current state to the desired state. Pure.
 pub fn plan_objects(
     wanted: &[DesiredItem<DesiredObject>],
     current: &CurrentState<LiveObject>,
@@ -51,7 +51,7 @@ pub fn plan_objects(
     plan
 }
 
-/// Marks the writes whose kind the same plan creates: they wait until it is served.
+/// Marks the writes whose kind the same plan creates. Such a write waits until the kind is served.
 fn mark_awaited_kinds(plan: &mut Plan<ObjectAction>) {
     let mut created_kinds: BTreeSet<Kind> = BTreeSet::new();
     for step in plan.groups.iter().flat_map(|group| &group.steps) {
@@ -228,7 +228,7 @@ fn plan_deletion(
         }
         Verdict::Wait(text) => plan.waits.push(Wait { text, place: want.place.clone() }),
         Verdict::Refuse(text) => plan.faults.push(Fault::author(text).at(want.place.clone())),
-        // The object is not ours, or would be written, which a deletion never does.
+        // The object is not ours, or the verdict is to write it, which a deletion never does.
         Verdict::Leave(_)
         | Verdict::Keep
         | Verdict::Create
@@ -241,8 +241,8 @@ fn plan_deletion(
 
 /// Plans for a live object that is not declared.
 fn plan_undeclared(plan: &mut Plan<ObjectAction>, scope: &Scope, seen: &LiveObject) {
-    // If we are the only owner, an unmarked object is removed like an explicit deletion, but it is not
-    // declared, so the guards check it.
+    // If the scope adopts unmarked objects, an unmarked object is removed as if the data deleted it. The
+    // removal is not declared, so the guards check it.
     let intent = if seen.managed_scope.adopts_unmarked && seen.live.mark().is_none() {
         ObjectIntent::Delete
     } else {
@@ -255,7 +255,7 @@ fn plan_undeclared(plan: &mut Plan<ObjectAction>, scope: &Scope, seen: &LiveObje
             remove(plan, Change::new(ChangeKind::Remove, key, format!("remove {}", kind.name)), seen);
         }
         Verdict::Wait(text) => plan.waits.push(Wait { text, place: None }),
-        // The owner of the object keeps it. All other verdicts are ignored, because an undeclared object is
+        // The object is left to its owner. All other verdicts are ignored, because an undeclared object is
         // never written.
         Verdict::Leave(_)
         | Verdict::Refuse(_)

@@ -2,8 +2,8 @@
 //!
 //! **Invariant:** recorded inputs contain a value only if a report could show it. The values of Secrets, of
 //! objects that are or were rendered from secrets, and of objects that others wrote are replaced by
-//! fingerprints, unless the data declares the same value. The same applies to the names of the fields of a
-//! Secret. For an object that was rendered from secrets, not even the structure is stored.
+//! fingerprints, unless the data declares the same value. The names of the fields of a Secret are replaced in
+//! the same way. For an object that was rendered from secrets, not even the structure is stored.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -117,7 +117,7 @@ pub fn record_inputs(
     serde_json::to_value(inputs).ok()
 }
 
-/// The inputs that were recorded; `None` if they cannot be read.
+/// The inputs that were recorded; `None` if the recorded value cannot be parsed.
 pub fn restore_inputs(recorded: &Value) -> Option<PlanInputs<DesiredObject, LiveObject>> {
     let inputs = RecordedInputs::deserialize(recorded).ok()?;
     // Without a context, there is neither a desired nor a live object.
@@ -282,7 +282,8 @@ fn is_open(live: &LiveBody, managed_scope: &ManagedScope) -> bool {
     is_ours && body["kind"] != "Secret" && body["metadata"]["annotations"][SENSITIVE] != "true"
 }
 
-/// The hash annotation of a masked object: it matches the masked desired object if it matched before.
+/// Restores the hash annotation of a masked object. The annotation matches the masked desired object if it
+/// matched the desired object before masking.
 fn restore_hash(
     recorded: &mut Value,
     live: &LiveObject,
@@ -305,7 +306,8 @@ fn restore_hash(
     let hash = match restored {
         Some(hash) => hash,
         None if is_public => stored,
-        // A hash of a secret would confirm a correct guess.
+        // The hash is replaced by a fingerprint, because the hash of a secret would confirm a correct guess
+        // of the secret.
         None => fingerprints.of(stored.as_bytes()),
     };
     recorded["metadata"]["annotations"][SHA256SUM] = hash.into();

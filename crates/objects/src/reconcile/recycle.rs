@@ -4,7 +4,7 @@
 //! the workloads that use it have to be restarted. The restarts are planned when that note is observed, in
 //! the next round or run. The note is removed when every such workload has restarted.
 //!
-//! **Invariant:** no restart is lost in a crash, and none is done twice (`tests/suite/recycle.rs`).
+//! **Invariant:** a crash neither loses a restart nor repeats it (`tests/suite/recycle.rs`).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ pub fn is_workload_scope(scope: &Scope) -> bool {
 
 /// The restart note that is written with an object: the cause for restarting the workloads that use it.
 ///
-/// A created object gets a note, too, because workloads may still run with the object that it replaces, or
+/// A created object also gets a note, because workloads may still run with the object that it replaces, or
 /// without any object.
 pub fn pending_note(item: &DesiredObject, seen: Option<&LiveObject>) -> Option<String> {
     if !wants_recycle(item.desired.body()) {
@@ -80,7 +80,7 @@ pub fn pending_note(item: &DesiredObject, seen: Option<&LiveObject>) -> Option<S
         return Some(format!("{CREATED}{}", short_hash(declared.to_string().as_bytes())));
     };
     if changes_content(item, seen) {
-        // The version distinguishes this change from an equal one later.
+        // The version distinguishes this change from a later change with equal content.
         return Some(short_hash(format!("{declared} {}", seen.version).as_bytes()));
     }
     pending(seen).map(str::to_owned)
@@ -94,8 +94,8 @@ fn pending(seen: &LiveObject) -> Option<&str> {
     seen.live.body()["metadata"]["annotations"][PENDING].as_str()
 }
 
-/// Whether the write changes the content that pods see: a declared key has another value, or a key that
-/// exists only in the cluster may be one that we declared before.
+/// Whether the write changes the content that pods see: a declared key has another value, or a key exists
+/// only in the cluster and may have been declared before.
 fn changes_content(item: &DesiredObject, seen: &LiveObject) -> bool {
     let form = |object: &Value| canonical(object).map(|form| form.object).unwrap_or_default();
     let (desired, live) = (form(item.desired.body()), form(seen.live.body()));
@@ -109,7 +109,7 @@ fn changes_content(item: &DesiredObject, seen: &LiveObject) -> bool {
     })
 }
 
-/// Whether the workloads have to be observed.
+/// Whether the workloads have to be observed, because a restart may be needed.
 pub fn may_restart(wanted: &[DesiredItem<DesiredObject>], current: &CurrentState<LiveObject>) -> bool {
     recycle_candidates(wanted, current)
         .any(|RecycleCandidate { item, seen, .. }| pending(seen).is_some() || changes_content(item, seen))
@@ -131,7 +131,8 @@ fn recycle_candidates<'a>(
     })
 }
 
-/// Plans the restarts whose cause is observed, and adds a wait for each restart that follows from this plan.
+/// Plans the restarts whose cause was observed. Adds a wait for each restart that will follow from the writes
+/// of this plan.
 pub fn plan(
     wanted: &[DesiredItem<DesiredObject>],
     current: &CurrentState<LiveObject>,
@@ -171,8 +172,8 @@ fn restart(plan: &mut Plan<ObjectAction>, workload: &LiveObject, due: &[RecycleC
     };
     let new: Vec<&RecycleCandidate<'_>> = due.iter().filter(is_new).collect();
     let Some(RecycleCandidate { want: first, item, .. }) = new.first() else { return };
-    // The annotation keeps causes that were already handled but are still noted, so that a crash in between
-    // does not restart the workload again.
+    // The annotation keeps causes that were already handled but are still noted. If the process crashes after
+    // a restart and before the note is removed, the workload is not restarted again.
     let retained = due
         .iter()
         .map(|candidate| restart_cause(candidate.seen))

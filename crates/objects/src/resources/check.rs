@@ -1,6 +1,6 @@
 //! Validates the templates and files of namespaces before a run, from the data alone. Pure.
 //!
-//! Nothing is looked up: a template that needs a secret or another external value is not checked, since its
+//! Nothing is looked up. A template that needs a secret or another external value is not checked, because its
 //! text may depend on the value.
 
 use std::collections::btree_map::Entry;
@@ -26,7 +26,7 @@ const GROUPS: [ProviderGroup; 4] =
 /// The list of namespaces in the query.
 const NAMESPACES: &str = "namespaces_v1";
 
-/// Maximum number of namespaces that are declared at a time.
+/// Maximum number of namespaces in a batch.
 const MAX_NAMESPACES: usize = 500;
 
 /// A resource that does not produce an object.
@@ -34,7 +34,7 @@ const MAX_NAMESPACES: usize = 500;
 pub struct ResourceTextError {
     /// The path of the resource.
     pub resource: String,
-    /// The line in it, counted from 1, if known.
+    /// The line in the resource, counted from 1, if known.
     pub line: Option<usize>,
     /// The kind of error.
     pub kind: TextErrorKind,
@@ -77,8 +77,8 @@ pub struct ResourceFindings {
     pub objects: BTreeSet<ObjectError>,
 }
 
-/// Checks the resources of namespaces, whose datafiles have these paths. They are declared in parts, so that
-/// the rendered objects of all namespaces are never in memory at the same time.
+/// Checks the resources of the namespaces whose datafiles have these paths. The namespaces are declared in
+/// batches, so that the rendered objects of all namespaces are never in memory at the same time.
 pub fn check_resources(data: &Data, namespaces: &[&str]) -> Result<ResourceFindings, Fault> {
     let mut findings = ResourceFindings::default();
     for part in namespaces.chunks(MAX_NAMESPACES) {
@@ -178,9 +178,9 @@ pub enum ObjectErrorKind {
         /// The other entry.
         other: SourceLocation,
     },
-    /// Kubernetes does not accept its name; the message.
+    /// Kubernetes does not accept the name of the object. Holds the message.
     Name(String),
-    /// Kubernetes does not accept a value; the message.
+    /// Kubernetes does not accept a value of the object. Holds the message.
     Value(String),
 }
 

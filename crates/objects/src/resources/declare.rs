@@ -41,7 +41,7 @@ pub fn declare(providers: ProviderGroup, data: &Source) -> Result<Declared<Decla
             continue;
         }
         let located = LocatedNamespace::new(target(&namespace), &answer.places, &pointer);
-        // The objects of a namespace are removed with it.
+        // The objects of this namespace are removed together with the namespace.
         if located.target.is_marked_for_deletion() {
             shards.skip_deleted(located);
             continue;

@@ -1,4 +1,4 @@
-//! The declared state of a namespace: its managed kinds, and its objects as far as the data alone determines
+//! The declared state of a namespace: the managed kinds, and the objects as far as the data alone determines
 //! them.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,7 +56,7 @@ impl ResourceEntry {
         }
     }
 
-    /// The secrets that the data names for it.
+    /// The secrets that the data names for the entry.
     pub fn secret_lookups(&self) -> Vec<SecretLookup> {
         match self {
             ResourceEntry::Object(_) | ResourceEntry::Invalid(_) => Vec::new(),
@@ -112,8 +112,8 @@ impl Serialize for InvalidEntry {
     }
 }
 
-/// The entries of a namespace, its own and the shared ones, each with its JSON pointer into the query result.
-/// `at` is the pointer of the namespace.
+/// The entries of a namespace, which are its own and the shared entries, each with its JSON pointer into the
+/// query result. `at` is the pointer of the namespace.
 pub fn entries<L: IntoIterator>(
     at: &str,
     own: Option<L>,

@@ -54,7 +54,7 @@ impl ProviderGroup {
         }
     }
 
-    /// The kinds that need permissions.
+    /// The kinds on which the integration needs permissions.
     fn managed_kinds(self) -> ManagedKinds {
         match self {
             ProviderGroup::Files => ManagedKinds::OfNamespaces,
@@ -73,7 +73,7 @@ impl ProviderGroup {
             .rounds(3)
     }
 
-    /// The resources that may query the data.
+    /// The resources that may run queries against the data.
     fn ad_hoc_trigger(self) -> AdHocTrigger {
         match self {
             ProviderGroup::Files | ProviderGroup::Rules => TEMPLATES_THAT_QUERY,
@@ -85,9 +85,9 @@ impl ProviderGroup {
 
 /// One of the integrations for `openshiftResources`.
 pub trait ResourceProviders: Send + Sync + 'static {
-    /// The providers that it handles.
+    /// The providers that the integration handles.
     const PROVIDERS: ProviderGroup;
-    /// The description, in one sentence.
+    /// The description of the integration, in one sentence.
     const DESCRIPTION: &'static str;
 }
 

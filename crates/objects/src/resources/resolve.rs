@@ -57,7 +57,7 @@ pub async fn resolve(
         }
     }
     let mut wants = reject_duplicates(wants, EqualContent::Reject);
-    // Unknown objects are never duplicates of each other.
+    // Objects of unknown name are added after the check, because they are never duplicates of each other.
     wants.append(&mut nameless);
     wants
 }
@@ -108,12 +108,12 @@ fn located(fault: Fault, item: &ResourceEntry) -> Fault {
 enum UnresolvedItem {
     /// An object whose kind and name are known.
     Object(Box<DesiredItem<DesiredObject>>),
-    /// An object of unknown name: one item for every kind that it might be.
+    /// An object of unknown name: one item for every kind that it might have.
     Anything(Vec<DesiredItem<DesiredObject>>),
 }
 
-/// The unresolved item: the object itself if its name is known, else one item for every kind that it might
-/// be.
+/// The unresolved item: the object itself if its name is known, otherwise one item for every kind that the
+/// object might have.
 fn unresolved(
     scope: &Arc<ManagedScope>,
     item: &ResourceEntry,
@@ -130,8 +130,8 @@ fn unresolved(
         ResourceEntry::Secret(address) => {
             scope.kinds.first().map(|managed| (managed.kind.clone(), address.name.clone()))
         }
-        // A template whose secret was withheld is assumed to render to the object that the data names; if it
-        // does not, it is refused later.
+        // A template whose secret was withheld is assumed to render to the object that the data names. If it
+        // renders to another object, that object is refused once the secret can be read.
         ResourceEntry::Template(template) if fault.whose == Responsible::Guard => {
             template.declared_object().and_then(|body| managed_name(scope, body))
         }

@@ -15,7 +15,7 @@ const TLS_FIELDS: [&str; 6] = [
     "destinationCACertificate",
 ];
 
-/// Adds the certificate to a Route; it must match the Route's host.
+/// Adds the certificate to a Route. The certificate must match the Route's host.
 pub fn with_certificate(mut body: Value, path: &str, fields: &SecretFields) -> Result<Value, Fault> {
     let no_map = || Fault::author("`spec` of the route is not a map");
     let spec = body.get_mut("spec").and_then(Value::as_object_mut).ok_or_else(no_map)?;

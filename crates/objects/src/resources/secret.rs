@@ -8,13 +8,13 @@ use serde_json::{Map, Value, json};
 
 use super::entry::SecretAddress;
 
-/// A field that secret rotation writes; it is not part of the secret.
+/// A field that secret rotation writes into a Vault secret; the field is not part of the Kubernetes Secret.
 const ROTATION_FIELD: &str = "external-resources/updated_at";
 
 /// Suffix of field names whose values are already base64-encoded.
 const BASE64_SUFFIX: &str = "_qb64";
 
-/// The Kubernetes Secret of a Vault secret. Field names are confidential, too: no fault quotes them.
+/// The Kubernetes Secret of a Vault secret. Field names are also confidential: no fault quotes them.
 pub fn kubernetes_secret(address: &SecretAddress, fields: &SecretFields) -> Result<Value, Fault> {
     let mut data = Map::new();
     for (name, value) in fields.iter().filter(|(name, _)| *name != ROTATION_FIELD) {

@@ -1,4 +1,5 @@
-//! Templates that need external lookups, with their inputs, as the declared state holds them.
+//! Templates that need external lookups, in the form in which the declared state holds them: with all their
+//! inputs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,13 +14,13 @@ use super::lookups::AwsAccount;
 /// A template that needs external lookups.
 #[derive(Clone, Serialize)]
 pub struct DeferredTemplate {
-    /// Its path.
+    /// The path of the template.
     pub path: String,
-    /// Its source text.
+    /// The source text of the template.
     pub text: String,
-    /// Its variables, and the results of its queries.
+    /// The variables of the template, and the results of its queries.
     pub inputs: String,
-    /// The inputs for rendering it.
+    /// The inputs for rendering the template.
     #[serde(skip)]
     pub source: TemplateSource,
 }
@@ -27,20 +28,21 @@ pub struct DeferredTemplate {
 /// The inputs for rendering a template.
 #[derive(Clone)]
 pub struct TemplateSource {
-    /// Its source text.
+    /// The source text of the template.
     pub text: String,
-    /// Its template dialect.
+    /// The dialect of the template.
     pub dialect: Dialect,
-    /// Its variables.
+    /// The variables of the template.
     pub variables: Vec<(String, Data)>,
-    /// Results of the queries that were run when it was declared. Rendering runs no other queries, because
-    /// the declared state would not reflect them.
+    /// Results of the queries that were run when the template was declared. Rendering runs no other queries,
+    /// because the declared state would not reflect them.
     pub answers: BTreeMap<TemplateLookup, LookupState>,
-    /// The AWS accounts that it accesses.
+    /// The AWS accounts that the template accesses.
     pub(crate) accounts: BTreeMap<String, AwsAccount>,
     /// The lookups that do not depend on the values of secrets.
     pub lookups: BTreeSet<TemplateLookup>,
-    /// The object that it renders to with addresses in place of external values, if it renders to one.
+    /// The object to which the template renders with addresses in place of external values; `None` if the
+    /// result is not an object.
     pub declared: Option<Value>,
 }
 

@@ -19,7 +19,7 @@ pub enum InvalidCause {
         /// The line that is not YAML, counted from 1.
         line: Option<usize>,
     },
-    /// Anything else, such as an error in the entry itself or an unsupported feature.
+    /// Another cause, such as an error in the entry itself or an unsupported feature.
     Other,
 }
 
@@ -27,7 +27,7 @@ pub enum InvalidCause {
 pub struct EntryError {
     /// The fault.
     pub fault: Box<Fault>,
-    /// Its cause.
+    /// The cause of the fault.
     pub cause: InvalidCause,
 }
 

@@ -5,8 +5,8 @@
 //!
 //! **Invariant:** errors contain neither a response body nor the query of a URL.
 //!
-//! **Invariant:** a secret that the data names is read only if the shard may read it, and is recorded with
-//! the shard.
+//! **Invariant:** a secret that the data names is read only if the shard may read it. Every secret that is
+//! read is recorded with the shard.
 
 mod allow_list;
 mod github;
@@ -57,8 +57,8 @@ pub struct HttpLookups {
     pub http: Http,
 }
 
-/// The key of a lookup in the cache of a round. It includes the account, which is not part of the address:
-/// templates may resolve its name differently.
+/// The key of a lookup in the cache of a round. The key includes the account, which is not part of the
+/// address, because templates may resolve the name of an account differently.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct LookupKey {
     address: TemplateLookup,
@@ -114,8 +114,8 @@ impl ExternalLookups {
         Ok(fields)
     }
 
-    /// Looks up one field of a secret. A failed read may be transient, so it is a fault and not an error of
-    /// the template: the object is unknown.
+    /// Looks up one field of a secret. A failed read is a fault and not an error of the template, because it
+    /// may be temporary; until it succeeds, the object is unknown.
     pub(crate) async fn secret(
         &self,
         read: &ReadContext,
@@ -147,8 +147,8 @@ impl ExternalLookups {
         }
     }
 
-    /// Looks up an external address; the result is cached for the round. A failed request is a fault, since
-    /// it may be transient or for the operator to fix. An address that is not allowed, or does not exist, is
+    /// Looks up an external address; the result is cached for the round. A failed request is a fault, because
+    /// it may be temporary or for the operator to fix. An address that is not allowed, or does not exist, is
     /// an error of the template.
     pub(crate) async fn look_up(
         &self,
@@ -163,8 +163,8 @@ impl ExternalLookups {
             _ => None,
         };
         let http = self.http()?;
-        // The first shard of a round fills the cache for all others, so the permission is checked for each
-        // shard.
+        // The permission is checked for each shard, because the first shard of a round fills the cache for
+        // all others.
         if let Some(account) = account.filter(|_| http.is_some()) {
             read.secrets.check(&account.lookup())?;
         }
@@ -174,7 +174,7 @@ impl ExternalLookups {
                 None => Ok(LookupState::Failed(not_allowed(setting(address)))),
             }
         };
-        // Boxed because the AWS library makes the future large.
+        // The future is boxed, because the AWS library makes it large.
         let request = request.boxed();
         let key = LookupKey { address: address.clone(), account: account.cloned() };
         LookupResult::clone(&*read.cache.get_or_read(key, request).await)
@@ -250,8 +250,8 @@ fn not_allowed(setting: &str) -> String {
     format!("`templates.{setting}` in the configuration does not allow it")
 }
 
-/// The fault for a failed request, without response body and URL query: either transient, or for the operator
-/// to fix.
+/// The fault for a failed request, without response body and URL query. The fault is either temporary or for
+/// the operator to fix.
 fn request_fault(error: &HttpError) -> Fault {
     let text = error.without_body();
     let may_pass = error.is_transient() || error.status().is_some_and(|status| status.is_server_error());

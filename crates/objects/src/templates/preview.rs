@@ -1,4 +1,4 @@
-//! Renders templates from the data alone, for validation: external values are replaced by their addresses,
+//! Renders templates from the data alone, for validation. External values are replaced by their addresses,
 //! and queries run against the data.
 
 use qontract_graphql::Node;

@@ -13,11 +13,12 @@ const QUERY_FUNCTIONS: [&str; 2] = ["query", "s3"];
 /// query.
 const RENDERING_FUNCTIONS: [&str; 2] = ["vault", "github"];
 
-/// Templates that may query the data. If `may_query` begins to match more templates, the name must change.
+/// Templates that may query the data. If `may_query` is changed to match more templates, the name of the
+/// trigger must change as well.
 pub const TEMPLATES_THAT_QUERY: AdHocTrigger = AdHocTrigger { name: "templates-1", matches: may_query };
 
-/// Whether a template with this source may query the data. The names of the functions that it calls are in
-/// its source, or in that of a rendered argument.
+/// Whether a template with this source may query the data. The names of the functions that a template calls
+/// are in its source, or in that of an argument that is rendered.
 pub fn may_query(text: &str) -> bool {
     if !text.contains("{{") && !text.contains("{%") {
         return false;

@@ -18,7 +18,7 @@ use super::{parse, variables};
 /// Maximum number of lookup rounds of a template.
 const MAX_LOOKUP_ROUNDS: usize = 8;
 
-/// Runs the queries of templates against the data, and records the results.
+/// Runs the queries of templates against the data and records the results.
 pub(crate) struct TemplateQueries<'d> {
     data: &'d Source,
     answers: RefCell<BTreeMap<TemplateLookup, LookupState>>,
@@ -109,8 +109,8 @@ impl LookupSource for MaskedLookups<'_> {
     }
 }
 
-/// Like [`MaskedLookups`], but also with addresses for lookups that were not made because of the value of a
-/// secret.
+/// The lookups of [`MaskedLookups`], with addresses also in place of lookups that were not made because of
+/// the value of a secret.
 struct AddressLookups<'a>(&'a BTreeMap<TemplateLookup, LookupState>);
 
 impl LookupSource for AddressLookups<'_> {
@@ -148,7 +148,7 @@ pub fn render_declared(path: &str, source: TemplateSource, data: &Source) -> Res
             let object = match render_once(path, &source, &lookups) {
                 Ok(RenderOutcome::Rendered(rendered)) => parse::object(path, rendered.expose(), false).ok(),
                 Ok(RenderOutcome::Needs(_)) => None,
-                // An address may not have the type that the template expects, such as a map or a number.
+                // An address might not have the type that the template expects, such as a map or a number.
                 Err(fault) if matches!(fault.kind, Kind::Failed | Kind::Undefined | Kind::Raised) => None,
                 Err(fault) => return Err(entry_error(&fault)),
             };
@@ -175,8 +175,8 @@ pub fn render_declared(path: &str, source: TemplateSource, data: &Source) -> Res
 pub struct ResolvedTemplate {
     /// The object.
     pub body: Value,
-    /// Whether it depends on a secret. Then kind, name and namespace equal those of the object that the data
-    /// alone names.
+    /// Whether the object depends on a secret. If so, its kind, name and namespace equal those of the object
+    /// that the data alone names.
     pub is_sensitive: bool,
 }
 
@@ -201,8 +201,8 @@ pub async fn resolve_template(
                 });
             }
             Ok(RenderOutcome::Needs(mut needs)) => {
-                // All external requests are sent before a secret is read, from a rendering without secrets:
-                // so a secret cannot influence a request.
+                // All external requests follow from a rendering without secrets and are sent before a secret
+                // is read, so a secret cannot influence a request.
                 let is_first_secret = !answers.keys().any(TemplateLookup::is_secret);
                 let secrets = answers.keys().chain(&needs).filter(|address| address.is_secret()).count();
                 let (knows_secrets, other_secrets) = (secrets > 0, secrets > 1);
@@ -244,7 +244,8 @@ fn check_identity(
         Ok(RenderOutcome::Needs(_)) | Err(_) => None,
     };
     let Some(declared) = rendered else {
-        // Regardless of the rendering with secrets, the rendering with their addresses must also be an object.
+        // The rendering with addresses in place of secrets must also be an object, whatever the rendering
+        // with secrets is.
         let text = format!(
             "`{path}` is not an object when secrets are replaced by their addresses, so a secret may decide which object it is"
         );
@@ -276,8 +277,8 @@ fn render_once(
     render(&RenderRequest::new(text, &source.variables), lookups)
 }
 
-/// The needed lookups that a secret may influence, once a template has read one: those that a rendering
-/// without secrets does not request, and all external ones.
+/// The needed lookups that a secret may influence, once a template has read a secret: the lookups that a
+/// rendering without secrets does not request, and all external lookups.
 fn secret_dependent_needs(
     template: &DeferredTemplate,
     answers: &BTreeMap<TemplateLookup, LookupState>,
@@ -287,7 +288,7 @@ fn secret_dependent_needs(
         return BTreeSet::new();
     }
     let lookups = RecordingLookups::new(MaskedLookups(answers));
-    // The result is ignored: addresses requested until then do not depend on a secret.
+    // The result is ignored: the addresses that were requested up to a failure do not depend on a secret.
     let _ = render_once(&template.path, &template.source, &lookups);
     let requested = lookups.addresses.into_inner();
     needs.iter().filter(|address| address.is_external() || !requested.contains(address)).cloned().collect()
@@ -320,9 +321,9 @@ struct LookupRound<'a> {
     template: &'a DeferredTemplate,
     read: &'a ReadContext,
     lookups: &'a ExternalLookups,
-    /// Whether the next rendering contains a secret. Its errors are then not quoted.
+    /// Whether the next rendering contains a secret. If so, errors of the rendering are not quoted.
     has_secrets: bool,
-    /// Whether it contains more than one secret.
+    /// Whether the next rendering contains more than one secret.
     has_other_secrets: bool,
     /// Addresses that a secret may influence.
     secret_dependent: BTreeSet<TemplateLookup>,
@@ -370,8 +371,8 @@ impl LookupRound<'_> {
             });
         }
         match answer? {
-            // Reported here, because the error of a rendering with another secret does not name the missing
-            // secret.
+            // The missing secret is reported here, because the error of a rendering with another secret does
+            // not name it.
             LookupState::Failed(why) if self.has_other_secrets => {
                 Err(Fault::author(format!("`{path}`: `{address}` could not be looked up: {why}")))
             }
@@ -398,8 +399,8 @@ impl LookupRound<'_> {
     }
 }
 
-/// The reason why a template cannot be rendered from the data. Unsupported features of Jinja2 are not
-/// mistakes of the author, and syntax is checked separately, without the data.
+/// The reason why a template cannot be rendered from the data. An unsupported feature of Jinja2 is not a
+/// mistake of the author, and the syntax is checked separately, without the data.
 fn entry_error(fault: &qontract_template::TemplateFault) -> EntryError {
     let cause = match fault.kind {
         Kind::Undefined | Kind::Failed | Kind::Raised | Kind::Lookup => {
@@ -410,7 +411,8 @@ fn entry_error(fault: &qontract_template::TemplateFault) -> EntryError {
     EntryError::new(author_fault(fault), cause)
 }
 
-/// The fault for a template that cannot be rendered, for its author to fix. The provenance is its file.
+/// The fault for a template that cannot be rendered, for its author to fix. The provenance of the fault is
+/// the file of the template.
 fn author_fault(fault: &qontract_template::TemplateFault) -> Fault {
     let qontract_template::TemplateFault { path, line, message, .. } = fault;
     let line = line.map(|line| format!(", line {line}")).unwrap_or_default();

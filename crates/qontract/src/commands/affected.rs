@@ -30,7 +30,8 @@ pub fn run(arguments: AffectedArgs, printer: &Printer) -> anyhow::Result<Exit> {
         Ok(runtime.insert(threads.context("cannot start threads")?).handle().clone())
     })?;
     let open = |spec: &str, beside: Option<&PinnedData>| {
-        // Not validated: a change that corrects the data has an invalid base, and its effect is needed.
+        // The data is not validated: the base of a change that corrects the data is invalid, and the effect
+        // of the change must still be computed.
         PinnedData::open_or_connect(&resolver, server.as_ref(), spec, InputCheck::Nothing, beside)
             .map_err(|error| error.context(UsageError(format!("cannot open `{spec}`"))))
     };
@@ -51,8 +52,8 @@ pub fn run(arguments: AffectedArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let defined = affected::defined_integrations(chosen.iter().copied(), &*base.source, &*head.source)?;
     let is_defined =
         |integration: &Integration| defined.iter().any(|known| known.meta().name == integration.meta().name);
-    // Integrations that the data does not declare are usually omitted. Data that declares none, or not the
-    // requested one, may be incomplete: in that case, integrations are listed as undeclared.
+    // Integrations that the data does not declare are usually omitted. Data that declares no integration, or
+    // not the requested integration, may be incomplete. In that case, integrations are listed as undeclared.
     let undeclared: Vec<&&Integration> = if requested.is_empty() && !defined.is_empty() {
         Vec::new()
     } else {

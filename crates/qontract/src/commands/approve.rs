@@ -71,7 +71,7 @@ pub fn run(arguments: ApproveArgs, printer: &Printer) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The note about the run that an integration name selected.
+/// The note that names the run that was selected by the name of its integration.
 fn found_run_note(record: &RunRecord, newer: NewerRuns) -> String {
     let RunRecord { run, began, mode, .. } = record;
     let text = format!("using run {run} ({mode} of {began}), the last run that held changes");
@@ -84,7 +84,8 @@ fn found_run_note(record: &RunRecord, newer: NewerRuns) -> String {
     std::iter::once(text).chain(notes).collect::<Vec<_>>().join("; ")
 }
 
-/// The approval of the removals that a run held. If it held nothing, the error names the last run that did.
+/// The approval of the removals that a run held. If the run held nothing, the error names the last run that
+/// held a removal.
 fn held_approval(record: &RunRecord, last_held: impl FnOnce() -> Option<RunId>) -> anyhow::Result<Approval> {
     let Some(text) = &record.approval else {
         let held: usize = record.shards.values().map(|shard| shard.held_by_guards().count()).sum();
@@ -167,8 +168,8 @@ fn last_day(text: &str, today: Date) -> Result<Date, UsageError> {
     }
 }
 
-/// The file to write: the named file, or a file in the named directory. It must have the extension of a
-/// datafile, or bundles would not include it.
+/// The file to write: the named file, or a file in the named directory. The file must have the extension of a
+/// datafile, because bundles would not include it otherwise.
 fn destination(out: &Path, name: &str) -> Result<PathBuf, UsageError> {
     let ending = out.extension().and_then(|ending| ending.to_str());
     match ending {

@@ -64,7 +64,8 @@ pub fn build_and_write(
     let mut cache =
         if validate { RepoCache::with_validation(repo, &pool) } else { RepoCache::load(repo, &pool) };
     let cannot_write = |path: &Path| format!("cannot write `{}`", path.display());
-    // Written to a temporary file during the build, and renamed once the bundle is valid.
+    // The bundle is written to a temporary file during the build, and the file is renamed once the bundle is
+    // valid.
     let mut file = match output {
         Some(path) => Some(BundleFile::create(path).with_context(|| cannot_write(path))?),
         None => None,
@@ -98,8 +99,8 @@ pub fn build_and_write(
         ignore_broken_pipe(built.write_to(&mut out).and_then(|()| out.flush()))?;
     }
     cache.save(output.filter(|path| path.is_file()));
-    // Memory is not freed, because the process ends here: freeing it piece by piece would take longer than
-    // parts of the build.
+    // Memory is not freed, because the process ends here and freeing each value would take longer than parts
+    // of the build.
     std::mem::forget((built, cache, pool));
     Ok(Exit::Ok)
 }

@@ -8,7 +8,7 @@ use crate::VERSION;
 use crate::integrations::KnownIntegrations;
 
 pub fn run(arguments: &CompletionsArgs, printer: &Printer) -> anyhow::Result<Exit> {
-    // Generated into memory first: the generator panics if the reader closes the pipe.
+    // The script is generated in memory first, because the generator panics if the reader closes the pipe.
     let mut script = Vec::new();
     let mut command = ungrouped_command(VERSION, &KnownIntegrations::listed().metas);
     clap_complete::generate(arguments.shell, &mut command, "qontract", &mut script);

@@ -42,7 +42,7 @@ const TEMPLATE: &str = r#"# Configuration of qontract. Remove the `#` in front o
 #command = ["sh", "hello.sh"]
 "#;
 
-/// Writes the file with mode 0600, since it may hold credentials. An existing file is not replaced.
+/// Writes the file with mode 0600, because it may hold credentials. An existing file is not replaced.
 pub fn init(file: &Path, printer: &Printer) -> anyhow::Result<Exit> {
     let written = private_files::options().write(true).create_new(true).open(file);
     match written.and_then(|mut file| file.write_all(TEMPLATE.as_bytes())) {

@@ -16,7 +16,7 @@ use crate::allocator::{self, PurgeDelay};
 
 /// Serves until a shutdown.
 pub fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {
-    // Re-execute before the token is read, because the token may come from a pipe.
+    // The program is re-executed before the token is read, because the token may come from a pipe.
     allocator::reexec_with_purge_delay(PurgeDelay::Short);
     let log_options = arguments.log.with_environment()?;
     let log = Arc::new(log_options.stderr_log());

@@ -20,7 +20,7 @@ fn compare(arguments: DiffArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let DiffArgs { base, head, repo, full, output, layout } = arguments;
     let resolver = InputResolver::new(&repo, layout.into(), printer);
     let head = head.unwrap_or_else(|| repo.display().to_string());
-    // Opens both before returning an error, so that the errors of both are reported together.
+    // Both inputs are opened before an error is returned, so that the errors of both are reported together.
     let base = resolver.open(&base, InputCheck::Nothing);
     let head = resolver.open(&head, InputCheck::Nothing);
     let (base, head) = match (base, head) {

@@ -1,5 +1,5 @@
-//! `qontract get`: lists and shows objects of the data. It is driven by the GraphQL schema and has no code
-//! for individual kinds.
+//! `qontract get`: lists and shows objects of the data. The command follows the GraphQL schema and has no
+//! code for individual kinds.
 
 use anyhow::Context as _;
 use qontract_cli::printer::Printer;
@@ -43,7 +43,8 @@ pub fn run(arguments: GetArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let answer = queryable.engine.answer(Request { query: &query, provenance: true, ..Request::default() });
     let body: Value = serde_json::from_slice(&answer.body).context("the response is not JSON")?;
     let found = body["data"][ROWS_KEY].as_array().cloned().unwrap_or_default();
-    // An unknown path may cause an error in the response; a better message is printed below.
+    // An unknown path may cause an error in the response. The error is ignored, because a more specific
+    // message is printed below.
     let is_unknown_path = found.is_empty() && name.as_ref().is_some_and(|name| name.starts_with('/'));
     for error in body["errors"].as_array().into_iter().flatten().filter(|_| !is_unknown_path) {
         printer.note(&format!("error: {}", sanitize(error["message"].as_str().unwrap_or_default())));
@@ -83,7 +84,7 @@ fn usage(UnknownName(text): UnknownName) -> UsageError {
     UsageError(text)
 }
 
-/// A suggestion for a name or path that may not exist.
+/// A suggestion for a name or path that might not exist.
 fn suggestion(name: &str, rows: &Rows, kind: &Kind<'_>, engine: &Engine) -> Option<String> {
     if name.starts_with('/') {
         let paths = engine.bundle().datafiles().iter().map(|file| &*file.path);

@@ -100,7 +100,7 @@ fn object(meta: &IntegrationMeta, form: &str) -> Value {
     })
 }
 
-/// How often a positional argument is given, as in the description of a program.
+/// How often a positional argument may be given, in the terms that a program uses to describe itself.
 fn argument_word(kind: ArgumentKind) -> &'static str {
     match kind {
         ArgumentKind::Required => "required",
@@ -148,15 +148,15 @@ fn schemas(arguments: IntegrationSchemasArgs, config: &Config, printer: &Printer
     Ok(Exit::Ok)
 }
 
-/// The schemas that an integration reads in this data. References may lead to schemas that the types do not
-/// name.
+/// The schemas that an integration reads in this data. They include schemas that the types do not name, to
+/// which references may lead.
 fn read(integration: &Integration, queryable: &QueryableData) -> anyhow::Result<BTreeSet<String>> {
     let meta = integration.meta();
     let data = Data::new(Arc::clone(&queryable.data.source), QueryPolicy::of(meta));
     for query in &meta.queries {
         data.query_declared(query)?;
     }
-    // Declaring may run further queries. A run reports errors of declaring.
+    // Declaring may run further queries. Errors of declaring are ignored here, because a run reports them.
     let _ = integration.declare(&data, &Options::default());
     Ok(data.query_log().schemas.into_values().flatten().collect())
 }

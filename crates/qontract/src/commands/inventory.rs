@@ -38,7 +38,7 @@ fn read(file: &Path) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// The objects of a file: one object, several documents, a JSON list, or a Kubernetes `List`.
+/// The objects of a file, which contains one object, several documents, a JSON list, or a Kubernetes `List`.
 fn objects(text: &str) -> anyhow::Result<Vec<Value>> {
     let mut found = Vec::new();
     for document in documents(text) {

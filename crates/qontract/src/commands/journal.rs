@@ -21,7 +21,7 @@ pub fn run(arguments: Arguments, printer: &Printer) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Runs the action, and returns the message about its result.
+/// Runs the action and returns the message about its result.
 async fn run_action(arguments: Arguments, printer: &Printer) -> anyhow::Result<String> {
     let Arguments { journal: options, action } = arguments;
     if options.sandbox.is_some() && matches!(action, JournalAction::Prune { .. }) {
@@ -72,7 +72,7 @@ async fn run_action(arguments: Arguments, printer: &Printer) -> anyhow::Result<S
 /// Opens the journal that the command line names.
 pub fn open(options: JournalOptions) -> anyhow::Result<OpenJournal> {
     let JournalOptions { runs, sandbox, config } = options;
-    // A directory that the command line names is used in place of the bucket.
+    // If the command line names a directory, that directory is used in place of the bucket.
     let config = if runs.is_some() { Config::default() } else { Config::find(config.as_deref())? };
     let runs = runs.or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from));
     OpenJournal::new(&config, sandbox.as_deref(), runs, Mode::Real)

@@ -1,4 +1,4 @@
-//! `qontract peer validator`: takes the arguments of qontract-validator, writes the same records.
+//! `qontract peer validator`: takes the arguments of qontract-validator and writes the same records.
 
 use qontract_bundle::{Pool, load_from};
 use qontract_cli::PeerValidatorArgs;

@@ -30,7 +30,7 @@ use qontract_telemetry::activity::Activities;
 
 use crate::integrations::REGISTRY;
 
-/// Plans the affected integrations, and prints the report.
+/// Plans the affected integrations and prints the report.
 pub fn run(arguments: &PlanArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let config_file = arguments.config.clone().or_else(|| variable("QONTRACT_CONFIG").map(PathBuf::from));
     let config = Config::find_and_note(config_file.as_deref(), printer)?;

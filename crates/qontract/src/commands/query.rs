@@ -30,7 +30,7 @@ pub fn run(arguments: QueryArgs, printer: &Printer) -> anyhow::Result<Exit> {
         ..Request::default()
     });
     let body = queryable.data.with_lines(|line| {
-        // A bundle file has no lines.
+        // The lines of a bundle that was read from a file are not known.
         let place =
             |origin: &ObjectOrigin| queryable.data.has_lines().then(|| line(&SourceLocation::from(origin)));
         answer.with_provenance(&place)
@@ -43,7 +43,7 @@ pub fn run(arguments: QueryArgs, printer: &Printer) -> anyhow::Result<Exit> {
 pub struct QueryableData {
     /// The engine.
     pub engine: Arc<Engine>,
-    /// The data, with its lines.
+    /// The data, with the lines of its files.
     pub data: PinnedData,
 }
 

@@ -143,11 +143,11 @@ pub fn run(
         record.warnings.push(sandbox_folder::MISSING.to_owned());
     }
     let storage = context.report(&outcome, &record, &|file| head.display(file))?;
-    // The process ends now: it does not wait for blocked threads, handles signals, and waits until a lease is
-    // released.
+    // The process ends now. It does not wait for blocked threads, but it still handles signals and waits
+    // until a lease is released.
     std::mem::forget(runtime);
     Ok(match outcome.ended {
-        // Otherwise the changes of the run could not be looked up afterwards.
+        // The command fails, because the changes of the run cannot be looked up afterwards.
         ended if ended.is_success() && mode == Mode::Real && storage == RecordStorage::Failed => {
             Exit::Failure
         }
@@ -249,7 +249,7 @@ struct RunContext<'a> {
 }
 
 impl RunContext<'_> {
-    /// Opens and pins the head and the base, which the run compares for early exit.
+    /// Opens and pins the head and the base. The run compares the two for early exit.
     fn open_data(&self) -> anyhow::Result<(Arc<PinnedData>, Option<PinnedData>)> {
         let Self { options, config, threads, printer, .. } = *self;
         let compare = options.early_exit_compare_sha.as_deref();
@@ -307,7 +307,8 @@ impl RunContext<'_> {
         })
     }
 
-    /// The only shards to run: those that the command line names, or those that failed in an earlier run.
+    /// If only some shards are to run: the shards that the command line names, or those that failed in an
+    /// earlier run.
     fn only_shards(&self, integration: &str) -> anyhow::Result<Option<BTreeSet<ShardKey>>> {
         let Self { options, runs, printer, .. } = self;
         let Some(word) = &options.failed_of else {
@@ -342,7 +343,7 @@ impl RunContext<'_> {
         printer.text(&printed)
     }
 
-    /// Stores the record of the run, and prints the result.
+    /// Stores the record of the run and prints the result.
     fn report(
         &self,
         outcome: &RunOutcome,

@@ -70,7 +70,8 @@ async fn run_action(arguments: Arguments, printer: &Printer) -> anyhow::Result<E
     Ok(Exit::Ok)
 }
 
-/// The run store in `folder`; without it, in the bucket of the configuration and the directory of this machine.
+/// The run store in `folder`; without a folder, the run store in the configured bucket and in the directory
+/// of this machine.
 pub fn open(folder: Option<PathBuf>, config: Option<&Path>) -> anyhow::Result<Arc<RunStore>> {
     if let Some(folder) = folder {
         return Ok(Arc::new(RunStore::new(Some(folder))?));
@@ -79,7 +80,8 @@ pub fn open(folder: Option<PathBuf>, config: Option<&Path>) -> anyhow::Result<Ar
     Ok(OpenJournal::new(&Config::find(config)?, None, folder, Mode::DryRun)?.runs)
 }
 
-/// The records of these runs. A record that was removed in the meantime, or cannot be read, is omitted.
+/// The records of these runs. A record that was removed after the listing, or that cannot be read, is
+/// omitted.
 async fn read_all(runs: &RunStore, listed: &[ListedRun]) -> Vec<RunRecord> {
     let mut records = Vec::new();
     for one in listed {

@@ -25,8 +25,8 @@ pub fn run(arguments: ShardsArgs, printer: &Printer) -> anyhow::Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The string that an integration hashes for a shard. For a process integration, its program is started only
-/// to describe itself.
+/// The string that an integration hashes for a shard. If the integration is a process integration, its
+/// program is started only to describe itself.
 fn slot_value(name: &str, key: &str, config: &Config) -> anyhow::Result<String> {
     let key: ShardKey =
         key.parse().map_err(|error: qontract_runtime::InvalidShardKey| UsageError(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! `qontract up`: runs the whole platform in one process, and limits the loop concurrency.
+//! `qontract up`: runs the whole platform in one process, and limits the number of concurrent runs.
 
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
@@ -101,7 +101,7 @@ pub fn run(arguments: UpArgs) -> anyhow::Result<Exit> {
         runs,
         log: Arc::clone(&log),
         metrics,
-        // The table shows the results of runs.
+        // If the table shows the results of runs, the results are logged only at the debug level.
         run_level: if is_live { Level::Debug } else { Level::Info },
         mode,
         bodies: if arguments.full { Bodies::Shown } else { Bodies::Hidden },
@@ -118,7 +118,7 @@ pub fn run(arguments: UpArgs) -> anyhow::Result<Exit> {
     let title = StatusTitle { data: data_word, mode, targets: targets_word, ..StatusTitle::default() };
     let exit = runtime.block_on(run_loops(&supervisor, &screen, title, arguments.listen))?;
     screen.close();
-    // Does not wait for blocked threads.
+    // The shutdown does not wait for blocked threads.
     runtime.shutdown_background();
     Ok(exit)
 }

@@ -92,7 +92,7 @@ fn find(
     let mut outcome = opened.bundle(&pool, remembered.build_options())?;
     let repo = opened.repo;
     validation::reject_empty_files(&mut outcome);
-    // Frees memory before the checks, which need only the bundle and use the most memory.
+    // Memory is freed before the checks, which need only the bundle and use the most memory.
     if outcome.built.is_some() {
         remembered.release_files();
     }
@@ -136,7 +136,7 @@ fn json(
         "warnings": report.count(Severity::Warning),
         "findings": record::records(report, max.unwrap_or(usize::MAX), sources),
     });
-    // Added only if findings were omitted.
+    // The field is added only if findings were omitted.
     if !report.omitted().is_empty() {
         answer["omitted"] = json!(record::omitted(report));
     }

@@ -53,7 +53,7 @@ fn one_file(file: &FileEntry, fold: DiffLimits, out: &mut String) {
         }
     }
     if !text.is_empty() {
-        // Indented, as a part of the list item.
+        // The block is indented, because it is a part of the list item.
         out.push('\n');
         for line in block(&text, "diff").lines() {
             out.push_str(&format!("  {line}\n"));
@@ -70,7 +70,7 @@ fn one_file(file: &FileEntry, fold: DiffLimits, out: &mut String) {
 fn one_line(line: &FileLine, fold: DiffLimits) -> String {
     match line {
         FileLine::Field { sign, pointer, values, place } => {
-            // A sign would start another Markdown list.
+            // The sign is replaced by a word, because the sign would start another Markdown list.
             let word = match sign {
                 '+' => "added",
                 '-' => "removed",

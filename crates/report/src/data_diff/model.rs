@@ -1,4 +1,4 @@
-//! The model of a diff: files, and the lines of each.
+//! The model of a diff: the files that differ, and the lines of each file.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub enum FileLine {
     Hunk { place: String },
 }
 
-/// The files that differ: datafiles, resources, schemas, types.
+/// The files that differ: datafiles, resources, schemas and types.
 pub fn files(diff: &Diff, sides: &DiffSides<'_>) -> Vec<FileEntry> {
     let Renames { datafiles, resources } = renames(diff, similarity);
     let layout = sides.layout;

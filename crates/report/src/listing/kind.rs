@@ -23,7 +23,7 @@ pub struct Kind<'s> {
 }
 
 impl<'s> Kind<'s> {
-    /// Finds a kind by name, with or without its version; without one, the latest version.
+    /// Finds a kind by name. The name may omit the version; in that case, the latest version is used.
     pub fn find(schema: &'s Schema, name: &str) -> Result<Self, UnknownName> {
         let wanted = name.replace('-', "_").to_lowercase();
         let alias = ALIASES.iter().find(|(alias, _)| *alias == wanted);

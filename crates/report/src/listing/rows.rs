@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::kind::Kind;
 use super::selection::{JSON_PREFIX, Selection};
 
-/// The rows of a listing, and the file of each.
+/// The rows of a listing, and the file of each row.
 pub struct Rows {
     rows: Vec<Row>,
 }
@@ -19,7 +19,7 @@ struct Row {
 }
 
 impl Rows {
-    /// The rows of a query result; `file` returns the file of each.
+    /// The rows of a query result; `file` returns the file of the row with an index.
     pub fn read(values: Vec<Value>, file: &dyn Fn(usize) -> Option<String>) -> Self {
         Self {
             rows: values
@@ -35,7 +35,7 @@ impl Rows {
         self.rows.is_empty()
     }
 
-    /// Keeps rows with this name; a path was already part of the query.
+    /// Keeps the rows with this name. A path needs no filter here, because it was already part of the query.
     pub fn retain_named(&mut self, kind: &Kind<'_>, name: Option<&str>) {
         if let (Some(name), Some(title)) = (name, kind.name_field())
             && !name.starts_with('/')

@@ -24,7 +24,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// The most informative columns: the name, required references, required values.
+    /// The most informative columns: the name, then required references, then required values.
     pub fn short(kind: &Kind<'_>) -> Self {
         let mut selection = Self::with_name(kind);
         let described = kind.definition();
@@ -159,7 +159,8 @@ fn whole_type(schema: &Schema, type_: &TypeDef, depth: usize) -> String {
             let possible = schema.type_(*possible);
             let mut more = Vec::new();
             for field in possible.fields.iter().filter(|field| type_.field(&field.name).is_none()) {
-                // The same key may have different types in different objects.
+                // The prefix distinguishes fields with the same key that have different types in different
+                // objects.
                 more.extend(whole_field(schema, field, &format!("{}__", possible.name), depth));
             }
             if !more.is_empty() {

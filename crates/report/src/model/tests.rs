@@ -1,4 +1,4 @@
-//! Counts, order and status of reports.
+//! Tests the counts, the order and the status of reports.
 
 use super::*;
 

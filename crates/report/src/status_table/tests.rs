@@ -19,7 +19,7 @@ fn shard(namespace: &str, failed: bool, held: usize) -> ShardView {
     ShardView { key: format!("cluster=cliffs-stage, namespace={namespace}"), failed, held }
 }
 
-/// 13 integrations: one failed, one held, one not run yet.
+/// A view of 13 integrations, of which one failed, one is held and one has not run yet.
 fn view() -> StatusView {
     let names = [
         "openshift-clusterrolebindings",
@@ -227,7 +227,7 @@ fn shards_that_do_not_fit_are_counted() {
     assert_eq!(shards(5, 24, &mut view), (5, None));
     assert_eq!(shards(6, 24, &mut view), (5, more("1 more shard")));
     assert_eq!(shards(9, 24, &mut view), (5, more("4 more shards")));
-    // After margin, title, header, totals and two rows, there are 0, 1 or 2 lines left.
+    // After the margin, the title, the header, the totals and two rows, 0, 1 or 2 lines are left.
     assert_eq!(shards(2, 7, &mut view), (0, None));
     assert_eq!(shards(2, 8, &mut view), (0, more("2 more shards")));
     assert_eq!(shards(2, 9, &mut view), (2, None));

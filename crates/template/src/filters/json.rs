@@ -1,4 +1,4 @@
-//! JSON as Python reads and writes it: ASCII, sorted keys, unchanged numbers.
+//! JSON as Python reads and writes it: in ASCII, with sorted keys and unchanged numbers.
 //!
 //! The reader is separate from that of `qontract_bundle`: it behaves like Python's `json.loads`, counts its
 //! steps and its memory against the limits of the interpreter, and refuses input that Python accepts but that

@@ -174,11 +174,12 @@ fn round(value: &Value, precision: i128, method: Option<&Value>) -> EvalResult<V
         return refused("rounding a number this large");
     }
     let whole = if method == "ceil" { scaled.ceil() } else { scaled.floor() };
-    // Python converts to integers here, which have no negative zero
+    // Python converts to an integer here, and integers have no negative zero.
     Ok(Value::Float((whole + 0.0) / factor))
 }
 
-/// `sum`. Newer versions of Python add floats more precisely; sums on which the versions differ are refused.
+/// `sum`. Newer versions of Python add floats more precisely. A sum that differs between the versions is
+/// refused.
 fn sum(run: &mut Interpreter<'_>, value: &Value, args: Args) -> EvalResult<Value> {
     let [attribute, start] = args.bind("sum", ["attribute", "start"], 0)?;
     let start = start.unwrap_or(Value::Int(0));

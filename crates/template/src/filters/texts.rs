@@ -88,15 +88,15 @@ pub(super) fn escape_html(text: &str) -> String {
         .replace('"', "&#34;")
 }
 
-/// The first letter in upper case, the others in lower case.
+/// Converts the first letter to upper case, and the other letters to lower case.
 pub(crate) fn capitalize(text: &str) -> EvalResult<String> {
     let mut characters = text.chars();
     let Some(first) = characters.next() else { return Ok(String::new()) };
-    // title case of other letters needs Unicode tables that are not available here
+    // The title case of other letters needs Unicode tables that are not available here.
     if !first.is_ascii() && (u32::from(first) >= 0x180 || first.to_uppercase().count() != 1) {
         return refused(format!("`capitalize` of text that begins with `{first}`"));
     }
-    // the whole string is converted to lower case, because a final sigma depends on its context
+    // The whole string is converted to lower case, because the form of a final sigma depends on its context.
     let lower = text.to_lowercase();
     let rest = if lower.chars().count() == text.chars().count() {
         lower.chars().skip(1).collect::<String>()
@@ -106,7 +106,7 @@ pub(crate) fn capitalize(text: &str) -> EvalResult<String> {
     Ok(first.to_uppercase().chain(rest.chars()).collect())
 }
 
-/// The first letter of each word in upper case, the others in lower case.
+/// Converts the first letter of each word to upper case, and the other letters to lower case.
 fn title_case(text: &str) -> String {
     let splits = |character: char| is_space(character) || "-({[<".contains(character);
     let mut out = String::with_capacity(text.len());

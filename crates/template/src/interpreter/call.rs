@@ -22,7 +22,7 @@ impl Args {
         self.positional.iter().chain(self.named.iter().map(|(_, value)| value)).cloned()
     }
 
-    /// Binds the arguments to parameters; the first `required` ones must be given.
+    /// Binds the arguments to parameters; the first `required` parameters must be given.
     pub fn bind<const N: usize>(
         self,
         of: &str,

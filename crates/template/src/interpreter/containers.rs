@@ -41,8 +41,8 @@ impl Interpreter<'_> {
         Ok(Rc::new(Mapping { level: Cell::new(0), items: RefCell::new(dict) }))
     }
 
-    /// Inserts a value into a dict. If the dict then contains itself, it is cleared: otherwise its memory
-    /// would never be freed.
+    /// Inserts a value into a dict. If the dict then contains itself, it is cleared, because otherwise its
+    /// memory would never be freed.
     pub fn insert_entry(&mut self, into: &Mapping, key: Key, name: &Value, value: &Value) -> EvalResult<()> {
         self.step(1)?;
         into.items.borrow_mut().insert(key, name.clone(), value.clone());

@@ -181,7 +181,8 @@ impl Interpreter<'_> {
         if let Some(value) = scope.get(name) {
             return Ok(value);
         }
-        // functions of data repos precede variables, functions of Jinja2 follow them
+        // Functions of data repos take precedence over variables, and variables take precedence over
+        // functions of Jinja2.
         let outer = functions::data_repo_function(name)
             .filter(|_| self.is_strict())
             .map(Value::Function)

@@ -87,8 +87,8 @@ pub(super) fn call(run: &mut Interpreter<'_>, of: &Rc<List>, name: &str, args: A
     Ok(Value::None)
 }
 
-/// Records the nesting of items that were added to a list. If the list then contains itself, it is cleared:
-/// otherwise its memory would never be freed.
+/// Records the nesting of items that were added to a list. If the list then contains itself, it is cleared,
+/// because otherwise its memory would never be freed.
 fn record_items(run: &mut Interpreter<'_>, of: &List, items: &[Value]) -> EvalResult<()> {
     let adopted = items.iter().try_for_each(|item| run.record_nesting(item, of.level.get() + 1));
     if adopted.is_err() {
@@ -105,7 +105,7 @@ fn index(run: &Interpreter<'_>, value: &Value, length: usize) -> EvalResult<usiz
     Ok(usize::try_from(at).unwrap_or(0))
 }
 
-/// `count` and `index`, which tuples have, too.
+/// `count` and `index`, which tuples also have.
 pub(super) fn search(
     run: &mut Interpreter<'_>,
     items: &[Value],

@@ -109,7 +109,7 @@ fn number(value: &Value) -> EvalResult<i128> {
     }
 }
 
-/// Python's `replace`; a negative count means all.
+/// Python's `replace`; a negative count means that all occurrences are replaced.
 pub(crate) fn replace(
     run: &mut Interpreter<'_>,
     text: &str,

@@ -1,4 +1,5 @@
-//! Expressions, with Jinja2's precedence: `-2 ** 2` is 4, and a filter binds tighter than any operator.
+//! Parses expressions with the precedence of Jinja2: `-2 ** 2` is 4, and a filter binds tighter than any
+//! operator.
 
 use super::TemplateParser;
 use crate::fault::EvalResult;
@@ -247,7 +248,7 @@ impl TemplateParser {
         Ok(ExpressionKind::Dict(items))
     }
 
-    /// One expression, or several with commas between them: a tuple.
+    /// Parses one expression, or a tuple: several expressions with commas between them.
     pub(super) fn tuple(&mut self, conditions: bool, parentheses: bool) -> ExpressionResult {
         let line = self.line();
         let mut items = Vec::new();
@@ -339,7 +340,7 @@ impl TemplateParser {
         Ok(at(line, ExpressionKind::Item(Box::new(node), Box::new(index))))
     }
 
-    /// An index, or the three parts of a slice.
+    /// Parses an index, or the three parts of a slice.
     fn index_or_slice(&mut self) -> EvalResult<Result<Expression, [Option<Box<Expression>>; 3]>> {
         let mut parts: [Option<Box<Expression>>; 3] = [None, None, None];
         if !self.skip_operator(":") {
@@ -389,7 +390,7 @@ impl TemplateParser {
         Ok(name.into())
     }
 
-    /// A filter's name and arguments, after the `|`.
+    /// Parses the name and the arguments of a filter, after the `|`.
     pub(super) fn filter(&mut self) -> EvalResult<Call> {
         let line = self.line();
         let name = self.dotted_name()?;

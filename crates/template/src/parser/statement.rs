@@ -1,4 +1,4 @@
-//! Parses statements: the Jinja2 tags that need no other template, and the two tags of data repos.
+//! Parses statements: the Jinja2 tags that refer to no other template, and the two tags of data repos.
 
 use std::rc::Rc;
 
@@ -178,7 +178,7 @@ impl TemplateParser {
         }
     }
 
-    /// Filters with `|` between them.
+    /// Parses filters with `|` between them.
     fn filters(&mut self) -> EvalResult<Vec<Call>> {
         let mut filters = vec![self.filter()?];
         loop {
@@ -206,7 +206,7 @@ impl TemplateParser {
         Ok(Statement::With { values, body: self.body_to("endwith")? })
     }
 
-    /// Parses the body of a macro with `read`; also returns the special names that it uses.
+    /// Parses the body of a macro with `read`; also returns the special names that the body uses.
     fn closure<T>(&mut self, read: impl FnOnce(&mut Self) -> EvalResult<T>) -> EvalResult<(T, MacroUses)> {
         self.macro_uses.push(MacroUses::default());
         let read = read(self);

@@ -68,7 +68,7 @@ impl Dict {
         self.get(&Key::Text(key.into()))
     }
 
-    /// Replaces the value of an equal key, and keeps that key.
+    /// Inserts a value. If an equal key exists, replaces its value and keeps the existing key.
     pub fn insert(&mut self, key: Key, name: Value, value: Value) {
         if let Some(place) = self.indices.get(&key) {
             self.entries[*place].1 = value;

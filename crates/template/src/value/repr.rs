@@ -1,5 +1,5 @@
-//! Python's `repr` of strings and numbers. Characters that need Unicode tables that are not available here
-//! are refused.
+//! Python's `repr` of strings and numbers. A character is refused if its `repr` depends on Unicode tables
+//! that are not available here.
 
 use std::fmt::Write as _;
 
@@ -39,8 +39,8 @@ pub(crate) fn quoted(text: &str, out: &mut String) -> EvalResult<()> {
     Ok(())
 }
 
-/// Whether the character is certainly printable. Rust's table has the same classes as Python's, but escapes
-/// more characters.
+/// Whether the character is certainly printable. Rust's table has the same classes as Python's, but it
+/// escapes more characters.
 fn is_printable(character: char) -> bool {
     character.escape_debug().count() == 1
 }

@@ -26,7 +26,7 @@ fn run(binaries: &Binaries) -> Result<(), Error> {
     }
     text.push_str(&format!("export KUBECONFIG='{}'\n", cluster.api.kubeconfig.display()));
     let mut stdout = io::stdout();
-    // stop if stdout has no reader, or at the end of stdin
+    // The cluster is stopped if stdout has no reader, or at the end of stdin.
     if stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).is_ok() {
         let _ = io::copy(&mut io::stdin(), &mut io::sink());
     }

@@ -42,7 +42,7 @@ pub enum User {
 /// The output of `kubectl`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KubectlOutput {
-    /// Whether it succeeded.
+    /// Whether the command succeeded.
     pub ok: bool,
     /// The stdout.
     pub stdout: String,
@@ -118,7 +118,7 @@ impl Api {
     ///
     /// # Panics
     ///
-    /// If it cannot be started.
+    /// If `kubectl` cannot be started.
     pub fn kubectl_as(&self, user: User, arguments: &[&str], stdin: &str) -> KubectlOutput {
         self.run_kubectl(user, arguments, stdin)
             .unwrap_or_else(|error| panic!("cannot run {}: {error}", self.kubectl.display()))
@@ -134,7 +134,7 @@ impl Api {
             User::Admin => &self.kubeconfig,
             User::Plain => &self.plain_kubeconfig,
         };
-        // next to the kubeconfig, so that nothing is written to the home directory
+        // The cache is next to the kubeconfig, so that nothing is written to the home directory.
         let cache = self.kubeconfig.with_file_name("kubectl-cache");
         let mut child = Command::new(&self.kubectl)
             .arg("--kubeconfig")
@@ -148,7 +148,7 @@ impl Api {
             .spawn()?;
         let output = thread::scope(|scope| {
             let pipe = child.stdin.take();
-            // ignore the error if the client does not read its stdin
+            // The error is ignored, because a client might not read its stdin.
             scope.spawn(move || pipe.map(|mut pipe| pipe.write_all(stdin.as_bytes())));
             child.wait_with_output()
         })?;

@@ -12,14 +12,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Timeout until the servers are ready; it is long because the machine may be busy.
+/// Timeout until the servers are ready. The timeout is long, because the machine may be busy.
 const READY_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A running cluster. **Invariant:** its processes end and its directory is removed on drop, even if this
 /// process is killed.
 #[derive(Debug)]
 pub struct TestCluster {
-    // dropped in this order
+    // The servers are dropped in this order.
     controller_manager: Option<Process>,
     api_server: Option<Process>,
     etcd: Process,
@@ -35,7 +35,8 @@ impl TestCluster {
     ///
     /// # Panics
     ///
-    /// If that fails; the message names the remedy, or contains the end of the log of the failed server.
+    /// If the cluster cannot be started; the message names the remedy, or contains the end of the log of the
+    /// failed server.
     #[track_caller]
     pub fn start() -> Self {
         match Binaries::from_environment().and_then(|binaries| Self::launch(&binaries)) {
@@ -44,7 +45,7 @@ impl TestCluster {
         }
     }
 
-    /// Starts a cluster with these programs, and waits until it is ready.
+    /// Starts a cluster with these programs and waits until it is ready.
     pub fn launch(binaries: &Binaries) -> Result<Self, Error> {
         let folder = files::folder()?;
         let [etcd, peer, api] = free_ports().map_err(Error::Port)?;
@@ -61,7 +62,7 @@ impl TestCluster {
         Ok(cluster)
     }
 
-    /// Restarts the API server: same URL, same certificate, same objects.
+    /// Restarts the API server with the same URL, the same certificate and the same objects.
     pub fn restart_api_server(&mut self) {
         self.stop_api_server();
         self.start_api_server();
@@ -76,7 +77,7 @@ impl TestCluster {
     ///
     /// # Panics
     ///
-    /// If that fails; the message contains the end of its log.
+    /// If the server does not become ready; the message contains the end of its log.
     pub fn start_api_server(&mut self) {
         self.bring_up_api_server().unwrap_or_else(|error| panic!("{error}"));
     }
@@ -86,11 +87,11 @@ impl TestCluster {
         self.api_server.iter().for_each(Process::suspend);
     }
 
-    /// Continues the API server, and waits until it is ready.
+    /// Continues the API server and waits until it is ready.
     ///
     /// # Panics
     ///
-    /// If it does not become ready; the message contains the end of its log.
+    /// If the server does not become ready; the message contains the end of its log.
     pub fn resume_api_server(&mut self) {
         self.api_server.iter().for_each(Process::resume);
         self.wait_until_ready().unwrap_or_else(|error| panic!("{error}"));
@@ -119,7 +120,7 @@ impl TestCluster {
             check_running(&mut self.etcd)?;
             let Some(api_server) = &mut self.api_server else { return Ok(()) };
             check_running(api_server)?;
-            // the server creates its certificate at its first start
+            // The server creates its certificate at its first start.
             let ready = self.api.ca.exists() && {
                 let arguments = ["get", "--raw", "/readyz", "--request-timeout=10s"];
                 let answer = self.api.run_kubectl(User::Admin, &arguments, "");

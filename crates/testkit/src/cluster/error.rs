@@ -14,7 +14,7 @@ pub enum Error {
         /// The variable that is missing.
         variable: &'static str,
     },
-    /// Tests against real servers are skipped, but this test runs.
+    /// Tests against real servers are to be skipped, but this test was run.
     #[error(
         "this test needs a real Kubernetes API server, but such tests are skipped: add `real_cluster` to its name, so that it is skipped, too"
     )]

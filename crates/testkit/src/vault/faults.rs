@@ -7,11 +7,11 @@ use tokio::sync::watch;
 pub enum VaultFault {
     /// The Vault is sealed.
     Sealed,
-    /// This status, with the request echoed in the body, as some proxies do.
+    /// All responses have this status and echo the request in the body, as those of some proxies do.
     Status(u16),
 }
 
-/// Holds responses back until it is dropped.
+/// Delays all responses until this value is dropped.
 #[derive(Debug)]
 pub struct AnswerHold {
     gate: watch::Sender<bool>,

@@ -16,7 +16,7 @@ impl HttpClient<'_> {
     pub fn call(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("a server that listens");
-        // HTTP/1.0: no chunked encoding, and the connection is closed after the response.
+        // With HTTP/1.0, there is no chunked encoding, and the connection is closed after the response.
         write!(
             stream,
             "{method} /v1/{path} HTTP/1.0\r\nhost: 127.0.0.1\r\nx-vault-token: {}\r\n\

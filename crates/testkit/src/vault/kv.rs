@@ -72,7 +72,7 @@ impl SecretStore {
         Some(secret.latest)
     }
 
-    /// A version, or the latest: the status and the data of the response.
+    /// Reads a version, by default the latest. Returns the status and the data of the response.
     pub fn get(&self, path: &str, number: Option<u64>) -> (u16, Option<Value>) {
         let Some(secret) = self.secrets.get(path) else { return (404, None) };
         let number = number.filter(|number| *number > 0).unwrap_or(secret.latest);
@@ -90,7 +90,7 @@ impl SecretStore {
         version.map(|version| version.metadata(number)).unwrap_or_default()
     }
 
-    /// Deletes, undeletes or destroys the given versions, or the latest.
+    /// Deletes, undeletes or destroys the given versions, by default the latest.
     pub fn change(&mut self, path: &str, numbers: Option<Vec<u64>>, fate: VersionChange, now: &str) {
         let Some(secret) = self.secrets.get_mut(path) else { return };
         for number in numbers.unwrap_or_else(|| vec![secret.latest]) {

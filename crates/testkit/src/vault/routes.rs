@@ -30,7 +30,7 @@ pub async fn answer(Shared(state): Shared<Arc<VaultEmulator>>, request: Request)
     let line = format!("{} {}", parts.method, parts.uri);
     state.inner.lock().requests.push(line.clone());
     let mut held = state.held.subscribe();
-    // The sender lives as long as the state.
+    // This cannot fail, because the sender lives as long as the state.
     let _ = held.wait_for(|held| !held).await;
     let token = parts.headers.get("x-vault-token").and_then(|token| token.to_str().ok());
     let mut emulator = state.inner.lock();

@@ -13,7 +13,7 @@ pub struct RealVault {
     port: u16,
     root: String,
     key: String,
-    // in this order: the directory is removed after the process has ended
+    // Fields are dropped in this order: the directory is removed after the process has ended.
     _process: Process,
     _folder: Scratch,
 }

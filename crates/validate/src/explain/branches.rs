@@ -10,9 +10,9 @@ pub enum BranchMatch {
     Closest(usize, Vec<SchemaFailure>),
     /// One failure that all branches have in common.
     Common(SchemaFailure),
-    /// In each branch only one required field is missing: one of these is required.
+    /// Each branch fails only because one field is missing: one of these fields is required.
     MissingOneOf(Vec<String>),
-    /// No branch is closer than the others.
+    /// No branch is closer than all other branches.
     Undecided,
 }
 
@@ -39,7 +39,7 @@ pub fn closest_branch(base: &str, branches: &[Vec<SchemaFailure>]) -> BranchMatc
     }
 }
 
-/// The distance of a value from a branch; less is closer.
+/// The distance of a value from a branch; the branch with the least distance is the closest.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct BranchRank {
     /// Whether the whole value has another type.

@@ -76,9 +76,9 @@ struct PatternParser {
     position: usize,
     /// Flags of the whole pattern.
     flags: Flags,
-    /// Whether `u` is among them.
+    /// Whether the flag `u` is set for the whole pattern.
     unicode: bool,
-    /// The widths of groups that are closed; the first is the whole.
+    /// The widths of groups that are closed. Group 0 is the whole pattern.
     groups: Vec<Option<PatternWidth>>,
     names: Vec<(String, usize)>,
     /// Numbers of groups that conditionals refer to.
@@ -141,7 +141,7 @@ impl PatternParser {
         }
     }
 
-    /// Parses a sequence of items; the first one of the whole pattern may begin with flags.
+    /// Parses a sequence of items. The first sequence of the whole pattern may begin with flags.
     fn sequence(&mut self, verbose: bool, first: bool) -> Result<Sequence, PatternSyntaxError> {
         let mut verbose = verbose;
         let mut items = Sequence::new();

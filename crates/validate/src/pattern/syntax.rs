@@ -8,7 +8,7 @@ pub struct Flags {
     pub ignore_case: bool,
     /// `m`: `^` and `$` match at the beginning and end of lines.
     pub multiline: bool,
-    /// `s`: `.` matches a newline, too.
+    /// `s`: `.` also matches a newline.
     pub dot_all: bool,
     /// `x`: whitespace and comments are ignored.
     pub verbose: bool,
@@ -44,9 +44,9 @@ pub enum PatternItem {
     Conditional {
         /// The group whose match is the condition.
         group: usize,
-        /// If the group matched.
+        /// The items that must match if the group matched.
         yes: Sequence,
-        /// If the group did not match.
+        /// The items that must match if the group did not match.
         no: Option<Sequence>,
     },
 }
@@ -111,7 +111,7 @@ pub struct Repeat {
     pub min: u32,
     /// The maximum number of repetitions.
     pub max: Option<u32>,
-    /// Whether it is greedy, lazy or possessive.
+    /// Whether the repetition is greedy, lazy or possessive.
     pub greediness: Greediness,
 }
 
@@ -135,7 +135,7 @@ pub struct PatternGroup {
     pub on: Flags,
     /// The flags that the group turns off.
     pub off: Flags,
-    /// Whether it turns `a` off, by `u`.
+    /// Whether the group turns the flag `a` off, with the flag `u`.
     pub unicode: bool,
     /// The alternatives.
     pub branches: Vec<Sequence>,
@@ -144,9 +144,9 @@ pub struct PatternGroup {
 /// A look-ahead or look-behind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LookAround {
-    /// Whether it is a look-behind.
+    /// Whether the look-around is a look-behind.
     pub behind: bool,
-    /// Whether it must not match.
+    /// Whether the alternatives must not match.
     pub negated: bool,
     /// The alternatives.
     pub branches: Vec<Sequence>,

@@ -25,12 +25,12 @@ impl PatternWidth {
         self.min == self.max
     }
 
-    /// The width of either part.
+    /// The width of an alternative of the two parts.
     fn or(self, other: Self) -> Self {
         Self { min: self.min.min(other.min), max: self.max.max(other.max) }
     }
 
-    /// The width of one part after the other.
+    /// The width of one part followed by the other.
     fn then(self, next: Self) -> Self {
         Self { min: self.min.saturating_add(next.min), max: self.max.saturating_add(next.max) }
     }

@@ -19,7 +19,7 @@ pub fn write(parsed: &ParsedPattern) -> String {
 enum Continuation {
     /// Nothing that follows depends on the position, so the length of the match does not matter.
     Nothing,
-    /// Something follows.
+    /// An item follows whose match depends on the position.
     Something,
 }
 
@@ -108,14 +108,14 @@ fn repetition(repeat: &Repeat, flags: Flags, follows: Continuation, out: &mut St
         out.push(')');
     };
     if *most == Some(0) {
-        // The groups in it match nothing, but they are numbered.
+        // Groups in this item match nothing, but they must keep their numbers.
         match captures(what) {
             0 => {}
             count => out.push_str(&format!("(?:(?!){}|)", "()".repeat(count))),
         }
         return;
     }
-    // The engine does not repeat items of width 0: they are written once, or as optional.
+    // The engine does not repeat items of width 0, so they are written once, or as optional.
     if width::of(std::slice::from_ref(what), &[]).is_zero() && !has_backreference(what) {
         out.push_str("(?:");
         inner(Continuation::Something, out);
@@ -221,7 +221,7 @@ fn range(from: u32, to: u32, out: &mut String) {
     }
 }
 
-/// Writes the ASCII letters of a range in their other case.
+/// Writes the ASCII letters of a range in the opposite case.
 fn other_case(from: u32, to: u32, out: &mut String) {
     for (first, last, other) in [(0x41, 0x5A, 0x61), (0x61, 0x7A, 0x41)] {
         let (from, to) = (from.max(first), to.min(last));

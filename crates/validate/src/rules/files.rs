@@ -113,7 +113,7 @@ pub fn check_document<'v>(
             if root.get("$schema").and_then(Value::as_str) != Some(&*path) {
                 let finding = about(code::SCHEMA_WITHOUT_SLASH, "`$schema` has no leading slash".to_owned());
                 let mut finding = finding.at_pointer("/$schema").hint(format!("write `{path}`"));
-                // If the schema itself rejects the value, report that once, as an error.
+                // If the schema itself rejects the value, this is reported once, as an error.
                 let before = failures.len();
                 failures.retain(|failure| failure.pointer != "/$schema");
                 if failures.len() < before {

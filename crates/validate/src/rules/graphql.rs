@@ -1,4 +1,4 @@
-//! Rules for the definition of the GraphQL types: its schema, the names of types and interfaces, unique
+//! Rules for the definition of the GraphQL types: its schema, the names of types and interfaces, and unique
 //! fields.
 
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use crate::Context;
 /// GraphQL types that need no definition.
 pub const SCALARS: [&str; 5] = ["string", "int", "float", "boolean", "json"];
 
-/// A field with `isUnique` where that has no effect.
+/// A field whose `isUnique` has no effect.
 pub struct MisusedUnique<'a> {
     /// JSON pointer of `isUnique`.
     pub pointer: String,
@@ -21,12 +21,12 @@ pub struct MisusedUnique<'a> {
     pub type_name: &'a str,
     /// The field.
     pub field: &'a str,
-    /// The field's type, if it causes the problem; otherwise the problem is that the type that has the field
-    /// has no datafiles.
+    /// The field's type, if it causes the problem. `None` means that the type that has the field has no
+    /// datafiles.
     pub complex: Option<&'a str>,
 }
 
-/// All fields with `isUnique` where that has no effect.
+/// All fields whose `isUnique` has no effect.
 pub fn misused_unique_fields<'a>(graphql: &'a Value, types: &Types) -> Vec<MisusedUnique<'a>> {
     let top_level = top_level(types);
     let mut found = Vec::new();
@@ -46,7 +46,7 @@ pub fn misused_unique_fields<'a>(graphql: &'a Value, types: &Types) -> Vec<Misus
     found
 }
 
-/// Types that have their own datafiles, directly or through their interface.
+/// The names of types that have datafiles of their own, directly or through their interface.
 fn top_level(types: &Types) -> BTreeSet<&str> {
     let mut names: BTreeSet<&str> =
         types.iter().filter(|type_| type_.datafile.is_some()).map(|type_| &*type_.name).collect();
@@ -95,7 +95,7 @@ pub fn each_field<'a>(graphql: &'a Value, visit: &mut impl FnMut(&'a Map, &'a Ma
 pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
     let graphql = &cx.bundle.graphql().value;
     let mut checks = TypeChecker { cx, file: cx.layout.graphql.clone(), findings: Vec::new() };
-    // If the file could not be read, bundling reported it.
+    // If the file could not be read, bundling has reported that error.
     if graphql.as_map().is_some() && !cx.unread.contains(&checks.file) {
         checks.findings = files::check_document(cx, &mut cx.checker.session(), &checks.file, graphql);
     }

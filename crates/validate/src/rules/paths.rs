@@ -1,4 +1,4 @@
-//! Rule: no two paths differ only in case. On a case-insensitive file system they would be one file.
+//! Rule: no two paths differ only in case, because they would be one file on a case-insensitive file system.
 
 use std::collections::BTreeMap;
 use std::hash::BuildHasher as _;

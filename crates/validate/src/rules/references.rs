@@ -14,13 +14,13 @@ const MAX_COMPARISONS: usize = 10_000_000;
 /// Maximum number of notes about one target.
 const MAX_TARGET_NOTES: usize = 5;
 
-/// The reason a reference is broken.
+/// The reason why a reference is broken.
 pub enum BrokenReference<'a> {
     /// The target does not exist.
     NotFound,
-    /// The target has another schema: the actual one, and the expected one.
+    /// The target has another schema than expected. Holds the actual and the expected schema.
     OtherSchema(&'a str, &'a str),
-    /// The target does not conform to the inline `$schemaRef`: its failures, one line each.
+    /// The target does not conform to the inline `$schemaRef`. Holds the failures, one line each.
     SchemaMismatch(Vec<String>),
 }
 

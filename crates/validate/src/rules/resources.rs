@@ -38,7 +38,7 @@ fn check_resource(cx: &Context<'_>, resource: &Resource) -> Vec<Diagnostic> {
     vec![finding.hint("remove `$schema` if the file is a template")]
 }
 
-/// Resources that no datafile and no other resource names.
+/// Reports the resources that no datafile and no other resource names.
 pub fn unused(cx: &Context<'_>) -> Vec<Diagnostic> {
     // A resource that is named where the schema expects a resource has a back-reference; other resources are
     // searched for in all strings.
@@ -88,7 +88,8 @@ fn texts<'v>(value: &'v Value, visit: &mut impl FnMut(&'v str)) {
 /// Adds the resources whose paths a string contains.
 fn collect_mentions<'p>(text: &str, paths: &HashSet<&'p str>, named: &mut HashSet<&'p str>) {
     let is_path = |character: char| character.is_alphanumeric() || "/-._+@=".contains(character);
-    // Paths may contain characters other than those below; most strings do not begin with a slash.
+    // The whole string is looked up first, because paths may contain characters other than those below. Most
+    // strings do not begin with a slash.
     if text.starts_with('/')
         && let Some(known) = paths.get(text)
     {

@@ -41,7 +41,7 @@ impl<'a> SchemaMatcher<'a> {
             }
             return;
         }
-        // This is the schema of a reference, not of its target.
+        // A schema with the field `$ref` is that of a reference, not of its target.
         let is_reference = map.get("properties").is_some_and(|fields| fields.get("$ref").is_some());
         if is_reference || !self.seen.insert((&type_.name, std::ptr::from_ref(schema).addr())) {
             return;
@@ -148,7 +148,7 @@ impl<'a> SchemaMatcher<'a> {
     }
 }
 
-/// Whether a schema requires a field, itself or in all of its alternatives.
+/// Whether a schema requires a field, directly or in all of its alternatives.
 fn is_required(map: &Map, field: &str) -> bool {
     let names = map.get("required").and_then(Value::as_list).unwrap_or_default();
     if names.iter().any(|name| name.as_str() == Some(field)) {

@@ -1,5 +1,5 @@
-//! Rules for the schemas themselves: they are well-formed and conform to their metaschema, their references
-//! resolve, and they contain nothing that is silently ignored.
+//! Rules for the schemas themselves: schemas are well-formed, they conform to their metaschema, their
+//! references resolve, and they contain nothing that is silently ignored.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ pub enum Metaschema<'a> {
     Draft,
     /// A schema of the bundle.
     Schema(&'a str),
-    /// There is no such schema.
+    /// The bundle has no schema with this path.
     Unknown(&'a str),
 }
 
@@ -93,7 +93,8 @@ impl SchemaFile<'_> {
                 inline.push((schema, child_pointer(pointer, "$schemaRef")));
             }
         });
-        // Schemas in places where JSON Schema does not define them.
+        // Inline `$schemaRef`s and targets of references may be in places where JSON Schema does not define
+        // schemas.
         let referred =
             self.cx.checker.ref_targets(self.path).map(|place| (place.value, place.pointer.clone()));
         for (schema, start) in inline.into_iter().chain(referred) {
@@ -205,8 +206,8 @@ impl SchemaFile<'_> {
         }
     }
 
-    /// Checks `$schemaRef`, which constrains the target of a reference: the path of a schema, or an inline
-    /// schema.
+    /// Checks `$schemaRef`, which constrains the target of a reference by the path of a schema or by an
+    /// inline schema.
     fn schema_ref(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
         let at = child_pointer(pointer, "$schemaRef");
         match map.get("$schemaRef") {
@@ -279,7 +280,7 @@ impl SchemaFile<'_> {
         }
     }
 
-    /// Reports unknown keywords: probably misspelt, or one level too high.
+    /// Reports unknown keywords, which are probably misspelt or one level too high.
     fn ignored_keywords(&self, map: &Map, pointer: &str, findings: &mut Vec<Diagnostic>) {
         let is_meta = pointer.is_empty() && matches!(metaschema(self.cx, self.root), Metaschema::Draft);
         for (key, value) in map.iter() {

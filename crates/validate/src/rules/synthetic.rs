@@ -1,4 +1,5 @@
-//! Rule: the schema and the field that a synthetic field names exist. Otherwise the field is always empty.
+//! Rule: the schema and the field that a synthetic field names exist. If one of them does not exist, the
+//! synthetic field is always empty.
 
 use qontract_bundle::types::{BackrefSelector, Field, Type};
 use qontract_bundle::{Map, Value};

@@ -1,5 +1,5 @@
-//! Rule: templates parse. Only resources that an entry names as templates are checked; others may contain
-//! `{{` for other programs.
+//! Rule: templates parse. Only resources that an entry names as templates are checked, because other
+//! resources may contain `{{` for other programs.
 
 use qontract_bundle::{Backref, Resource, Value};
 use qontract_diagnostics::{Diagnostic, Span, code, pluralize};
@@ -20,7 +20,7 @@ pub fn check(cx: &Context<'_>) -> Vec<Diagnostic> {
         .collect()
 }
 
-/// Whether a text contains the start of a tag of either dialect.
+/// Whether a text contains the start of a tag in either dialect.
 fn has_tag(text: &str) -> bool {
     let next = |at: usize| text.as_bytes().get(at + 1);
     text.match_indices('{').any(|(at, _)| matches!(next(at), Some(b'{' | b'%' | b'#')))
@@ -28,8 +28,8 @@ fn has_tag(text: &str) -> bool {
 
 /// The syntax error of a template, in the first dialect in which an entry renders it.
 ///
-/// The template is parsed before the entries are looked up: most templates are valid, and entries are in many
-/// files.
+/// The template is parsed before the entries are looked up, because most templates are valid and entries are
+/// in many files.
 fn check_template(cx: &Context<'_>, resource: &Resource) -> Option<Diagnostic> {
     [Dialect::Jinja2, Dialect::ExtraCurly].into_iter().find_map(|dialect| {
         let error = check_syntax(&Source::new(&resource.path, &resource.content).dialect(dialect)).err()?;

@@ -15,7 +15,7 @@ pub struct RepeatedValue<'a> {
     pub field: &'a str,
     /// The value, as JSON.
     pub value: &'a str,
-    /// Path of the datafile, and JSON pointer, of each occurrence.
+    /// For each occurrence, the path of the datafile and the JSON pointer.
     pub places: Vec<(&'a str, &'a str)>,
 }
 
@@ -25,7 +25,7 @@ pub struct DuplicateItems<'a> {
     pub path: &'a str,
     /// The first of the items.
     pub item: &'a ListItem<'a>,
-    /// Index and JSON pointer of each item.
+    /// For each item, its index and its JSON pointer.
     pub places: Vec<(usize, &'a str)>,
 }
 

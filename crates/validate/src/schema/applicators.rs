@@ -1,6 +1,6 @@
 //! Applicator keywords: those that apply subschemas to a value or its parts.
 //!
-//! Each kind has its own function, to keep stack frames small: every nested schema adds one.
+//! Each kind has its own function, so that stack frames stay small: every nested schema adds a frame.
 
 use std::sync::Arc;
 

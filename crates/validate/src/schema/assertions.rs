@@ -10,7 +10,7 @@ use crate::display::show;
 use crate::failure::FailureKind;
 use crate::pattern::BacktrackLimitError;
 
-/// Bytes of a string that count as one step.
+/// Number of bytes of a string that count as one step.
 const TEXT_PER_STEP: usize = 64;
 /// Number of compared values, or name lookups, that count as one step.
 const VALUES_PER_STEP: usize = 16;
@@ -52,7 +52,7 @@ pub fn field_names_cost(patterns: usize, value: &Value) -> usize {
     if patterns == 0 { 0 } else { names.sum::<usize>().saturating_mul(patterns) }
 }
 
-/// Number of values in `value`, including itself.
+/// Number of values in `value`, including `value` itself.
 pub fn count(value: &Value) -> usize {
     match value {
         Value::List(items) => 1 + items.iter().map(count).sum::<usize>(),

@@ -59,7 +59,7 @@ pub fn failures(
     vec![SchemaFailure { pointer: String::new(), keyword, kind }]
 }
 
-/// The reason a check was aborted.
+/// The reason why a check was aborted.
 #[derive(Debug)]
 pub enum CheckAbort {
     /// A pattern exceeded the backtracking limit.
@@ -195,7 +195,7 @@ impl Evaluation<'_, '_> {
                     self.count_failures(wrongs.iter().map(failure_weight).sum())?;
                     found.extend(wrongs.into_iter().map(|wrong| failure(node, keyword, pointer, wrong)));
                 }
-                // Report the aborted pattern at the innermost value.
+                // The aborted pattern is reported at the innermost value.
                 Err(CheckAbort::CostlyPattern) => {
                     self.depth = depth;
                     found.truncate(before);
@@ -255,7 +255,7 @@ impl Evaluation<'_, '_> {
                 for name in value.as_map().into_iter().flat_map(Map::iter).map(|(name, _)| name.as_str()) {
                     let mut of_name = Vec::new();
                     self.collect(*node, &Value::str(name), pointer, &mut of_name)?;
-                    // Report only the first failure of a name.
+                    // Only the first failure of a name is reported.
                     if let Some(SchemaFailure { keyword, kind: wrong, .. }) = of_name.into_iter().next() {
                         let wrong = FailureKind::FieldName(name.to_owned(), Box::new(wrong));
                         found.push(SchemaFailure {
@@ -274,7 +274,7 @@ impl Evaluation<'_, '_> {
             }
             KeywordRule::Not(_) => Ok(vec![FailureKind::Forbidden]),
             KeywordRule::Contains(node) => {
-                // Usually one specific value is required; the message names it.
+                // Usually, one specific value is required, so the message names it.
                 let allowed =
                     self.compiled.nodes[*node].rules.iter().find_map(|keyword| match &keyword.rule {
                         KeywordRule::Assertion(

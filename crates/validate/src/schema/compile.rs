@@ -1,7 +1,7 @@
 //! Compiles all schemas of a bundle into one list of nodes.
 //!
-//! Malformed keywords, dangling or cyclic references and invalid patterns are skipped, because they are
-//! reported elsewhere. The siblings of a `$ref` are skipped because draft 6 ignores them.
+//! Malformed keywords, dangling or cyclic references, and invalid patterns are skipped, because other rules
+//! report them. The siblings of a `$ref` are skipped because draft 6 ignores them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -50,7 +50,8 @@ impl<'b> CompiledSchemas<'b> {
             let file: &'b str = &schema.path;
             let root: &'b Value = &schema.document.value;
             compiler.intern_node(SchemaLocation { file, pointer: String::new(), value: root });
-            // Includes schemas in places that draft 6 ignores: siblings of a `$ref`, and unused definitions.
+            // The visit includes schemas in places that draft 6 ignores: siblings of a `$ref`, and unused
+            // definitions.
             keywords::visit_schemas(root, &mut String::new(), &mut |map, pointer| {
                 compiler.patterns(map);
                 compiler.inline(file, map, pointer);
@@ -76,8 +77,8 @@ struct SchemaCompiler<'b> {
 }
 
 impl<'b> SchemaCompiler<'b> {
-    /// Interns the node of a schema, by its file and memory address. Its rules are compiled later, so that
-    /// schemas may refer to each other.
+    /// Interns the node of a schema, by its file and memory address. The rules of the node are compiled
+    /// later, so that schemas may refer to each other.
     fn intern_node(&mut self, place: SchemaLocation<'b>) -> NodeId {
         let next = self.compiled.nodes.len();
         let key = (place.file, std::ptr::from_ref(place.value).addr());
@@ -183,7 +184,7 @@ impl<'b> SchemaCompiler<'b> {
                     KeywordRule::Subschemas(Subschemas::Dependent(dependent)),
                 ];
             }
-            // They are compiled even if nothing refers to them.
+            // Definitions are compiled even if no reference points to them.
             ("definitions", Value::Map(schemas)) => {
                 self.by_name(at, schemas);
                 return Vec::new();

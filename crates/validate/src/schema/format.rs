@@ -34,7 +34,7 @@ pub enum StringFormat {
 }
 
 impl StringFormat {
-    /// The format by its name; `None` if it is not checked.
+    /// The format with this name; `None` if the format is not checked.
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
             "date" => Self::Date,
@@ -72,7 +72,7 @@ impl StringFormat {
     }
 }
 
-/// Parses `count` digits at the start of a text; returns the number and the rest.
+/// Parses `count` digits at the start of a text; returns the number and the rest of the text.
 fn digits(text: &str, count: usize) -> Option<(u32, &str)> {
     let (number, rest) = text.split_at_checked(count)?;
     let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
@@ -128,7 +128,7 @@ fn date_time(text: &str) -> Option<()> {
 }
 
 fn email(text: &str) -> bool {
-    // The parser refuses an empty quoted local part, which the RFC allows.
+    // The parser refuses an empty quoted local part, which the RFC allows, so another one is substituted.
     let quoted = text.strip_prefix("\"\"@").map(|domain| format!("\"a\"@{domain}"));
     let Ok(address) = quoted.as_deref().unwrap_or(text).parse::<EmailAddress>() else { return false };
     let is_domain = |domain: &str| match domain.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
@@ -141,7 +141,7 @@ fn email(text: &str) -> bool {
     address.local_part().is_ascii() && is_domain(address.domain())
 }
 
-/// RFC 5891: only encoded labels have hyphens as third and fourth characters.
+/// According to RFC 5891, only encoded labels have hyphens as their third and fourth characters.
 fn has_no_reserved_hyphens(label: &str) -> bool {
     label.get(2..4) != Some("--") || label.starts_with("xn")
 }
@@ -173,7 +173,8 @@ fn uri_reference(text: &str) -> Option<bool> {
         }
         None => rest,
     };
-    // In a relative reference, a colon in the first segment would end a scheme.
+    // In a relative reference, the first segment must not contain a colon, because the colon would end a
+    // scheme.
     let is_clear = scheme.is_some() || !path.split('/').next().is_some_and(|segment| segment.contains(':'));
     let parts = [(path, ":@/"), (query.unwrap_or_default(), ":@/?"), (fragment.unwrap_or_default(), ":@/?")];
     (is_clear && parts.iter().all(|(part, more)| is_encoded(part, more))).then_some(scheme.is_some())

@@ -12,8 +12,9 @@ use super::rule::Assertion;
 
 /// Cached results of assertions for key sets.
 ///
-/// Entries are keyed by the memory addresses of assertion and key set. There is no invalidation: the cache
-/// must be dropped before the schemas and the maps, which [`CheckSession`](super::CheckSession) ensures.
+/// The key of an entry is the pair of the memory addresses of the assertion and of the key set. Entries are
+/// never invalidated. Therefore, the cache must be dropped before the schemas and the maps, which
+/// [`CheckSession`](super::CheckSession) ensures.
 #[derive(Debug, Default)]
 pub struct KeyCheckCache(HashMap<(usize, usize), bool, RandomState>);
 

@@ -1,6 +1,6 @@
 //! Checks that keyword values are well-formed, as the metaschema of JSON Schema draft 6 requires.
 //!
-//! As lenient as `qontract-validator`: an enum may be empty or contain a value twice.
+//! The check is as lenient as that of `qontract-validator`: an enum may be empty or contain a value twice.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! Compares and divides numbers as Python does: integers of any size exactly, floats with their stored value.
+//! Compares and divides numbers as Python does: integers of any size are exact, and floats have their stored
+//! value.
 
 use std::cmp::Ordering;
 
@@ -17,7 +18,7 @@ pub fn compare(one: &Value, other: &Value) -> Option<Ordering> {
 pub fn is_multiple(number: &Value, of: &Value) -> bool {
     match of {
         Value::Float(of) => float(number).is_none_or(|number| {
-            // Floats are divided as stored: 0.3 is not a multiple of 0.1.
+            // Floats are divided with their stored values, so 0.3 is not a multiple of 0.1.
             let quotient = number / of;
             quotient.is_finite() && quotient.fract() == 0.0
         }),
@@ -70,7 +71,7 @@ pub struct ExactNumber {
 }
 
 impl ExactNumber {
-    /// The number, if it is one.
+    /// The number in this value; `None` if the value is not a number.
     pub fn of(value: &Value) -> Option<Self> {
         let (negative, digits, fraction) = match value {
             Value::Int(value) => (*value < 0, value.unsigned_abs().to_string(), 0.0),

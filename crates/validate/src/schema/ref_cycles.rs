@@ -1,4 +1,5 @@
-//! Finds cycles of references that never descend into the value: checking a value against them would not end.
+//! Finds cycles of references that never descend into the value. Checking a value against such a cycle would
+//! not end.
 
 use super::rule::{KeywordRule, NodeId, SchemaNode, Subschemas};
 use crate::failure::SchemaPlace;
@@ -12,8 +13,8 @@ pub struct RefCycle {
     pub references: usize,
 }
 
-/// Removes all cycles from `nodes`, and returns them. A keyword that is part of a cycle is removed as a
-/// whole, because a part of it would have another meaning: an empty `not` would reject everything.
+/// Removes all cycles from `nodes` and returns them. A keyword that is part of a cycle is removed as a whole,
+/// because a part of the keyword would have another meaning: an empty `not` would reject every value.
 pub fn remove_ref_cycles(nodes: &mut [SchemaNode<'_>]) -> Vec<RefCycle> {
     let mut loops = Vec::new();
     for group in cyclic_components(nodes) {
@@ -59,8 +60,8 @@ fn successors(node: &SchemaNode<'_>) -> Vec<NodeId> {
     node.rules.iter().flat_map(|keyword| in_place_subschemas(&keyword.rule)).collect()
 }
 
-/// The strongly connected components that are cycles (Tarjan's algorithm), each sorted. Not recursive: chains
-/// may be long.
+/// The strongly connected components that are cycles (Tarjan's algorithm), each sorted. The function is not
+/// recursive, because chains may be long.
 fn cyclic_components(nodes: &[SchemaNode<'_>]) -> Vec<Vec<NodeId>> {
     const UNVISITED: usize = usize::MAX;
     let mut order = vec![UNVISITED; nodes.len()];

@@ -1,6 +1,6 @@
 //! Resolves a `$ref` of a schema as Python's jsonschema 3.2 does.
 //!
-//! The part before `#` is joined to the path of the schema like a relative URL. The part after it is
+//! The part before `#` is joined to the path of the schema like a relative URL. The part after `#` is
 //! percent-decoded and followed as a JSON pointer; leading slashes are ignored.
 
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use qontract_yaml::{Limits, Syntax, parse_as};
 
 use crate::keywords;
 
-/// The URL of the draft that schemas may name; the draft is built in, and never fetched.
+/// The URL of the draft that schemas may name. The draft is built in, so it is never fetched.
 pub const DRAFT: &str = "http://json-schema.org/draft-06/schema";
 
 /// The draft, as jsonschema 3.2 ships it.
@@ -28,7 +28,7 @@ pub enum RefTarget<'b> {
     External,
     /// A schema file that does not exist.
     NoFile(String),
-    /// A location that does not exist: the file, and the JSON pointer.
+    /// A location that does not exist. Holds the file and the JSON pointer.
     NoValue(&'b str, String),
     /// A value that is not a schema.
     NotASchema(SchemaLocation<'b>),
@@ -119,7 +119,8 @@ fn join(path: &str, file: &str) -> String {
         match *step {
             "" if index > 0 && index < last => {}
             "." => {}
-            // A path above the root resolves to an empty string without the slash, which does not exist.
+            // A path above the root resolves to an empty string without the slash, which is not the path of a
+            // schema.
             ".." => drop(steps.pop()),
             step => steps.push(step),
         }

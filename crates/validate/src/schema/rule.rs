@@ -14,7 +14,7 @@ pub type NodeId = usize;
 /// A compiled schema.
 #[derive(Debug)]
 pub struct SchemaNode<'b> {
-    /// The path of its schema file.
+    /// The path of the file that contains the schema.
     pub file: &'b str,
     /// The JSON pointer in that file.
     pub pointer: String,
@@ -83,11 +83,11 @@ pub enum Assertion<'b> {
     Unique,
     /// Fields that must be present.
     Required(Vec<&'b str>),
-    /// Fields that must be present if another field is.
+    /// Fields that must be present if another field is present.
     DependentRequired(Vec<(&'b str, Vec<&'b str>)>),
-    /// There are no additional fields.
+    /// The map has no additional fields.
     NoAdditionalFields(AdditionalFields<'b>),
-    /// There are no additional items: the maximum number.
+    /// The list has no additional items. Holds the maximum number of items.
     NoAdditionalItems(usize),
 }
 
@@ -128,8 +128,8 @@ pub enum Subschemas<'b> {
 /// The fields that a schema does not define.
 #[derive(Clone, Debug, Default)]
 pub struct AdditionalFields<'b> {
-    /// The fields it defines by name.
+    /// The fields that the schema defines by name.
     pub named: Option<&'b Map>,
-    /// The patterns by which it defines fields: a field matches any of these.
+    /// The patterns by which the schema defines fields: a field is defined if it matches any of these.
     pub patterns: Vec<Arc<Pattern>>,
 }

@@ -2,7 +2,7 @@
 
 use super::{FastEventKind, FastParser};
 
-/// Maximum number of anchors: each alias searches all of them.
+/// Maximum number of anchors, which is low because each alias searches all anchors.
 const MAX_ANCHORS: usize = 64;
 
 impl FastParser<'_> {
@@ -15,7 +15,8 @@ impl FastParser<'_> {
         (length > 0).then_some(start + 1 + length)
     }
 
-    /// Parses the anchor of the next value, at `start`. Returns the offset after it and its spaces.
+    /// Parses the anchor of the next value, at `start`. Returns the offset after the anchor and the spaces
+    /// that follow it.
     pub(super) fn anchor(&mut self, start: usize) -> Option<usize> {
         let end = self.name(start)?;
         if !matches!(self.byte(end), b' ' | b'\n') || self.anchors.len() == MAX_ANCHORS {
@@ -26,7 +27,7 @@ impl FastParser<'_> {
         Some(self.after_spaces(end))
     }
 
-    /// Parses the alias at `start`. Returns its end.
+    /// Parses the alias at `start`. Returns the end of the alias.
     pub(super) fn alias(&mut self, start: usize) -> Option<usize> {
         let end = self.name(start)?;
         if !matches!(self.byte(end), b' ' | b'\n' | b',' | b']' | b'}') || self.anchor.is_some() {

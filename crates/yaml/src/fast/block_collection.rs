@@ -145,7 +145,7 @@ impl FastParser<'_> {
         self.finish_line(end)
     }
 
-    /// Whether only a dash precedes the current offset: its item may be a scalar.
+    /// Whether only a dash precedes the current offset. If so, the item of the dash may be a scalar.
     fn on_line_of_dash(&self) -> bool {
         self.pending_value == Some(self.at)
     }

@@ -7,9 +7,9 @@ use crate::events::Style;
 struct NextLine {
     /// Number of blank lines.
     breaks: usize,
-    /// Offset of the line after them.
+    /// Offset of the line after the blank lines.
     line: usize,
-    /// Offset after its indentation; indentation beyond that of the block is part of the text.
+    /// Offset after the indentation of that line. Indentation beyond that of the block is part of the text.
     text: usize,
 }
 
@@ -78,9 +78,10 @@ impl FastParser<'_> {
                     breaks += 1;
                     line = text + 1;
                 }
-                // YAML 1.1 treats a tab here as indentation.
+                // YAML 1.1 treats a tab here as indentation, so the fallback parser decides.
                 b'\t' => return None,
-                // An empty block, or blank lines that are wider than the text.
+                // An empty block, and blank lines that are wider than the text, are left to the fallback
+                // parser.
                 _ if indent <= self.open.last()?.column || widest > indent => return None,
                 _ => {
                     self.at = text;

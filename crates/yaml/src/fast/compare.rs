@@ -7,7 +7,7 @@ use crate::events::{Event, EventSource, Style};
 use crate::fallback::FallbackParser;
 use crate::yaml11_compat::{self, CompatChecker};
 
-/// All events of a source, or `None` if it finds an error.
+/// All events of a source, or `None` if the source finds an error.
 fn events<'a>(mut source: impl EventSource<'a>) -> Option<Vec<(Event<'a>, Span)>> {
     let mut events = Vec::new();
     loop {

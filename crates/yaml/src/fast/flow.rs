@@ -8,7 +8,7 @@ const MAX_FLOW_DEPTH: usize = 16;
 const MAX_KEY_BYTES: usize = 1_000;
 
 impl FastParser<'_> {
-    /// Parses the flow collection that starts at `start`. Returns its end.
+    /// Parses the flow collection that starts at `start`. Returns the end of the collection.
     pub(super) fn flow(&mut self, start: usize) -> Option<usize> {
         self.flow_within(start, MAX_FLOW_DEPTH)
     }
@@ -54,7 +54,7 @@ impl FastParser<'_> {
         Some(at + 1)
     }
 
-    /// Parses a scalar between brackets. Returns the offset after it and its spaces.
+    /// Parses a scalar between brackets. Returns the offset after the scalar and the spaces that follow it.
     fn flow_scalar(&mut self, start: usize) -> Option<usize> {
         if let quote @ (b'"' | b'\'') = self.byte(start) {
             let (kind, end) = self.quotes(start, quote)?;
@@ -72,7 +72,8 @@ impl FastParser<'_> {
                 b',' | b']' | b'}' => break,
                 b':' => match self.byte(at + 1) {
                     b' ' => break,
-                    // Values on which YAML 1.1 and 1.2 differ, or that need the fallback parser.
+                    // If one of these bytes follows a colon, YAML 1.1 and 1.2 differ on the value, or it
+                    // needs the fallback parser.
                     b'\n' | b'\t' | b',' | b'[' | b']' | b'{' | b'}' | b'?' => return None,
                     _ => end = at + 1,
                 },

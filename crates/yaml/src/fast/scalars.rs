@@ -7,7 +7,7 @@ use crate::events::Style;
 pub(super) enum ScalarEnd {
     /// The colon of a key, at this offset.
     Colon(usize),
-    /// Anything else.
+    /// Any other token, or the end of the line.
     Other,
 }
 
@@ -62,7 +62,7 @@ impl FastParser<'_> {
         Some((kind, end, stop))
     }
 
-    /// Parses quoted text. Returns its end.
+    /// Parses quoted text. Returns the end of the text.
     pub(super) fn quotes(&mut self, start: usize, quote: u8) -> Option<(FastEventKind, usize)> {
         let mut at = start + 1;
         let mut made: Option<String> = None;

@@ -7,7 +7,7 @@ use super::{Line, lines};
 struct Opening {
     at: usize,
     letter: char,
-    /// The indentation of its line.
+    /// The indentation of the line with the bracket or quote.
     indent: usize,
 }
 
@@ -27,8 +27,8 @@ pub fn find(text: &str) -> Option<(usize, char)> {
     Some((found.at, found.letter))
 }
 
-/// Whether a line is not part of a value whose first line is indented by `indent`: it is another key or item,
-/// so it does not close the value.
+/// Whether a line is not part of a value whose first line is indented by `indent`. Such a line is another key
+/// or item, so it does not close the value.
 fn ends_value(line: &Line<'_>, indent: usize) -> bool {
     let count = |letters: [char; 2]| line.text.matches(letters).count();
     let is_item = line.text.trim_start().starts_with("- ");
@@ -50,7 +50,7 @@ impl Scanner<'_> {
         self.open.first().or(self.quote.as_ref()).map_or(0, |opening| opening.indent)
     }
 
-    /// Scans a line. `None` if brackets are mismatched, which the parser reports itself.
+    /// Scans a line. Returns `None` if brackets do not match, because the parser itself reports that error.
     fn line(&mut self, line: &Line<'_>) -> Option<()> {
         let inside = !self.open.is_empty() || self.quote.is_some();
         if let Some(indent) = self.block {

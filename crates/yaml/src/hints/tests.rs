@@ -1,9 +1,9 @@
-//! Every form of a mistake, tested through the parser.
+//! Tests every form of a mistake through the parser.
 
 use crate::{Limits, parse};
 use qontract_diagnostics::position;
 
-/// Message, line, column and hint of the only finding.
+/// Checks the message, the line, the column and the hint of the only finding.
 fn check(text: &str, expect: &str) {
     let findings = parse(text.as_bytes(), &Limits::default()).findings;
     let [finding] = findings.as_slice() else { panic!("{text}: {findings:?}") };

@@ -9,12 +9,12 @@ use super::{ArenaRange, Document, Slot};
 /// Without this index, looking up all keys of a map would take quadratic time.
 #[derive(Debug)]
 pub(crate) struct MapIndex {
-    /// Keyed by the first entry of the map.
+    /// The sorted entries of each map, by the index of its first entry.
     sorted: HashMap<u32, Box<[u32]>>,
 }
 
 impl MapIndex {
-    /// Maps with fewer entries are searched linearly.
+    /// Minimum number of entries of a map that is indexed. Smaller maps are searched linearly.
     pub const MIN_ENTRIES: usize = 32;
 
     /// The index of a whole document.
@@ -31,7 +31,8 @@ impl MapIndex {
         Self { sorted: maps.map(sorted).collect() }
     }
 
-    /// The index, among the document's entries, of the entry with this key of a large map.
+    /// Finds the entry of a large map with this key. Returns the index of the entry among the document's
+    /// entries.
     pub fn find(&self, document: &Document, map: ArenaRange, wanted: &str) -> Option<usize> {
         let entries = self.sorted.get(&map.start)?;
         let found = entries.binary_search_by_key(&wanted, |entry| key(document, *entry)).ok()?;

@@ -1,7 +1,7 @@
 //! The apt sources of this machine, with source packages enabled.
 //!
 //! Most machines have only binary packages enabled. Source packages are on the same mirrors, so every entry
-//! is copied with its options and keys, for both kinds.
+//! is copied with its options and keys for both kinds of packages.
 
 use crate::command::CommandLine;
 use anyhow::{Context as _, Result};
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// All entries of this machine, for both kinds: one-line entries, and deb822 stanzas.
+/// All entries of this machine, for both kinds of packages: the one-line entries, and the deb822 stanzas.
 pub fn read_machine_sources() -> Result<(String, String)> {
     let paths =
         CommandLine::new("apt-config shell list Dir::Etc::sourcelist/f parts Dir::Etc::sourceparts/d");
@@ -49,7 +49,7 @@ fn add_source_lines(text: &str) -> String {
     for line in text.lines() {
         let Some((kind, rest)) = line.trim().split_once([' ', '\t']) else { continue };
         let rest = rest.trim();
-        // skip discs; existing `deb-src` lines are replaced by those of their `deb` lines
+        // Discs are skipped. Existing `deb-src` lines are replaced by those that are made from `deb` lines.
         if kind == "deb" && !rest.contains("cdrom:") {
             let _ = writeln!(both, "deb {rest}\ndeb-src {rest}");
         }

@@ -1,5 +1,5 @@
-//! The Go toolchain that builds the servers: that of the machine if it has the version that Debian built this
-//! source with, else Debian's, unpacked.
+//! The Go toolchain that builds the servers. If the toolchain of the machine has the version with which
+//! Debian built this source, it is used; otherwise Debian's toolchain is unpacked.
 
 use super::VERSION;
 use super::source::KubernetesSource;

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A library that supports the map layout of Go 1.18 and later; with the vendored version the API server
+/// A library that supports the map layout of Go 1.18 and later. With the vendored version, the API server
 /// crashes at the first custom resource.
 pub const REFLECT2: &str = "golang-github-modern-go-reflect2-dev";
 /// The packages that contain `dpkg-source` and its dependencies.
@@ -36,7 +36,7 @@ fn has_dpkg_source() -> bool {
 }
 
 impl KubernetesSource {
-    /// Fetches the source and unpacks it where Go looks for it.
+    /// Fetches the source and unpacks it into the directory in which Go searches for it.
     pub fn unpack(apt: &Apt<'_>, work: &Path, root: &Path, steps: &InstallLog) -> Result<Self> {
         let description = apt.fetch_source("kubernetes", &work.join("source"))?;
         let name = description.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -64,7 +64,7 @@ impl KubernetesSource {
         steps.run("replacing reflect2", &CommandLine::new("cp -R").args([packaged, vendored]))
     }
 
-    /// Generates the `OpenAPI` description, which the source package lacks, with its own generator.
+    /// Generates the `OpenAPI` description, which the source package lacks, with the generator in the source.
     pub fn generate_openapi(&self, go: &Go, work: &Path, steps: &InstallLog) -> Result<()> {
         let generator = work.join("openapi-gen");
         let line = go.command("build -o", &self.folder).args([&generator]);
@@ -110,7 +110,7 @@ fn is_supported(name: &str) -> bool {
     version.and_then(|version| version.strip_prefix(VERSION)).is_some_and(|rest| rest.starts_with('-'))
 }
 
-/// `dpkg-source` of the machine, else the unpacked one.
+/// `dpkg-source` of the machine, otherwise the unpacked `dpkg-source`.
 fn dpkg_source(root: &Path) -> CommandLine {
     if has_dpkg_source() {
         return CommandLine::new("dpkg-source");

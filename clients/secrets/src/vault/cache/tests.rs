@@ -29,7 +29,7 @@ impl CacheFixture {
         Self { cache: Arc::new(SecretCache::new(caching)), reads: AtomicUsize::new(0) }
     }
 
-    /// Reads through the cache. The value is the number of the read, which takes time on the paused clock.
+    /// Reads through the cache. The value is the number of the read. A read takes time on the paused clock.
     async fn read(&self, path: &str, version: Option<u64>) -> String {
         let found = self.cache.get(key(path, version), |_| {
             let number = self.reads.fetch_add(1, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! Directives and arguments.
+//! Checks directives and arguments.
 
 use std::collections::HashMap;
 
@@ -28,7 +28,7 @@ impl<'c> KnownDirective<'c, '_> {
         }
     }
 
-    /// Names of the arguments; required ones with their type.
+    /// Names of the arguments. A required argument has its type, any other has `None`.
     fn arguments(self, schema: &Schema) -> Vec<(&'c str, Option<String>)> {
         match self {
             KnownDirective::OfSchema(directive) => {
@@ -59,7 +59,7 @@ fn group_by_name<'t>(names: impl Iterator<Item = Name<'t>>) -> Vec<(&'t str, Vec
 
 impl<'c, 't> Checker<'c, 't> {
     fn known_directive(&self, name: &str) -> Option<KnownDirective<'c, 't>> {
-        // The last definition in the request, otherwise the definition in the schema.
+        // Uses the last definition in the request, otherwise the definition in the schema.
         let own = self.document.definitions.iter().rev().find_map(|definition| match definition {
             Definition::Schema(SchemaPart { name: Some(known), directive: Some(rules), .. })
                 if *known == name =>
@@ -76,8 +76,8 @@ impl<'c, 't> Checker<'c, 't> {
         self.schema.directives().iter().find(|directive| &*directive.name == name)
     }
 
-    /// Checks the directives at a location and their arguments. `field` is the field that has or contains
-    /// them.
+    /// Checks the directives at a location and their arguments. `field` is the field that has or contains the
+    /// directives.
     pub(super) fn directives(
         &mut self,
         directives: &'c [Directive<'t>],

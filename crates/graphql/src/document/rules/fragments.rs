@@ -1,4 +1,4 @@
-//! Fragment cycles, and the fragments that operations use.
+//! Reports fragment cycles, and collects the fragments that operations use.
 
 use std::collections::{HashMap, HashSet};
 
@@ -58,7 +58,7 @@ pub struct FragmentUsages<'c, 't> {
 
 struct FragmentList<'c, 't> {
     fragments: Vec<&'c Fragment<'t>>,
-    /// Number of variable usages in these fragments, once counted.
+    /// Number of variable usages in these fragments; `None` until they are counted.
     usages: Option<usize>,
 }
 

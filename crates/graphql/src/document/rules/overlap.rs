@@ -31,14 +31,14 @@ struct FieldDetail<'c, 't> {
     definition: Option<&'c FieldDef>,
 }
 
-/// The fields of a selection set by response name, and the fragments it spreads.
+/// The fields of a selection set by response name, and the fragments that the set spreads.
 struct CollectedFields<'c, 't> {
     groups: Vec<(&'t str, Rc<[FieldDetail<'c, 't>]>)>,
     index: HashMap<&'t str, usize>,
     fragments: Rc<[&'t str]>,
     /// Fragments with which this set was compared, and whether only as mutually exclusive.
     compared: HashMap<&'t str, bool>,
-    /// Per other collection, the groups that occur in both.
+    /// For each other collection, the groups that occur in both collections.
     shared: HashMap<usize, Rc<[(usize, usize)]>>,
 }
 
@@ -341,7 +341,7 @@ impl<'c, 't> Overlap<'c, 't> {
     }
 }
 
-/// Whether all fields of a set have distinct response names, so that nothing has to be compared.
+/// Whether all fields of a set have distinct response names. If so, nothing has to be compared.
 fn all_differ<'t>(set: &SelectionSet<'t>) -> bool {
     let name = |selection: &Selection<'t>| match selection {
         Selection::Field(field) => Some(field.alias.unwrap_or(field.name)),

@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-/// `Did you mean …?`, or an empty string without suggestions.
+/// `Did you mean …?`, or an empty string if there are no suggestions.
 pub fn did_you_mean(what: Option<&str>, names: &[&str]) -> String {
     const MAX_SUGGESTIONS: usize = 5;
     let quoted: Vec<String> = names.iter().take(MAX_SUGGESTIONS).map(|name| format!("\"{name}\"")).collect();

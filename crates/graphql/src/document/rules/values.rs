@@ -30,8 +30,8 @@ impl<'c, 't> Checker<'c, 't> {
         self.directives(&variable.directives, "VARIABLE_DEFINITION", None);
     }
 
-    /// Checks a value against the expected type. A value inside of a value that is already checked or invalid
-    /// is not compared with the type again.
+    /// Checks a value against the expected type. If a value was already checked, or is invalid, the values
+    /// inside it are not compared with the type again.
     pub(super) fn value(&mut self, value: &'c Value<'t>, expected: Option<ExpectedType>, inside: bool) {
         match &value.literal {
             Literal::Variable(name) => {

@@ -205,8 +205,8 @@ impl<'c, 't> Checker<'c, 't> {
         self.report(message, [field.at]);
     }
 
-    /// The object types of an interface that have the field, and their interfaces that have it, most frequent
-    /// first.
+    /// The object types of an interface that have the field, and the interfaces of these types that have the
+    /// field, most frequent first.
     fn types_with_field(&self, interface: TypeId, field: &str) -> Vec<&'c str> {
         let schema = self.schema;
         if !schema.is_abstract(interface) {

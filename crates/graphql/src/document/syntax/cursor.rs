@@ -14,7 +14,7 @@ pub struct Parser<'t> {
     pub token: Token,
     /// Remaining nesting levels.
     remaining_depth: usize,
-    /// The descriptions seen so far.
+    /// The byte ranges of the descriptions that were parsed so far.
     pub descriptions: Vec<Range<usize>>,
 }
 

@@ -1,5 +1,5 @@
-//! The grammar of schema definitions. Requests may not contain them, but their syntax errors are reported
-//! first.
+//! The grammar of schema definitions. A request must not contain schema definitions, but syntax errors in
+//! them are reported first.
 
 use super::cursor::{ParseResult, Parser};
 use super::lexer::Kind;

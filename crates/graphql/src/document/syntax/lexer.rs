@@ -96,7 +96,7 @@ pub fn next(text: &str, from: usize) -> Result<Token, QuerySyntaxError> {
         let one = |kind| Ok(Token { kind, start: at, end: at + 1 });
         match byte {
             b' ' | b'\t' | b',' | b'\n' | b'\r' => at += 1,
-            // A byte order mark.
+            // A byte order mark is skipped.
             0xef if bytes[at..].starts_with(&[0xef, 0xbb, 0xbf]) => at += 3,
             b'#' => at += bytes[at..].iter().take_while(|byte| !matches!(byte, b'\n' | b'\r')).count(),
             b'!' => return one(Kind::Bang),

@@ -116,7 +116,7 @@ impl<'t> Parser<'t> {
         Ok(Definition::Fragment(Fragment { at, name, condition, directives, set }))
     }
 
-    // Selections.
+    // The grammar of selections.
 
     fn set(&mut self) -> ParseResult<SelectionSet<'t>> {
         let at = self.token.start;
@@ -171,7 +171,7 @@ impl<'t> Parser<'t> {
         Ok(directives)
     }
 
-    // Names, types, values.
+    // The grammar of names, types and values.
 
     pub fn name(&mut self) -> ParseResult<Name<'t>> {
         let token = self.expect(Kind::Name)?;

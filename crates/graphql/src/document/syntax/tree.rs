@@ -49,7 +49,8 @@ impl<'t> Document<'t> {
 }
 
 impl<'t> SelectionSet<'t> {
-    /// The spreads in this set and in all nested sets: its own first, then those of the last nested set.
+    /// The spreads in this set and in all nested sets: first those of this set, then those of the nested
+    /// sets, starting with the last nested set.
     pub fn spreads(&self) -> Vec<&Spread<'t>> {
         let mut spreads = Vec::new();
         let mut sets = vec![self];
@@ -255,7 +256,7 @@ pub struct SchemaPart<'t> {
 pub struct DirectiveRules<'t> {
     pub repeatable: bool,
     pub locations: Vec<&'t str>,
-    /// Names of the arguments; required ones with their type as written.
+    /// Names of the arguments. A required argument has its type as written, any other has `None`.
     pub arguments: Vec<(&'t str, Option<String>)>,
 }
 

@@ -16,7 +16,7 @@ pub struct AllowList {
     pub github_api: Url,
     /// The token for GitHub, if any.
     pub github_token: Option<SecretRef>,
-    /// The S3 endpoint, if it is not AWS.
+    /// The S3 endpoint, if it is not that of AWS.
     pub s3_endpoint: Option<S3Endpoint>,
     /// Limits of a lookup.
     pub limits: LookupLimits,

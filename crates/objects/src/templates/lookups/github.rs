@@ -39,7 +39,8 @@ impl HttpLookups {
             return Ok(LookupState::Failed(not_allowed("allow_github")));
         }
         let path = path.strip_prefix('/').unwrap_or(path);
-        // The URL parser drops control characters, which could produce dot segments.
+        // A path with control characters is refused: the URL parser drops these characters, which could
+        // produce dot segments.
         let is_plain = !path.chars().any(char::is_control);
         if !is_plain || path.split('/').any(|part| ["", ".", ".."].contains(&part)) {
             return Ok(LookupState::Failed("its path is not a file path".to_owned()));
@@ -54,7 +55,8 @@ impl HttpLookups {
             .push("contents")
             .extend(path.split('/'));
         url.query_pairs_mut().append_pair("ref", reference);
-        // For example, the repository was renamed, and its new name may not be on the allow-list.
+        // A redirect is not followed: if the repository was renamed, for example, its new name might not be
+        // on the allow-list.
         let request = REDIRECT_STATUSES.into_iter().fold(Request::get(url), Request::accept_status);
         let mut request = request
             .header("accept", "application/vnd.github+json")
@@ -84,7 +86,7 @@ impl HttpLookups {
             Ok(file) => {
                 file_text(&file).map_or_else(|why| LookupState::Failed(why.to_owned()), LookupState::Ready)
             }
-            // The response for a directory is a list.
+            // GitHub responds with a list for a directory.
             Err(_) => LookupState::Failed("it is not a file".to_owned()),
         })
     }

@@ -14,7 +14,7 @@ use crate::templates::variables;
 /// The access key and region of an AWS account.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AwsAccount {
-    /// Path of the secret with its access key.
+    /// Path of the secret with the access key of the account.
     secret: String,
     /// The version of the secret.
     version: Option<u64>,
@@ -23,7 +23,7 @@ pub struct AwsAccount {
 }
 
 impl AwsAccount {
-    /// The secret with its access key.
+    /// The lookup of the secret with the access key of the account.
     pub fn lookup(&self) -> SecretLookup {
         SecretLookup::all(&self.secret, self.version.map(|version| version.to_string()))
     }
@@ -183,7 +183,7 @@ impl HttpLookups {
     }
 }
 
-/// Converts an S3 error: an error of the template, or a fault.
+/// Converts an S3 error into an error of the template or into a fault.
 fn blob_error(error: &BlobsError) -> LookupResult {
     let text = error.to_string();
     match error {
@@ -193,7 +193,8 @@ fn blob_error(error: &BlobsError) -> LookupResult {
     }
 }
 
-/// Whether a string is a valid region name: it becomes part of a host name and of a signature.
+/// Whether a string is a valid region name. This is checked because the region becomes part of a host name
+/// and of a signature.
 fn is_region(text: &str) -> bool {
     let is_fine = |one: u8| one.is_ascii_lowercase() || one.is_ascii_digit() || one == b'-';
     (1..=63).contains(&text.len()) && text.bytes().all(is_fine)

@@ -10,8 +10,8 @@ use super::{HttpLookups, LookupResult, REDIRECT_STATUSES, not_allowed, request_f
 const MAX_REDIRECTS: usize = 5;
 
 impl HttpLookups {
-    /// Checks whether a URL responds. A response that requires authentication counts; a server error is a
-    /// fault, since the result is unknown.
+    /// Checks whether a URL responds. A response that requires authentication also counts. A server error is
+    /// a fault, because the result is unknown.
     pub(super) async fn url(&self, read: &ReadContext, text: &str) -> LookupResult {
         let text = text.trim();
         if text.is_empty() {

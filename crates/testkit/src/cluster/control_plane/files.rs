@@ -18,7 +18,7 @@ pub fn folder() -> Result<tempfile::TempDir, Error> {
 pub fn write(folder: &Path, binaries: &Binaries, ports: &Ports) -> Result<Api, Error> {
     let api = Api {
         url: format!("https://127.0.0.1:{}", ports.api),
-        // created by the API server; self-signed
+        // The API server creates this self-signed certificate.
         ca: folder.join("certificates/apiserver.crt"),
         token: format!("admin-{}", ports.api),
         plain_token: format!("plain-{}", ports.api),
@@ -34,10 +34,11 @@ pub fn write(folder: &Path, binaries: &Binaries, ports: &Ports) -> Result<Api, E
     let token = |token: &str| format!(r#"{{"token": "{token}"}}"#);
     write(&api.kubeconfig, &kubeconfig(&api, &token(&api.token)))?;
     write(&api.plain_kubeconfig, &kubeconfig(&api, &token(&api.plain_token)))?;
-    // relative to the kubeconfig
+    // The paths are relative to the kubeconfig.
     let certificate = r#"{"client-certificate": "client.crt", "client-key": "client.key"}"#;
     write(&api.certificate_kubeconfig, &kubeconfig(&api, certificate))?;
-    // without extensions it would be an X.509 v1 certificate, which few servers and clients accept
+    // Without extensions, the certificate would be an X.509 v1 certificate, which few servers and clients
+    // accept.
     write(&folder.join("client.ext"), "basicConstraints=CA:FALSE\nextendedKeyUsage=clientAuth\n")?;
     for line in KEYS {
         openssl(folder, line)?;
@@ -45,12 +46,12 @@ pub fn write(folder: &Path, binaries: &Binaries, ports: &Ports) -> Result<Api, E
     Ok(api)
 }
 
-/// The token file: token, user, id, groups.
+/// The content of the token file, with the token, the name, the id and any groups of each user.
 fn tokens(api: &Api) -> String {
     format!("{},admin,admin,system:masters\n{},plain,plain\n", api.token, api.plain_token)
 }
 
-/// A kubeconfig, as JSON, which is valid YAML and only needs quoting of paths.
+/// A kubeconfig as JSON, which is valid YAML and in which only paths need to be quoted.
 fn kubeconfig(api: &Api, user: &str) -> String {
     let ca = api.ca.display().to_string();
     let url = &api.url;

@@ -4,7 +4,7 @@ use super::super::syntax::{Anchor, CharClass, CharSet, CharSetPart, PatternItem}
 use super::{PatternParser, PatternSyntaxError};
 
 impl PatternParser {
-    /// An escape outside of brackets.
+    /// Parses an escape outside of brackets.
     pub(super) fn escape(&mut self, character: char) -> Result<PatternItem, PatternSyntaxError> {
         if let Some((class, negated)) = char_class(character) {
             return Ok(PatternItem::Set(CharSet {
@@ -37,7 +37,7 @@ impl PatternParser {
         }
     }
 
-    /// An escape between brackets.
+    /// Parses an escape between brackets.
     pub(super) fn escape_in_set(&mut self, character: char) -> Result<CharSetPart, PatternSyntaxError> {
         if let Some((kind, negated)) = char_class(character) {
             return Ok(CharSetPart::Class { class: kind, negated });
@@ -50,7 +50,7 @@ impl PatternParser {
         Ok(CharSetPart::Range(number, number))
     }
 
-    /// An escaped character, or one given by its code.
+    /// Parses an escaped character, or a character that is given by its code.
     fn character(&mut self, character: char) -> Result<u32, PatternSyntaxError> {
         match character {
             'a' => Ok(7),

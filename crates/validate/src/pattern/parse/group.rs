@@ -1,4 +1,4 @@
-//! Groups: everything in round brackets.
+//! Parses groups: all constructs in round brackets.
 
 use super::super::syntax::{Flags, LookAround, PatternGroup, PatternItem};
 use super::super::width;
@@ -8,7 +8,8 @@ use super::{PatternParser, PatternSyntaxError};
 enum GroupFlags {
     /// Flags for the whole pattern.
     Whole,
-    /// Flags for a group: turned on, turned off, and whether `u` is on.
+    /// Flags for a group: the flags that are turned on, the flags that are turned off, and whether `u` is
+    /// turned on.
     Group(Flags, Flags, bool),
 }
 
@@ -165,7 +166,7 @@ impl PatternParser {
         found.ok_or_else(|| format!("group `{name}` not found"))
     }
 
-    /// Parses the flags of a group, after the first one.
+    /// Parses the flags of a group, after the first flag.
     fn group_flags(&mut self, first: char) -> Result<GroupFlags, PatternSyntaxError> {
         let missing = || "flags are not followed by `)` or `:`".to_owned();
         let (mut on, mut off) = (Flags::default(), Flags::default());

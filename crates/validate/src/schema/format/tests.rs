@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::StringFormat;
 
-/// The pieces from which texts of each format are assembled: whole texts, valid and invalid parts.
+/// The pieces from which strings of each format are assembled: whole strings, and valid and invalid parts.
 const PIECES: [(&str, &[&str]); 12] = [
     (
         "date",

@@ -3,7 +3,7 @@
 use crate::document::syntax::tree::{Literal, Name, Value};
 use crate::document::syntax::{block_text, string_text};
 
-/// Maximum length of a reason; longer ones are truncated.
+/// Maximum length of a reason; longer reasons are truncated.
 const MAX_REASON_LEN: usize = 1_000;
 /// Maximum number of locations per side.
 const MAX_LOCATIONS: usize = 20;
