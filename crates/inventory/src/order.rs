@@ -29,7 +29,7 @@ pub enum ApplyOrder {
 }
 
 impl ApplyPhase {
-    /// The phase of a kind in a group; the core group is empty.
+    /// The apply phase of a kind in an API group; the core group is the empty string.
     ///
     /// ```
     /// use qontract_inventory::{ApplyOrder, ApplyPhase};

@@ -38,7 +38,8 @@ use qontract_telemetry::activity;
 /// Minimum length of the secret values that are redacted. Shorter values are shown.
 const MIN_SECRET_BYTES: usize = 4;
 
-/// Time that the runner waits beyond the deadline of a command, so that the error names the command.
+/// Time that the runner waits beyond the deadline of a command, so that the timeout error of the client, which
+/// names the command, is reported first.
 const DEADLINE_MARGIN: Duration = Duration::from_secs(30);
 
 /// Time that the runner waits for a command after its grace period has ended.

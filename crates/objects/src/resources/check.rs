@@ -71,7 +71,7 @@ pub struct UnmanagedKind {
 pub struct ResourceFindings {
     /// The errors, each with the provenance of the entries that refer to the resource.
     pub errors: BTreeMap<ResourceTextError, Vec<SourceLocation>>,
-    /// The objects whose kinds are not managed, each entry once, by entry and kind.
+    /// The kinds that are not managed, by the entry that declares the object and by the name of the kind.
     pub unmanaged: BTreeMap<(SourceLocation, String), UnmanagedKind>,
     /// The errors in objects, each entry once.
     pub objects: BTreeSet<ObjectError>,

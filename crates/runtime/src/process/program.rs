@@ -16,7 +16,8 @@ use crate::run_request::RunLimits;
 /// Minimum length of the secret values that are redacted.
 const MIN_SECRET_BYTES: usize = 4;
 
-/// Time that the runner waits beyond the deadline of a program, so that the error names the program.
+/// Time that the runner waits beyond the deadline of a program, so that the timeout error of the client, which
+/// names the program, is reported first.
 const DEADLINE_MARGIN: Duration = Duration::from_secs(30);
 
 /// Time that the runner waits for a program after its grace period has ended.
