@@ -6,10 +6,11 @@ use super::{SourceTree, Violation, layers};
 const RULE: &str = "purity";
 
 /// The directories of `crates/` that only compute values from values.
-const PURE: [&str; 12] = [
+const PURE: [&str; 13] = [
     "access",
     "bundle",
     "diagnostics",
+    "fleet",
     "graphql",
     "inventory",
     "kinds",

@@ -1,0 +1,1 @@
+//! The fleet: which shards of which integrations run, and as which Kubernetes objects. Pure.
