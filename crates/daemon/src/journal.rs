@@ -2,6 +2,7 @@
 //! the bucket of the configuration, and without a bucket next to the run records.
 
 mod measured_leases;
+mod measured_ledger;
 mod store;
 
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use qontract_config::{Config, UsageError};
 use qontract_journal::{
     Journal, JournalLocation, LeaseTable, LeaseTiming, MissingJournal, RunRecords, TransferEnd,
 };
+use qontract_runtime::guard::Ledger;
 use qontract_runtime::lease::Leases;
 use qontract_telemetry::journal_metrics::JournalMetrics;
 
@@ -21,6 +23,7 @@ use crate::lease_host::{LocalHost, this_process};
 use crate::run_store::RunStore;
 use crate::targets::{self, BlobStores};
 use measured_leases::MeasuredLeases;
+use measured_ledger::MeasuredLedger;
 use store::JournalBlobs;
 
 /// The directory of a journal, in a sandbox or next to the run records.
@@ -76,6 +79,11 @@ impl OpenJournal {
         let runs = Arc::new(RunStore::new(runs)?);
         let folder = runs.folder().map(folder_in);
         Ok(Self { journal: Arc::new(journal_of_runs(&runs, &metrics)), folder, runs, metrics })
+    }
+
+    /// The removal ledgers in the journal, for all runs of this process.
+    pub fn ledger(&self) -> Arc<dyn Ledger> {
+        Arc::new(MeasuredLedger { journal: Arc::clone(&self.journal), metrics: self.metrics.clone() })
     }
 
     /// Opens the leases in the journal, for all runs of this process.

@@ -9,7 +9,7 @@
 //! **Invariants:**
 //! - The data of another source is never used: shards of another data repo are not "no longer declared"
 //!   (`data_of_another_directory_is_not_used`).
-//! - A pointer is replaced only by a process that has read it (`a_pointer_that_could_not_be_read_is_not_replaced`).
+//! - A pointer is replaced only by a process that has read that very pointer (`a_pointer_that_could_not_be_read_is_not_replaced`).
 
 mod legacy;
 
@@ -22,6 +22,7 @@ use anyhow::Context as _;
 use jiff::Timestamp;
 use qontract_access::Permits;
 use qontract_bundle::{Bundle, Layout, Pool, Sha256};
+use qontract_client_blobs::Etag;
 use qontract_journal::{Journal, ReconciledBundles, ReconciledError, ReconciledPointer};
 use qontract_runtime::RunEnd;
 use qontract_runtime::slot::Slot;
@@ -29,6 +30,7 @@ use tokio::sync::Mutex;
 
 use crate::input::Input;
 use crate::journal;
+use crate::lease_host::this_process;
 use crate::pinned_data::PinnedData;
 use crate::run_settings::RunSettings;
 use crate::source::DataSource;
@@ -59,6 +61,8 @@ struct LatestData {
     data: Option<Arc<PinnedData>>,
     /// The sha of the pointer that this process last read or stored.
     pointer: Option<String>,
+    /// The tag of that pointer.
+    etag: Option<Etag>,
     /// The sha of the bundle for which the pointer was last read. Until the data changes, the pointer of this loop is
     /// not read again, so that an idle loop sends no requests.
     looked_up: Option<String>,
@@ -128,7 +132,7 @@ impl ReconciledData {
             data,
             place: journal.location().place.clone(),
             permits: journal::permits(),
-            process: format!("{:016x}", fastrand::u64(..)),
+            process: this_process().id,
             pruned: parking_lot::Mutex::default(),
         };
         Self { latest: Arc::default(), store: Some(Arc::new(store)) }
@@ -161,8 +165,15 @@ impl ReconciledData {
         }
         latest.data = Some(Arc::clone(head));
         if let Some(store) = self.store.as_ref().filter(|_| latest.pointer.as_deref() != Some(sha)) {
-            store.store(head).await?;
-            latest.pointer = Some(sha.to_owned());
+            match store.store(head, latest.etag.as_ref()).await {
+                Ok(etag) => (latest.pointer, latest.etag) = (Some(sha.to_owned()), Some(etag)),
+                Err(error) => {
+                    // The next run reads the pointer again: another process may have replaced it.
+                    latest.looked_up = None;
+                    let is_replaced = matches!(error.downcast_ref(), Some(ReconciledError::Replaced));
+                    return if is_replaced { Ok(()) } else { Err(error) };
+                }
+            }
         }
         Ok(())
     }
@@ -182,13 +193,13 @@ impl LoopStore {
             return Ok(());
         }
         let name = self.name.of_slot(self.name.slot);
-        let pointer = match self.bundles.pointer(&name).await {
+        // After an error, the pointer is read again before the next run.
+        let stored = self.bundles.read_pointer(&name).await.with_context(|| self.unreadable())?;
+        let pointer = match stored.pointer.transpose() {
             Ok(pointer) => self.newest(&name, pointer),
-            Err(error @ ReconciledError::Pointer(_)) => Err(error.into()),
-            // The pointer is read again before the next run.
-            Err(error) => return Err(anyhow::Error::new(error).context(self.unreadable())),
+            Err(error) => Err(error.into()),
         };
-        latest.looked_up = Some(sha.to_owned());
+        (latest.looked_up, latest.etag) = (Some(sha.to_owned()), stored.etag);
         let pointer = pointer.with_context(|| self.unreadable())?;
         match pointer.filter(|pointer| pointer.data == self.data) {
             Some(pointer) if latest.pointer.as_ref() != Some(&pointer.sha) => {
@@ -292,18 +303,18 @@ impl LoopStore {
 
     /// Stores a copy of the bundle and then the pointer to this data. A bundle on a server is not copied, because it
     /// can be requested again.
-    async fn store(&self, data: &PinnedData) -> anyhow::Result<()> {
+    async fn store(&self, data: &PinnedData, over: Option<&Etag>) -> anyhow::Result<Etag> {
         let write = self.permits.write.as_ref().context("the journal is written in every run")?;
         let storing = || format!("cannot store the reconciled data in `{}`", self.place);
         let sha = data.source.sha().to_owned();
         let pointer = ReconciledPointer::new(self.data.clone(), sha, Timestamp::now());
         let bytes = data.bundle().map(|bundle| || encode(bundle));
         let name = self.name.of_slot(self.name.slot);
-        self.bundles.store(write, &name, &pointer, bytes).await.with_context(storing)?;
+        let etag = self.bundles.store(write, &name, &pointer, over, bytes).await.with_context(storing)?;
         if self.is_prune_due() {
             self.bundles.prune(write, &self.process, Timestamp::now()).await.with_context(storing)?;
         }
-        Ok(())
+        Ok(etag)
     }
 
     /// Whether old bundles are removed now: always in a directory, and once a day in a bucket.

@@ -403,10 +403,10 @@ impl LoopReporter {
         for kind in ChangeKind::ALL {
             let all = record.shards.values().flat_map(|shard| &shard.changes);
             let count = all.filter(|change| change.change == kind).count();
-            self.metrics.set_planned(self.integration(), kind.as_str(), count);
+            self.metrics.set_planned(&self.process, kind.as_str(), count);
         }
         for reason in record.shards.values().filter_map(|shard| shard.reason) {
-            self.metrics.count_skipped(self.integration(), reason.as_str(), 1);
+            self.metrics.count_skipped(&self.process, reason.as_str(), 1);
         }
     }
 }
@@ -433,7 +433,7 @@ impl LoopObserver for LoopReporter {
             }
             LoopEvent::Measured(phases, measures) => {
                 for (phase, took) in phases {
-                    self.metrics.observe_phase(self.integration(), phase, took.as_secs_f64());
+                    self.metrics.observe_phase(&self.process, phase, took.as_secs_f64());
                 }
                 self.metrics.record(self.integration(), &measures);
             }

@@ -138,7 +138,7 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     let slot = input.slot.validate().map_err(|error| UsageError(error.to_string()))?;
     let sandbox = config.sandbox_folder(input.sandbox.folder);
     let opened = OpenJournal::with_metrics(config, sandbox, input.runs.clone(), mode, metrics.journal())?;
-    let leases = opened.leases()?;
+    let (ledger, leases) = (opened.ledger(), opened.leases()?);
     let OpenJournal { journal, folder, runs, .. } = opened;
     let health_feed = Arc::new(OnceLock::new());
     if let Some(address) = options.listen {
@@ -164,7 +164,7 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
         validate_schemas: input.validate_schemas,
         bodies: input.bodies,
         selection,
-        ..RunSettings::configured(mode, config, TargetLocation::of(sandbox), Arc::clone(&journal) as _)?
+        ..RunSettings::configured(mode, config, TargetLocation::of(sandbox), ledger)?
     };
     let reconciled = match feed.identity() {
         Some(data) => ReconciledData::stored(&journal, folder.as_deref(), data, name, &settings),

@@ -71,6 +71,8 @@ pub struct Supervisor {
     pub journal: Arc<Journal>,
     /// The directory of the journal; `None` if it is in a bucket.
     pub journal_folder: Option<PathBuf>,
+    /// The removal ledgers in the journal.
+    pub ledger: Arc<dyn Ledger>,
     /// The leases of the shards.
     pub leases: Arc<dyn Leases>,
     /// The orders to the loops; `None` in a dry run, which obeys no orders.
@@ -210,7 +212,7 @@ impl Supervisor {
     fn runner(&self, name: &str, observer: Arc<dyn RunObserver>) -> anyhow::Result<Runner> {
         let integration = self.integrations.integration(name, &self.config, &self.targets)?;
         let location = if self.targets.is_sandbox() { TargetLocation::Sandbox } else { TargetLocation::Real };
-        let ledger = Arc::clone(&self.journal) as Arc<dyn Ledger>;
+        let ledger = Arc::clone(&self.ledger);
         let settings = RunSettings {
             options: RunSettings::with_variables(Options::default(), &integration)?,
             bodies: self.bodies,

@@ -177,6 +177,12 @@ impl LeaseTable {
         Ok(in_use)
     }
 
+    /// Whether a process has ever acquired a lease of an integration, or of any.
+    pub async fn is_used(&self, read: &ReadPermit, integration: Option<&str>) -> Result<bool, BlobsError> {
+        let Self(table) = self;
+        Ok(!table.blobs.keys(read, &lease_prefix(integration)).await?.is_empty())
+    }
+
     async fn acquire_lease(&self, request: LeaseRequest<'_>) -> Result<LeaseAcquisition, BlobsError> {
         let Self(table) = self;
         let subject = LeaseSubject {

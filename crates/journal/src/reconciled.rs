@@ -17,7 +17,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use qontract_access::{ReadPermit, WritePermit};
 use qontract_bundle::Sha256;
-use qontract_client_blobs::{BlobContent, BlobKey, Blobs, BlobsError, Precondition};
+use qontract_client_blobs::{BlobContent, BlobKey, Blobs, BlobsError, Etag, Precondition};
 use serde::{Deserialize, Serialize};
 
 /// The key prefixes.
@@ -50,6 +50,15 @@ impl ReconciledPointer {
     }
 }
 
+/// A pointer that was read from the store.
+#[derive(Debug)]
+pub struct StoredPointer {
+    /// The pointer, or the reason why the pointer cannot be used; `None` if the loop has none.
+    pub pointer: Option<Result<ReconciledPointer, ReconciledError>>,
+    /// The tag of the blob of the pointer.
+    pub etag: Option<Etag>,
+}
+
 /// An error of the pointers and bundles in a store.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconciledError {
@@ -59,6 +68,9 @@ pub enum ReconciledError {
     /// A pointer is damaged, or another version wrote it.
     #[error("`{0}` has unsupported content")]
     Pointer(String),
+    /// Another process replaced the pointer since it was read.
+    #[error("another process has replaced the pointer")]
+    Replaced,
     /// Another process is removing the bundle. The next attempt to store the pointer stores the bundle again.
     #[error("another process is removing the bundle {0}")]
     BundleRemoved(String),
@@ -85,13 +97,21 @@ impl ReconciledBundles {
 
     /// The pointer of a loop, if it has one.
     pub async fn pointer(&self, of_loop: &str) -> Result<Option<ReconciledPointer>, ReconciledError> {
+        self.read_pointer(of_loop).await?.pointer.transpose()
+    }
+
+    /// Reads the pointer of a loop in order to replace it.
+    pub async fn read_pointer(&self, of_loop: &str) -> Result<StoredPointer, ReconciledError> {
         let key = BlobKey::new(format!("{LOOPS}{of_loop}"))?;
-        let Some(blob) = self.blobs.get(&self.read, &key).await? else { return Ok(None) };
+        let Some(blob) = self.blobs.get(&self.read, &key).await? else {
+            return Ok(StoredPointer { pointer: None, etag: None });
+        };
         let pointer = serde_json::from_slice::<ReconciledPointer>(&blob.bytes).ok();
         let is_supported =
             |pointer: &ReconciledPointer| pointer.version == VERSION && Sha256::parse(&pointer.sha).is_some();
         let pointer = pointer.filter(is_supported);
-        pointer.map(Some).ok_or_else(|| ReconciledError::Pointer(key.to_string()))
+        let pointer = pointer.ok_or_else(|| ReconciledError::Pointer(key.to_string()));
+        Ok(StoredPointer { pointer: Some(pointer), etag: Some(blob.head.etag) })
     }
 
     /// The names of the loops whose names begin with `prefix`.
@@ -106,15 +126,17 @@ impl ReconciledBundles {
         Ok(blob.map(|blob| blob.bytes))
     }
 
-    /// Stores a pointer, after the bundle that it names. `bundle` returns the bytes of the bundle; it is `None` if
+    /// Stores a pointer, after the bundle that it names, unless another process has replaced the pointer that has the
+    /// tag `over`. Returns the new tag. `bundle` returns the bytes of the bundle; it is `None` if
     /// the bundle can be read from its source again. It is called only if no process has stored the bundle.
     pub async fn store(
         &self,
         write: &WritePermit,
         of_loop: &str,
         pointer: &ReconciledPointer,
+        over: Option<&Etag>,
         bundle: Option<impl FnOnce() -> std::io::Result<Vec<u8>>>,
-    ) -> Result<(), ReconciledError> {
+    ) -> Result<Etag, ReconciledError> {
         let (key, has_bundle) = (bundle_key(&pointer.sha)?, bundle.is_some());
         if let Some(bundle) = bundle
             && self.blobs.head(&self.read, &key).await?.is_none()
@@ -130,13 +152,18 @@ impl ReconciledBundles {
         let content =
             BlobContent::new(serde_json::to_vec(pointer).expect("a pointer can be written as JSON"));
         let pointer_key = BlobKey::new(format!("{LOOPS}{of_loop}"))?;
-        self.blobs.put(write, &pointer_key, &content, &Precondition::Any).await?;
+        let precondition = over.map_or(Precondition::IfAbsent, |etag| Precondition::IfMatch(etag.clone()));
+        let etag = match self.blobs.put(write, &pointer_key, &content, &precondition).await {
+            Ok(etag) => etag,
+            Err(BlobsError::Stale { .. }) => return Err(ReconciledError::Replaced),
+            Err(error) => return Err(error.into()),
+        };
         if has_bundle
             && (self.is_being_removed(pointer).await? || self.blobs.head(&self.read, &key).await?.is_none())
         {
             return Err(ReconciledError::BundleRemoved(pointer.sha.clone()));
         }
-        Ok(())
+        Ok(etag)
     }
 
     /// Whether a process has announced that it removes the bundle of a pointer.

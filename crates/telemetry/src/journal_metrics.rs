@@ -33,6 +33,8 @@ pub enum JournalOperation {
     Read,
     /// A write or a removal.
     Write,
+    /// The use of a removal ledger that was lost, is damaged or was never initialised.
+    Ledger,
 }
 
 /// The result of acquiring a lease, or the loss of a lease.
@@ -54,6 +56,7 @@ impl JournalMetrics {
         let operation = match operation {
             JournalOperation::Read => "read",
             JournalOperation::Write => "write",
+            JournalOperation::Ledger => "ledger",
         };
         self.errors.get_or_create(&OperationLabel { operation: operation.to_owned() }).inc();
     }
@@ -82,7 +85,7 @@ impl JournalMetrics {
     /// Registers the metrics. The counters for results that need attention start at 0, so that they exist before the
     /// first such result.
     pub(crate) fn register(&self, registry: &mut Registry) {
-        for operation in ["read", "write"] {
+        for operation in ["read", "write", "ledger"] {
             drop(self.errors.get_or_create(&OperationLabel { operation: operation.to_owned() }));
         }
         for result in ["unavailable", "lost"] {

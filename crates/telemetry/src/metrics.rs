@@ -1,7 +1,7 @@
 //! Loop metrics: all metrics of runs and loops. They include the metrics of qontract-reconcile, with unchanged names
 //! and labels.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -30,22 +30,23 @@ pub struct ProcessLabels {
 /// Labels of a phase.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct PhaseLabels {
-    integration: String,
+    #[prometheus(flatten)]
+    process: ProcessLabels,
     phase: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct PlannedLabels {
-    integration: String,
+    #[prometheus(flatten)]
+    process: ProcessLabels,
     change: String,
 }
 
 /// Labels of a successful run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct SuccessLabels {
-    integration: String,
-    shards: String,
-    shard_id: String,
+    #[prometheus(flatten)]
+    process: ProcessLabels,
     commit: String,
     bundle: String,
 }
@@ -53,15 +54,15 @@ struct SuccessLabels {
 /// Labels of faults.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct FaultLabels {
-    integration: String,
-    shards: String,
-    shard_id: String,
+    #[prometheus(flatten)]
+    process: ProcessLabels,
     responsible: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct SkippedLabels {
-    integration: String,
+    #[prometheus(flatten)]
+    process: ProcessLabels,
     reason: String,
 }
 
@@ -154,7 +155,7 @@ pub struct Metrics {
     success_commit_time: Family<ProcessLabels, Gauge>,
     success: Family<SuccessLabels, Gauge>,
     /// The labels of `success`, by process. A later successful run replaces the labels of its process.
-    success_labels: Mutex<BTreeMap<(String, String), SuccessLabels>>,
+    success_labels: Mutex<HashMap<ProcessLabels, SuccessLabels>>,
     paused: Family<ProcessLabels, Gauge>,
     faults: Family<FaultLabels, Gauge>,
     journal: JournalMetrics,
@@ -295,14 +296,11 @@ impl Metrics {
             self.success_commit_time.get_or_create(process).set(time);
         }
         let labels = SuccessLabels {
-            integration: process.integration.clone(),
-            shards: process.shards.clone(),
-            shard_id: process.shard_id.clone(),
+            process: process.clone(),
             commit: run.commit.unwrap_or_default().to_owned(),
             bundle: run.bundle.to_owned(),
         };
-        let key = (process.integration.clone(), process.shard_id.clone());
-        if let Some(old) = self.success_labels.lock().insert(key, labels.clone())
+        if let Some(old) = self.success_labels.lock().insert(process.clone(), labels.clone())
             && old != labels
         {
             self.success.remove(&old);
@@ -317,12 +315,7 @@ impl Metrics {
 
     /// Sets the number of faults of the last run for which the party `responsible` is responsible.
     pub fn set_faults(&self, process: &ProcessLabels, responsible: &str, count: usize) {
-        let labels = FaultLabels {
-            integration: process.integration.clone(),
-            shards: process.shards.clone(),
-            shard_id: process.shard_id.clone(),
-            responsible: responsible.to_owned(),
-        };
+        let labels = FaultLabels { process: process.clone(), responsible: responsible.to_owned() };
         self.faults.get_or_create(&labels).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
@@ -353,20 +346,20 @@ impl Metrics {
     }
 
     /// Observes the duration of a phase.
-    pub fn observe_phase(&self, integration: &str, phase: &str, seconds: f64) {
-        let labels = PhaseLabels { integration: integration.to_owned(), phase: phase.to_owned() };
+    pub fn observe_phase(&self, process: &ProcessLabels, phase: &str, seconds: f64) {
+        let labels = PhaseLabels { process: process.clone(), phase: phase.to_owned() };
         self.phase_seconds.get_or_create(&labels).observe(seconds);
     }
 
     /// Sets the number of changes of a kind in the last plan.
-    pub fn set_planned(&self, integration: &str, change: &str, count: usize) {
-        let labels = PlannedLabels { integration: integration.to_owned(), change: change.to_owned() };
+    pub fn set_planned(&self, process: &ProcessLabels, change: &str, count: usize) {
+        let labels = PlannedLabels { process: process.clone(), change: change.to_owned() };
         self.planned.get_or_create(&labels).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// Counts shards that were skipped for this reason.
-    pub fn count_skipped(&self, integration: &str, reason: &str, count: u64) {
-        let labels = SkippedLabels { integration: integration.to_owned(), reason: reason.to_owned() };
+    pub fn count_skipped(&self, process: &ProcessLabels, reason: &str, count: u64) {
+        let labels = SkippedLabels { process: process.clone(), reason: reason.to_owned() };
         self.skipped.get_or_create(&labels).inc_by(count);
     }
 

@@ -19,6 +19,9 @@ use crate::lease_host::this_process;
 /// Maximum length of a reason and of the name of a person.
 const MAX_TEXT: usize = 500;
 
+/// What is wrong if no loop has used a journal.
+const NO_LOOP: &str = "no such loop has used this journal so far: check `--runs`, `--sandbox` and `--config`";
+
 /// Interval at which a drain looks for runs in progress.
 const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -61,7 +64,10 @@ impl<'a> OrderDesk<'a> {
             check_text("`--reason`", reason)?;
         }
         let now = Timestamp::now();
-        let current = self.journal.orders().current().await?.unwrap_or_default();
+        let stored = self.journal.orders().current().await?;
+        // A running loop keeps a pause that was lost together with the journal.
+        let may_be_lost = stored.is_none();
+        let current = stored.unwrap_or_default();
         let own_pause = current.pauses(now).find(|(name, _)| *name == integration.as_deref());
         let loops =
             integration.clone().map_or("all loops".to_owned(), |name| format!("the loops of `{name}`"));
@@ -73,7 +79,7 @@ impl<'a> OrderDesk<'a> {
                 );
                 return Err(UsageError(text).into());
             }
-            (OrderAction::Resume, None, None) => {
+            (OrderAction::Resume, None, None) if !may_be_lost => {
                 return Err(UsageError(format!("{loops} are not paused")).into());
             }
             (OrderAction::Run, _, Some(pause)) | (OrderAction::Run, Some((_, pause)), None) => {
@@ -87,7 +93,10 @@ impl<'a> OrderDesk<'a> {
         let order = Order { integration, action };
         self.journal.orders().give(write, &order, &origin).await?;
         let place = &self.journal.location().place;
-        let unknown = self.without_loops(order.integration.as_deref()).await?;
+        let unknown = match self.has_loops(order.integration.as_deref()).await? {
+            true => String::new(),
+            false => format!("\nwarning: {NO_LOOP}"),
+        };
         let heard = match self.kind {
             JournalKind::Folder => "within a second".to_owned(),
             JournalKind::Bucket => format!("within {} s", self.kind.order_period().as_secs()),
@@ -108,15 +117,12 @@ impl<'a> OrderDesk<'a> {
         Ok(format!("{loops} that use the journal `{place}` {result}{unknown}"))
     }
 
-    /// A warning if no loop of the integration has ever reconciled data with this journal.
-    async fn without_loops(&self, integration: Option<&str>) -> anyhow::Result<&'static str> {
+    /// Whether a loop of the integration, or of any, has ever reconciled data or acquired a lease with this journal.
+    async fn has_loops(&self, integration: Option<&str>) -> anyhow::Result<bool> {
         let prefix = integration.map(|name| format!("{name}.")).unwrap_or_default();
-        let known = self.journal.reconciled().loops(&prefix).await?;
-        Ok(if known.is_empty() {
-            "\nwarning: no such loop has used this journal so far: check `--runs`, `--sandbox` and `--config`"
-        } else {
-            ""
-        })
+        let has_reconciled = !self.journal.reconciled().loops(&prefix).await?.is_empty();
+        let leases = journal::lease_table(self.journal)?;
+        Ok(has_reconciled || leases.is_used(&journal::permits().read, integration).await?)
     }
 
     /// Creates a pause, which ends after `duration` if it is set.
@@ -132,6 +138,8 @@ impl<'a> OrderDesk<'a> {
 
     /// Waits until every loop has read the pause and no run holds a lease.
     pub async fn drained(&self, integration: Option<&str>, timeout: Duration) -> anyhow::Result<String> {
+        // Runs in progress would not be seen either.
+        anyhow::ensure!(self.has_loops(integration).await?, "{NO_LOOP}");
         let permits = journal::permits();
         let leases = journal::lease_table(self.journal)?;
         let started = tokio::time::Instant::now();

@@ -150,6 +150,20 @@ async fn processes_of_one_loop_share_its_data() {
 }
 
 #[tokio::test]
+async fn a_run_on_older_data_does_not_replace_the_pointer_of_a_newer_one() {
+    let scratch = Scratch::new();
+    let [one, two, three] = ["one", "two", "three"].map(data);
+    run(&restarted(&scratch, "repo", None), &data("zero"), RunEnd::Ok).await;
+    let [slow, fast] = [(); 2].map(|()| restarted(&scratch, "repo", None));
+    // The slow process starts its run on `one`; meanwhile the other one reconciles `two`.
+    base(&slow, &one).await;
+    run(&fast, &two, RunEnd::Ok).await;
+    slow.ran(&one, RunEnd::Ok).await.unwrap();
+    assert_eq!(base(&restarted(&scratch, "repo", None), &three).await, Some(sha(&two)));
+    assert_eq!(base(&slow, &three).await, Some(sha(&two)));
+}
+
+#[tokio::test]
 async fn lost_or_damaged_data_is_an_error_once() {
     let scratch = Scratch::new();
     let [one, two] = ["one", "two"].map(data);

@@ -112,6 +112,7 @@ impl Fixture {
             source: Arc::clone(&source) as _,
             runs: Arc::new(RunStore::new(Some(records.path().join("runs"))).expect("a directory")),
             orders: None,
+            ledger: Arc::new(crate::journal::of_sandbox(records.path())),
             journal: Arc::new(crate::journal::of_sandbox(records.path())),
             leases: Arc::new(NoLeases),
             journal_folder: Some(records.path().join("journal")),

@@ -58,7 +58,9 @@ async fn store(blobs: impl Blobs + 'static, now: Timestamp) -> Result<(), Reconc
     let bundles = ReconciledBundles::new(Arc::new(blobs));
     let pointer = ReconciledPointer::new("repo".to_owned(), digest(), now);
     let permits = write();
-    bundles.store(permits.write.as_ref().unwrap(), "loop", &pointer, Some(|| Ok(b"bundle".to_vec()))).await
+    let over = bundles.read_pointer("loop").await?.etag;
+    let bundle = Some(|| Ok(b"bundle".to_vec()));
+    bundles.store(permits.write.as_ref().unwrap(), "loop", &pointer, over.as_ref(), bundle).await.map(drop)
 }
 
 async fn prune(blobs: impl Blobs + 'static, now: Timestamp) -> usize {
@@ -140,4 +142,21 @@ async fn the_announcement_of_a_killed_process_expires() {
     blobs.put(permits.write.as_ref().unwrap(), &key, &content, &Precondition::Any).await.unwrap();
     assert!(matches!(store(blobs.clone(), now).await, Err(ReconciledError::BundleRemoved(_))));
     store(blobs, now + MAX_REMOVAL).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_pointer_that_another_process_replaced_is_not_overwritten() {
+    let scratch = Scratch::new();
+    let bundles = ReconciledBundles::new(Arc::new(Directory::new(scratch.path())));
+    let permits = write();
+    let store = async |data: &str, over: Option<&Etag>| {
+        let pointer = ReconciledPointer::new(data.to_owned(), digest(), Timestamp::now());
+        let bundle = Some(|| Ok(b"bundle".to_vec()));
+        bundles.store(permits.write.as_ref().unwrap(), "loop", &pointer, over, bundle).await
+    };
+    let first = store("one", None).await.unwrap();
+    assert!(matches!(store("two", None).await, Err(ReconciledError::Replaced)));
+    store("two", Some(&first)).await.unwrap();
+    assert!(matches!(store("three", Some(&first)).await, Err(ReconciledError::Replaced)));
+    assert_eq!(bundles.pointer("loop").await.unwrap().unwrap().data, "two");
 }

@@ -76,7 +76,7 @@ pub fn run(arguments: UpArgs) -> anyhow::Result<Exit> {
     let runs = arguments.runs.clone().or_else(|| variable("QONTRACT_RUNS").map(PathBuf::from));
     let metrics = BUILD.metrics();
     let opened = OpenJournal::with_metrics(&config, sandbox.as_deref(), runs, mode, metrics.journal())?;
-    let leases = opened.leases()?;
+    let (ledger, leases) = (opened.ledger(), opened.leases()?);
     let OpenJournal { journal, folder: journal_folder, runs, .. } = opened;
     let mut threads = tokio::runtime::Builder::new_multi_thread();
     if sandbox.is_some() {
@@ -94,6 +94,7 @@ pub fn run(arguments: UpArgs) -> anyhow::Result<Exit> {
         config,
         targets: targets.with_log(&log),
         source: Arc::clone(&feed) as _,
+        ledger,
         leases,
         orders,
         journal,

@@ -154,6 +154,19 @@ fn a_paused_loop_changes_nothing_until_it_is_resumed() {
     running.until("changes=1");
     assert_eq!(platform.marks(), 2);
     running.until("changes=0");
+
+    // A running loop keeps its pause if the journal is lost; a resume ends it nevertheless.
+    platform.order(&["pause", "marks", "--reason", "INC-9"]);
+    running.until("paused by ann@");
+    std::fs::remove_dir_all(platform.scratch.path().join("runs/journal")).unwrap();
+    running.until("the last ones remain in effect: they are missing from the journal");
+    platform.scratch.write("wanted", "3");
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(platform.marks(), 2);
+    platform.order(&["resume", "marks"]);
+    running.until("the pause ended");
+    running.until("changes=1");
+    running.until("changes=0");
     running.signal(Signal::TERM);
     running.wait();
     let (code, text) = platform.single(&[]);
@@ -215,6 +228,16 @@ fn a_drain_ends_when_the_step_in_progress_is_finished_and_no_other_starts() {
     assert_eq!(platform.marks(), 4);
     running.signal(Signal::TERM);
     running.wait();
+}
+
+#[test]
+#[ignore = "needs QONTRACT_PYTHON; run by `cargo xtask test`"]
+fn an_order_to_a_journal_that_no_loop_uses_is_a_warning_and_a_drain_of_it_fails() {
+    let platform = Platform::new(None);
+    let text = "no such loop has used this journal so far: check `--runs`, `--sandbox` and `--config`";
+    assert!(platform.order(&["pause", "marks", "--reason", "x"]).contains(text));
+    let (code, told) = platform.run(&["loop", "drain", "marks", "--reason", "x"]);
+    assert!(code == 1 && told.contains(text), "{told}");
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn a_loop_runs_at_once_wakes_with_new_data_serves_health_and_shuts_down() {
     assert!(metrics.contains(&format!("qontract_reconcile_last_run_status{labels} 0")), "{metrics}");
     assert!(
         metrics.contains(
-            "qontract_reconcile_phase_seconds_count{integration=\"openshift-namespaces\",phase=\"observe\"}"
+            "qontract_reconcile_phase_seconds_count{integration=\"openshift-namespaces\",shards=\"1\",shard_id=\"0-1\",phase=\"observe\"}"
         ),
         "{metrics}"
     );

@@ -1,5 +1,5 @@
-//! Tests that fields which exclude declared ones are removed on a real API server, whoever set them by hand; and
-//! that those of programs are conflicts.
+//! Tests that fields which exclude declared ones are removed on a real API server if they were set by hand, and
+//! are conflicts if a program owns them.
 #![allow(clippy::unwrap_used, reason = "what a test unwraps is its expectation")]
 
 use std::time::Instant;
