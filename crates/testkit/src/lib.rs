@@ -49,6 +49,18 @@ pub fn vectors() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/vectors"))
 }
 
+/// A file of recorded vectors: of the directory that `QONTRACT_VECTORS` names, or of the recorded sample. `None`, with
+/// a report, if the named directory has no such file.
+pub fn vector_file(path: &str) -> Option<PathBuf> {
+    let Some(folder) = std::env::var_os("QONTRACT_VECTORS") else { return Some(vectors().join(path)) };
+    let file = PathBuf::from(folder).join(path);
+    if file.is_file() {
+        return Some(file);
+    }
+    not_tested(&format!("`{}` does not exist: its vectors are not replayed", file.display()));
+    None
+}
+
 /// The example data repo.
 pub fn example() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/app-interface"))
