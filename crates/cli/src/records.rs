@@ -72,7 +72,7 @@ pub struct RunsListArgs {
     /// List only runs that failed or were interrupted
     #[arg(long)]
     pub failed: bool,
-    /// List only runs that held changes, whatever their state; with `--failed`, list runs that match either
+    /// List only runs that held changes, regardless of their state; with `--failed`, list runs that match either
     #[arg(long)]
     pub held: bool,
     /// List only runs that started since this time: `30m`, `2h`, `7d`, `2026-11-17` or `2026-11-17T13:00:00Z`

@@ -82,7 +82,7 @@ pub struct StateKey {
     pub key: String,
 }
 
-/// Options of a change of the state.
+/// Options of the commands that change the state.
 #[derive(Args, Debug)]
 pub struct StateChangeOptions {
     /// Report the change, but do not make it

@@ -350,7 +350,7 @@ pub const VARIABLES: &[Variable] = &[
         "AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL",
         "URL",
         "AWS",
-        "URL of another S3 server",
+        "URL of an S3 server other than AWS",
     ),
     Variable::new(
         ReadBy::Everything,

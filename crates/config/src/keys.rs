@@ -144,7 +144,7 @@ pub const KEYS: &[Key] = &[
     ),
     key("targets.blobs.*.bucket", KeyType::Text, "", "name of a bucket that integrations use"),
     key("targets.blobs.*.region", KeyType::Text, "`us-east-1`", "region of the bucket"),
-    key("targets.blobs.*.endpoint", KeyType::Text, "AWS", "URL of another S3 server"),
+    key("targets.blobs.*.endpoint", KeyType::Text, "AWS", "URL of an S3 server other than AWS"),
     key(
         "targets.blobs.*.secret",
         KeyType::Text,
@@ -155,7 +155,7 @@ pub const KEYS: &[Key] = &[
         "targets.queue.*.url",
         KeyType::Text,
         "none",
-        "URL of a queue of SQS that integrations use; a queue has either a `url` or a `name`",
+        "URL of an SQS queue that integrations use; a queue has either a `url` or a `name`",
     ),
     key("targets.queue.*.name", KeyType::Text, "none", "name of the queue, in the account of the key"),
     key("targets.queue.*.region", KeyType::Text, "that of `url`, else `us-east-1`", "region of the queue"),
@@ -163,7 +163,7 @@ pub const KEYS: &[Key] = &[
         "targets.queue.*.endpoint",
         KeyType::Text,
         "the server of `url`, else AWS",
-        "URL of another SQS server",
+        "URL of an SQS server other than AWS",
     ),
     key(
         "targets.queue.*.secret",
@@ -178,7 +178,7 @@ pub const KEYS: &[Key] = &[
         "bucket of the state store; without `[targets.state]`, the variables `APP_INTERFACE_STATE_*` apply",
     ),
     key("targets.state.region", KeyType::Text, "`us-east-1`", "region of the bucket"),
-    key("targets.state.endpoint", KeyType::Text, "AWS", "URL of another S3 server"),
+    key("targets.state.endpoint", KeyType::Text, "AWS", "URL of an S3 server other than AWS"),
     key(
         "targets.state.secret",
         KeyType::Text,
@@ -192,7 +192,7 @@ pub const KEYS: &[Key] = &[
         "bucket of the journal, which all processes share; without `[targets.journal]`, it is a directory next to the run records",
     ),
     key("targets.journal.region", KeyType::Text, "`us-east-1`", "region of the bucket"),
-    key("targets.journal.endpoint", KeyType::Text, "AWS", "URL of another S3 server"),
+    key("targets.journal.endpoint", KeyType::Text, "AWS", "URL of an S3 server other than AWS"),
     key(
         "targets.journal.secret",
         KeyType::Text,
@@ -232,7 +232,7 @@ pub const KEYS: &[Key] = &[
         "none",
         "buckets that `s3` and `s3_ls` may read: `account/bucket`",
     ),
-    key("templates.s3_endpoint", KeyType::Text, "AWS", "URL of another S3 server"),
+    key("templates.s3_endpoint", KeyType::Text, "AWS", "URL of an S3 server other than AWS"),
     key("templates.deadline_seconds", KeyType::Number, "20", "time limit for one lookup, including retries"),
     key(
         "templates.largest_bytes",
@@ -286,7 +286,7 @@ pub const KEYS: &[Key] = &[
         "foreign.*.config",
         KeyType::Path,
         "none",
-        "configuration file of the command; it gets a copy with the address of the data",
+        "configuration file of the command, which gets a copy that contains the address of the data",
     ),
     key(
         "foreign.*.arguments",
