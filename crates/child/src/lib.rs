@@ -61,7 +61,7 @@ impl ProcessGroup {
         Ok(Self { child, status: None, grace: settings.grace })
     }
 
-    /// Takes stdin, stdout and stderr, as far as they are pipes and have not been taken yet.
+    /// Takes those of stdin, stdout and stderr that are pipes and have not been taken yet.
     pub fn take_pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
         (self.child.stdin.take(), self.child.stdout.take(), self.child.stderr.take())
     }

@@ -101,7 +101,7 @@ struct ChildRegistry {
     /// Groups up to this purpose are being ended, and no new groups of these purposes are started.
     stopping: Option<Purpose>,
     watchdog: Watchdog,
-    /// Whether orphans are adopted from the first child on.
+    /// Whether this process adopts orphans once it has started its first child.
     adopts_orphans: bool,
     /// This process as the parent of orphans; set when the first child is started.
     adoption: Option<Adoption>,
@@ -272,8 +272,7 @@ impl Children {
     }
 }
 
-/// Starts a watchdog process with the first child from now on: it ends all groups when this process dies,
-/// even by `SIGKILL`.
+/// Lets the next child start a watchdog process, which ends all groups when this process dies, even by `SIGKILL`.
 ///
 /// The watchdog is this executable with [`crate::WATCHDOG_ARGUMENT`] as its only argument, which must call
 /// [`crate::watch`].

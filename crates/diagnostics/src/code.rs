@@ -42,7 +42,7 @@ impl Code {
     /// The table entry of this code.
     pub fn entry(self) -> &'static CodeEntry {
         let row = TABLE.binary_search_by_key(&self, |entry| entry.code);
-        &TABLE[row.expect("only the table makes codes")]
+        &TABLE[row.expect("only the table creates codes")]
     }
 
     /// Parses a code such as `Q1001`. `None` if the table does not have it.

@@ -138,7 +138,7 @@ impl Footprint {
 
     /// Whether a change to one datafile, including its addition or removal, can change the response.
     ///
-    /// Every change to a mistyped target counts: the caller checks [`MistypedTargets`] first. A change of the
+    /// Every change to a mistyped target counts: the caller checks [`MistypedTargets`] first. A change to the
     /// set of datafiles that name a resource counts only if [`reads_backrefs`](Self::reads_backrefs) is true.
     pub fn sees(&self, old: Option<&Document>, new: Option<&Document>) -> bool {
         let schema =

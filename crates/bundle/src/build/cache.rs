@@ -77,7 +77,7 @@ pub(super) struct CacheState {
 pub(super) struct IncrementalBase {
     pub context: SchemaContext,
     pub patches: SchemaPatches,
-    /// Hasher checkpoints, from which the bundle is rehashed from its first change on.
+    /// Hasher checkpoints, with which only the part of the bundle from its first change to its end is rehashed.
     pub checkpoints: Vec<HashCheckpoint>,
 }
 

@@ -446,7 +446,7 @@ impl BundleReader for RemoteBundle {
             .filter(is_missing)
             .map(|request| BatchedRequest { request: *request, form: ResultForm::Data })
             .collect();
-        // A single query takes one request without a batch, too.
+        // Even without a batch, a single query takes only one request.
         if missing.len() < 2 {
             return Ok(());
         }
