@@ -122,7 +122,7 @@ pub struct ApproveArgs {
     /// Why these objects may be removed; this becomes the description of the datafile
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
-    /// Allow each removal only as part of the plan in which the run held it: with another plan, it is held again
+    /// Allow each removal only as part of the plan in which the run held it: with a different plan, it is held again
     #[arg(long)]
     pub bound: bool,
     /// Allow each removal only once: an object that is created again needs another approval

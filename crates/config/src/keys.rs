@@ -274,7 +274,7 @@ pub const KEYS: &[Key] = &[
         "integrations.*.shutdown_seconds",
         KeyType::Number,
         "none",
-        "time that the program needs to end when it gets `SIGINT` while it applies a step; without it, a shutdown lets it finish the step",
+        "time that the program needs to exit after `SIGINT` while it applies a step; without this key, a shutdown lets the program finish the step",
     ),
     key(
         "foreign.*.command",
@@ -310,14 +310,14 @@ pub const KEYS: &[Key] = &[
         "foreign.*.real_runs",
         KeyType::Boolean,
         "false",
-        "whether real runs are allowed; without it, every run is a dry run",
+        "whether real runs are allowed; without this key, every run is a dry run",
     ),
     key("foreign.*.deadline_seconds", KeyType::Number, "1800", "time limit of a run of the command"),
     key(
         "foreign.*.shutdown_seconds",
         KeyType::Number,
         "60",
-        "time that the command needs to end when it gets `SIGINT`",
+        "time that the command needs to exit after `SIGINT`",
     ),
     key(
         "guards.shard_removals",
@@ -367,7 +367,7 @@ pub const KEYS: &[Key] = &[
         "guards.writes",
         KeyType::WriteBounds,
         "everything",
-        "the only requests to target systems by which real runs may write: `methods` at an `origin`, on exactly these `paths`, or below those that end in a slash",
+        "the only write requests that real runs may send to target systems: `methods` at an `origin`, on exactly these `paths`, or below those that end in a slash",
     ),
     key(
         "guards.keys.count",
