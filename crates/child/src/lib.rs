@@ -117,7 +117,7 @@ impl ProcessGroup {
         self.terminate_within(grace)
     }
 
-    /// Ends the group as [`Self::terminate`] does, with another grace period.
+    /// Ends the group as [`Self::terminate`] does, with a different grace period.
     pub fn terminate_within(mut self, grace: Duration) -> io::Result<()> {
         let began = Instant::now();
         for (signal, until) in [(EndSignal::Interrupt, grace / 2), (EndSignal::Terminate, grace)] {

@@ -141,7 +141,7 @@ table! {
     DANGLING_REFERENCE = 2041 Error;
     /// A reference to a resource that does not exist.
     MISSING_RESOURCE = 2042 Error;
-    /// A reference to a datafile with another schema.
+    /// A reference to a datafile whose schema is not the expected one.
     OTHER_SCHEMA = 2043 Error;
     /// A reference to a datafile that does not match the inline `$schemaRef`.
     UNFIT_TARGET = 2044 Error;

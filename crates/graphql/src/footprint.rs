@@ -3,8 +3,8 @@
 //!
 //! **Invariant:** a footprint is never too small: a change outside of it does not change the response. A
 //! reference is assumed to point to a datafile with the schema of its type. If a reference points to a
-//! datafile with another schema, its target is *mistyped*, and every change to a mistyped target counts as a
-//! change to the data that the query reads.
+//! datafile with a different schema, its target is *mistyped*, and every change to a mistyped target counts
+//! as a change to the data that the query reads.
 
 mod mistyped_targets;
 mod trace;

@@ -191,7 +191,7 @@ impl BuildCache {
     }
 
     /// Takes the state out, leaving the cache empty until [`put`](Self::put). Returns an empty state if it
-    /// was computed with another schema context.
+    /// was computed with a different schema context.
     pub(super) fn take(&mut self, context_digest: Sha256) -> CacheState {
         let state = std::mem::take(&mut self.state);
         let is_valid = self.context_digest.replace(context_digest) == Some(context_digest);
