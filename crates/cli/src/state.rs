@@ -26,7 +26,7 @@ pub struct StateArgs {
 /// Formats of the state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum StateFormat {
-    /// Keys as lines, a value as JSON; what changed goes to stderr
+    /// Keys as lines, a value as JSON; changes are reported on stderr
     #[default]
     Text,
     /// JSON
