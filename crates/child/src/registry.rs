@@ -369,7 +369,7 @@ mod tests {
 
     /// Whether a child got a signal to end: `SIGINT`, or `SIGTERM` if it ignores `SIGINT` as a background job
     /// of a shell does.
-    fn was_asked(signal: Option<i32>) -> bool {
+    fn was_terminated(signal: Option<i32>) -> bool {
         matches!(signal, Some(2 | 15))
     }
 
@@ -437,7 +437,7 @@ mod tests {
         children.stop(Purpose::Read, TEST_TIMEOUT);
         assert!(children.reap(&mut writer).unwrap().is_none(), "a stop of readers spares writers");
         children.stop(Purpose::Write, TEST_TIMEOUT);
-        assert!(was_asked(reap(&children, &mut writer)));
+        assert!(was_terminated(reap(&children, &mut writer)));
         let error = children.start(&mut Command::new("/does/not/exist"), Purpose::Write.into()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::Interrupted);
     }
@@ -462,7 +462,7 @@ mod tests {
                 .insert(group, GroupEntry { settings: Purpose::Read.into(), sent: None, started: 0 });
             drop(registry);
             stopping.join().unwrap();
-            assert!(was_asked(reap(&children, &mut child)));
+            assert!(was_terminated(reap(&children, &mut child)));
         });
     }
 

@@ -1,4 +1,4 @@
-//! The table of codes: every kind of finding, once.
+//! The table of codes, with one code for each kind of finding.
 //!
 //! The explanation of a code is `codes/Qnnnn.md` in this crate. A test of the binary runs the example of each
 //! explanation, so that the explanations and the program agree.
