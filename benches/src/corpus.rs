@@ -1,5 +1,5 @@
-//! A generated data repo: a realistic mix of documents that refer to each other. The same seed gives the same
-//! bytes on every machine.
+//! A generated data repo: a realistic mix of documents that refer to each other. The same seed produces the
+//! same bytes on every machine.
 //!
 //! **Invariant:** the order of generation does not matter: a document depends only on the seed, the size of
 //! the corpus, its kind and its index. So no generator has state.

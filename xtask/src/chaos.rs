@@ -139,7 +139,7 @@ const SCENARIOS: [Scenario; 13] = [
     },
     Scenario::local(
         "records",
-        "records of runs in one listing, which reads none of them",
+        "run records in one listing, which does not read the records",
         100_000,
         "qontract",
         "listing_reads_no_records",

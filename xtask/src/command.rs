@@ -28,7 +28,7 @@ pub struct CommandLine {
 pub enum CommandStatus {
     /// The command exited with code 0.
     Success,
-    /// The command exited with another code or by a signal.
+    /// The command exited with a different code or by a signal.
     Failure,
     /// The command was killed at the timeout.
     TimedOut,

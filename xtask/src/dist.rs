@@ -1,7 +1,7 @@
 //! Builds and checks a release: the archive, the SBOM of the binary, and the checksums of both.
 //!
 //! Everything except the build itself is produced by the binary or from it, so that packaging the same binary
-//! again gives the same bytes.
+//! again produces the same bytes.
 
 mod archive;
 mod build;

@@ -5,7 +5,7 @@
 pub(super) struct CorpusRng(u64);
 
 impl CorpusRng {
-    /// The generator of one document: the same seed, kind and index give the same sequence.
+    /// The generator of one document: the same seed, kind and index produce the same sequence.
     pub(super) fn new(seed: u64, kind: &str, index: usize) -> Self {
         let mut state = seed ^ 0x9e37_79b9_7f4a_7c15;
         for byte in kind.bytes() {

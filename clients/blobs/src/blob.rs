@@ -131,7 +131,7 @@ pub enum Precondition {
 /// A blob in a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobEntry {
-    /// The key, even if this client does not accept it as a key.
+    /// The key in the store, which this client may not accept as a [`BlobKey`].
     pub key: String,
     /// The tag.
     pub etag: Etag,

@@ -51,13 +51,15 @@ impl Directory {
         Self { root: root.into().into(), write_lock, mode, durability }
     }
 
-    /// This store for blobs that may be lost or damaged if the machine crashes: writes do not wait for the disk.
+    /// Returns this store without durability: writes do not wait for the disk, so blobs may be lost or
+    /// damaged if the machine crashes.
     #[must_use]
     pub fn volatile(&self) -> Self {
         Self { durability: Durability::None, ..self.clone() }
     }
 
-    /// This store for the run of this permit: in a dry run, writes are refused, regardless of the permit.
+    /// Returns this store with the mode of the run that `permit` belongs to: in a dry run, it refuses every
+    /// write, even one with a write permit.
     #[must_use]
     pub fn for_run(&self, permit: &ReadPermit) -> Self {
         Self { mode: permit.mode(), ..self.clone() }

@@ -56,7 +56,8 @@ struct SharedBucket {
 }
 
 impl S3 {
-    /// Creates a client of the bucket in these settings, for the run of this permit. Sends no requests.
+    /// Creates a client of the bucket in these settings, with the mode of the run that `permit` belongs to.
+    /// Sends no requests.
     pub async fn new(permit: &ReadPermit, settings: S3Settings) -> Self {
         let builder = settings.builder().await;
         let limiter = Limiter::new(settings.concurrency).with_wait_timeout(settings.deadline);

@@ -44,7 +44,7 @@ struct SharedStack {
 }
 
 impl Http {
-    /// Creates a stack for the run of this permit.
+    /// Creates a stack with the mode of the run that `permit` belongs to.
     pub fn new(permit: &ReadPermit, settings: Settings) -> Result<Self, HttpError> {
         let set_up = |error| HttpError::SetUp(Arc::new(error));
         let roots = roots(&settings).map_err(set_up)?;

@@ -71,7 +71,8 @@ impl Sandbox {
         Self { root: root.into(), mode: Mode::Real, remaining_writes: None }
     }
 
-    /// This sandbox for the run of this permit: in a dry run, writes are refused, regardless of the permit.
+    /// Returns this sandbox with the mode of the run that `permit` belongs to: in a dry run, it refuses every
+    /// write, even one with a write permit.
     #[must_use]
     pub fn for_run(&self, permit: &ReadPermit) -> Self {
         Self { mode: permit.mode(), ..self.clone() }

@@ -58,7 +58,8 @@ impl QueueDirectory {
         Self { files, write_lock: Arc::default(), mode: Mode::Real }
     }
 
-    /// This queue for the run of this permit: in a dry run, writes are refused, regardless of the permit.
+    /// Returns this queue with the mode of the run that `permit` belongs to: in a dry run, it refuses every
+    /// write, even one with a write permit.
     #[must_use]
     pub fn for_run(&self, permit: &ReadPermit) -> Self {
         Self { mode: permit.mode(), ..self.clone() }

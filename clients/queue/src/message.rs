@@ -110,7 +110,7 @@ impl NewMessage {
         &self.body
     }
 
-    /// The order in a FIFO queue.
+    /// The group and the deduplication ID, for a FIFO queue.
     pub fn order(&self) -> Option<&MessageOrder> {
         self.order.as_ref()
     }

@@ -1,4 +1,4 @@
-//! Secrets in a file that can be written: the secret store of a sandbox.
+//! Secrets in a writable file: the secret store of a sandbox.
 //!
 //! **Invariant:** the file is replaced atomically and readable only by its owner, and a file lock serializes
 //! the writes of all processes.

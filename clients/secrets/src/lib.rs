@@ -1,8 +1,8 @@
 //! Secrets client with a Read half and a Write half, without policy. Works with Vault, with tables of the
 //! configuration file, or with a file of a sandbox.
 //!
-//! **Invariant:** errors and `Debug` output contain no values; a value is a [`Secret`] from the response
-//! until it is sent.
+//! **Invariant:** errors and `Debug` output contain no values; a value is a [`Secret`] from the moment it is
+//! received until it is sent.
 //!
 //! ```
 //! use qontract_access::ReadPermit;

@@ -91,8 +91,8 @@ pub struct ServerClient {
 }
 
 impl ServerClient {
-    /// A client of the server whose latest bundle is queried at `graphql_url`; other endpoints have another
-    /// path at the same server. `token` is the complete value of `Authorization`.
+    /// A client of the server whose latest bundle is queried at `graphql_url`; other endpoints have a
+    /// different path on the same server. `token` is the complete value of `Authorization`.
     #[expect(
         clippy::disallowed_methods,
         reason = "GraphQL queries are posted, and a data server has no mutations; a lease changes no data"
@@ -283,7 +283,7 @@ impl ServerClient {
         ServerError::from_call(error, self.token.is_some(), what)
     }
 
-    /// The URL with another path.
+    /// The URL with a different path.
     fn url_at(&self, path: &str) -> Url {
         let mut url = self.url.clone();
         url.set_path(path);

@@ -79,8 +79,8 @@ impl Encoder {
         self.pieces().map(<[u8]>::len).sum()
     }
 
-    /// The encoded bytes with a checksum. `by` identifies the program, because another version may use
-    /// another format.
+    /// The encoded bytes with a checksum. `by` identifies the program, because another version may use a
+    /// different format.
     pub fn with_checksum(self, by: &str) -> Vec<u8> {
         let mut sealed = Vec::with_capacity(self.len() + 64);
         // Writing to memory does not fail.

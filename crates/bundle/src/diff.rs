@@ -87,7 +87,7 @@ pub struct Diff {
     pub resources: Vec<ResourceChange>,
     /// The schemas that differ.
     pub schemas: Vec<DatafileChange>,
-    /// The change of the GraphQL type definitions, if they differ.
+    /// The change to the GraphQL type definitions, if they differ.
     pub graphql: Option<Change<Arc<Document>>>,
 }
 

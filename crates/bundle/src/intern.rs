@@ -4,7 +4,7 @@
 //! direct-mapped cache, so most lookups take no lock.
 //!
 //! **Invariant:** values that are no longer used are removed before a shard has doubled in size. The thread
-//! caches and a minimum per shard can keep some thousand values alive indefinitely, so only small values may
+//! caches and a minimum per shard can keep a few thousand values alive indefinitely, so only small values may
 //! be interned.
 
 use std::cell::RefCell;

@@ -116,7 +116,7 @@ pub struct Listing {
     pub files: Vec<RepoFile>,
     /// Broken links, names that are not UTF-8, and similar problems.
     pub findings: Vec<Diagnostic>,
-    /// Whether one of the files is a symbolic link. The stamp of a link does not show changes of its target.
+    /// Whether one of the files is a symbolic link. The stamp of a link does not show changes to its target.
     pub has_links: bool,
     /// Directories to cache for the next listing; empty without a [`PreviousListing`].
     pub dirs: DirCache,

@@ -118,7 +118,7 @@ impl Map {
         Self::drain(&mut entries, 0)
     }
 
-    /// Creates a map of the entries from `start` on and removes them from the vector.
+    /// Creates a map of the entries starting at index `start`, and removes these entries from the vector.
     pub(crate) fn drain<K: AsRef<str>>(entries: &mut Vec<(K, Value)>, start: usize) -> Self {
         if !entries[start..].is_sorted_by(|a, b| a.0.as_ref() < b.0.as_ref()) {
             entries[start..].sort_by(|a, b| a.0.as_ref().cmp(b.0.as_ref()));
@@ -134,8 +134,8 @@ impl Map {
         Self::with_values(keys, entries.drain(start..).map(|(_, value)| value))
     }
 
-    /// Creates a map of these keys and, in the same order, the values from `start` on, which are removed from
-    /// the vector.
+    /// Creates a map of these keys and, in the same order, the values starting at index `start`, which are
+    /// removed from the vector.
     pub(crate) fn from_values(keys: &KeySet, values: &mut Vec<Value>, start: usize) -> Self {
         Self::with_values(keys.clone(), values.drain(start..))
     }

@@ -24,7 +24,7 @@ impl ProcessIdentity {
     /// The identity of this process.
     pub fn own() -> Self {
         let pid = std::process::id();
-        // If `/proc` belongs to another PID namespace, it shows another process id.
+        // If `/proc` belongs to another PID namespace, it shows a different process id.
         let own =
             ProcessInfo::read(Path::new("/proc/self/stat")).filter(|own| u32::try_from(own.pid) == Ok(pid));
         let machine = own.as_ref().and_then(|_| machine());

@@ -61,7 +61,7 @@ impl ProcessGroup {
         Ok(Self { child, status: None, grace: settings.grace })
     }
 
-    /// Takes stdin, stdout and stderr, as far as they are pipes and have not been taken yet.
+    /// Takes those of stdin, stdout and stderr that are pipes and have not been taken yet.
     pub fn take_pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>, Option<ChildStderr>) {
         (self.child.stdin.take(), self.child.stdout.take(), self.child.stderr.take())
     }
@@ -117,7 +117,7 @@ impl ProcessGroup {
         self.terminate_within(grace)
     }
 
-    /// Ends the group as [`Self::terminate`] does, with another grace period.
+    /// Ends the group as [`Self::terminate`] does, with a different grace period.
     pub fn terminate_within(mut self, grace: Duration) -> io::Result<()> {
         let began = Instant::now();
         for (signal, until) in [(EndSignal::Interrupt, grace / 2), (EndSignal::Terminate, grace)] {

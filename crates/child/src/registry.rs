@@ -101,7 +101,7 @@ struct ChildRegistry {
     /// Groups up to this purpose are being ended, and no new groups of these purposes are started.
     stopping: Option<Purpose>,
     watchdog: Watchdog,
-    /// Whether orphans are adopted from the first child on.
+    /// Whether this process adopts orphans once it has started its first child.
     adopts_orphans: bool,
     /// This process as the parent of orphans; set when the first child is started.
     adoption: Option<Adoption>,
@@ -272,8 +272,7 @@ impl Children {
     }
 }
 
-/// Starts a watchdog process with the first child from now on: it ends all groups when this process dies,
-/// even by `SIGKILL`.
+/// Lets the next child start a watchdog process, which ends all groups when this process dies, even by `SIGKILL`.
 ///
 /// The watchdog is this executable with [`crate::WATCHDOG_ARGUMENT`] as its only argument, which must call
 /// [`crate::watch`].
@@ -370,7 +369,7 @@ mod tests {
 
     /// Whether a child got a signal to end: `SIGINT`, or `SIGTERM` if it ignores `SIGINT` as a background job
     /// of a shell does.
-    fn was_asked(signal: Option<i32>) -> bool {
+    fn was_terminated(signal: Option<i32>) -> bool {
         matches!(signal, Some(2 | 15))
     }
 
@@ -438,7 +437,7 @@ mod tests {
         children.stop(Purpose::Read, TEST_TIMEOUT);
         assert!(children.reap(&mut writer).unwrap().is_none(), "a stop of readers spares writers");
         children.stop(Purpose::Write, TEST_TIMEOUT);
-        assert!(was_asked(reap(&children, &mut writer)));
+        assert!(was_terminated(reap(&children, &mut writer)));
         let error = children.start(&mut Command::new("/does/not/exist"), Purpose::Write.into()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::Interrupted);
     }
@@ -463,7 +462,7 @@ mod tests {
                 .insert(group, GroupEntry { settings: Purpose::Read.into(), sent: None, started: 0 });
             drop(registry);
             stopping.join().unwrap();
-            assert!(was_asked(reap(&children, &mut child)));
+            assert!(was_terminated(reap(&children, &mut child)));
         });
     }
 

@@ -10,7 +10,7 @@ use crate::terminal::TerminalSize;
 /// The command that runs an integration, of `qontract` and of [`PEER`].
 pub const RECONCILE: &str = "reconcile";
 
-/// The command with the tools of the peer.
+/// The command that contains the peer tools.
 pub const PEER: &str = "peer";
 
 /// Groups of commands. A command without a group is listed in the last one.

@@ -92,8 +92,8 @@ pub enum Command {
     Diff(DiffArgs),
     /// Check a data repo, some of its files, a Git revision or a bundle, and report all errors at once
     ///
-    /// Exit code: 0 no errors, 1 errors, or warnings with --strict, 2 usage error. If files are named, only
-    /// their findings count.
+    /// Exit code: 0 no errors, 1 errors, or warnings with --strict, 2 usage error. If files are given, only
+    /// their findings are shown and determine the exit code.
     #[command(after_long_help = examples(&[
         ("qontract validate", "check the data repo that contains the working directory"),
         ("qontract validate data/services/billing/app.yml", "show the findings of one file"),
@@ -620,8 +620,9 @@ pub enum JournalAction {
     },
     /// Copy an exported journal into a journal that has no content
     ///
-    /// Removals since the export are unknown to the copy. If there may have been some, run `journal init` on
-    /// an empty journal instead: removals need approval until then.
+    /// The copy does not contain removals that were made after the export. If there may be any, leave the
+    /// journal empty, so that every removal needs an approval, and run `journal init` when those removals no
+    /// longer count towards the limits.
     Import {
         /// The directory of the export
         #[arg(value_name = "DIR")]

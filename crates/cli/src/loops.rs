@@ -21,7 +21,7 @@ pub struct LoopArgs {
 /// Actions of `loop`.
 #[derive(Debug, Subcommand)]
 pub enum LoopAction {
-    /// Start no run, and no further step of a run in progress
+    /// Start no new run, and no further step of a run in progress
     ///
     /// Steps in progress are finished. Single runs (`qontract reconcile NAME`) refuse to run as well; dry runs are
     /// not affected.
@@ -47,7 +47,7 @@ pub enum LoopAction {
         #[command(flatten)]
         target: OrderTarget,
     },
-    /// List the pauses, and the orders of the last days
+    /// List the pauses, and the orders that were given in the last days
     List {
         /// Number of days
         #[arg(long, value_name = "DAYS", default_value_t = 7)]

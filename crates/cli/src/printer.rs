@@ -189,7 +189,8 @@ fn coloured(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.split('\n').map(line).collect::<Vec<_>>().join("\n"))
 }
 
-/// Whether colours are shown on a stream: by `--color`, `NO_COLOR` and `CLICOLOR_FORCE`, else on a terminal.
+/// Whether colours are shown on a stream: as `--color`, `NO_COLOR` and `CLICOLOR_FORCE` specify, otherwise
+/// only on a terminal.
 pub fn has_colours(stream: &impl anstream::stream::RawStream) -> bool {
     AutoStream::choice(stream) != anstream::ColorChoice::Never
 }

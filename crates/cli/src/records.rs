@@ -72,7 +72,7 @@ pub struct RunsListArgs {
     /// List only runs that failed or were interrupted
     #[arg(long)]
     pub failed: bool,
-    /// List only runs that held changes, whatever their state; with `--failed`, list runs that match either
+    /// List only runs that held changes, regardless of their state; with `--failed`, list runs that match either
     #[arg(long)]
     pub held: bool,
     /// List only runs that started since this time: `30m`, `2h`, `7d`, `2026-11-17` or `2026-11-17T13:00:00Z`
@@ -122,7 +122,7 @@ pub struct ApproveArgs {
     /// Why these objects may be removed; this becomes the description of the datafile
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
-    /// Allow each removal only as part of the plan in which the run held it: with another plan, it is held again
+    /// Allow each removal only as part of the plan in which the run held it: with a different plan, it is held again
     #[arg(long)]
     pub bound: bool,
     /// Allow each removal only once: an object that is created again needs another approval

@@ -22,7 +22,7 @@ pub struct ServeArgs {
     /// Watch the data repo and serve each new version
     #[arg(long, conflicts_with = "bundle")]
     pub watch: bool,
-    /// Store of bundles, named `SHA.json`: a directory, or `s3://BUCKET/PREFIX`
+    /// Store of bundles, each named `SHA.json`: a directory, or `s3://BUCKET/PREFIX`
     #[arg(long, value_name = "WHERE")]
     pub store: Option<String>,
     /// How long an older bundle stays loaded after its last request

@@ -26,7 +26,7 @@ pub struct StateArgs {
 /// Formats of the state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum StateFormat {
-    /// Keys as lines, a value as JSON; what changed goes to stderr
+    /// Keys as lines, a value as JSON; changes are reported on stderr
     #[default]
     Text,
     /// JSON
@@ -82,7 +82,7 @@ pub struct StateKey {
     pub key: String,
 }
 
-/// Options of a change of the state.
+/// Options of the commands that change the state.
 #[derive(Args, Debug)]
 pub struct StateChangeOptions {
     /// Report the change, but do not make it

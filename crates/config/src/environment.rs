@@ -120,7 +120,7 @@ pub const VARIABLES: &[Variable] = &[
         "QONTRACT_RECORD_INPUTS",
         "`off`",
         "on",
-        "`off` does not record the inputs of plans: `qontract runs replay` needs them",
+        "`off`: do not record the inputs of plans, which `qontract runs replay` needs",
     ),
     Variable::new(
         ReadBy::Qontract,
@@ -155,7 +155,7 @@ pub const VARIABLES: &[Variable] = &[
         "QONTRACT_SHUTDOWN_SECONDS",
         "number of seconds",
         "20",
-        "maximum time that a shutdown waits for steps in progress; without it, integrations that need longer get their own time",
+        "maximum time that a shutdown waits for steps in progress; if unset, integrations that need longer get the time that they declare",
     ),
     Variable::new(
         ReadBy::Qontract,
@@ -350,7 +350,7 @@ pub const VARIABLES: &[Variable] = &[
         "AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL",
         "URL",
         "AWS",
-        "URL of another S3 server",
+        "URL of an S3 server other than AWS",
     ),
     Variable::new(
         ReadBy::Everything,

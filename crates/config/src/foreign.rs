@@ -31,7 +31,7 @@ pub struct ForeignTable {
     /// Time limit of a run.
     #[serde(default = "default_deadline_seconds")]
     pub deadline_seconds: u64,
-    /// Time that the command needs to end when it gets `SIGINT`.
+    /// Time that the command needs to exit after `SIGINT`.
     #[serde(default = "default_shutdown_seconds")]
     pub shutdown_seconds: u64,
 }

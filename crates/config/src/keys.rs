@@ -144,7 +144,7 @@ pub const KEYS: &[Key] = &[
     ),
     key("targets.blobs.*.bucket", KeyType::Text, "", "name of a bucket that integrations use"),
     key("targets.blobs.*.region", KeyType::Text, "`us-east-1`", "region of the bucket"),
-    key("targets.blobs.*.endpoint", KeyType::Text, "AWS", "URL of another S3 server"),
+    key("targets.blobs.*.endpoint", KeyType::Text, "AWS", "URL of an S3 server other than AWS"),
     key(
         "targets.blobs.*.secret",
         KeyType::Text,
@@ -155,7 +155,7 @@ pub const KEYS: &[Key] = &[
         "targets.queue.*.url",
         KeyType::Text,
         "none",
-        "URL of a queue of SQS that integrations use; a queue has either a `url` or a `name`",
+        "URL of an SQS queue that integrations use; a queue has either a `url` or a `name`",
     ),
     key("targets.queue.*.name", KeyType::Text, "none", "name of the queue, in the account of the key"),
     key("targets.queue.*.region", KeyType::Text, "that of `url`, else `us-east-1`", "region of the queue"),
@@ -163,7 +163,7 @@ pub const KEYS: &[Key] = &[
         "targets.queue.*.endpoint",
         KeyType::Text,
         "the server of `url`, else AWS",
-        "URL of another SQS server",
+        "URL of an SQS server other than AWS",
     ),
     key(
         "targets.queue.*.secret",
@@ -178,7 +178,7 @@ pub const KEYS: &[Key] = &[
         "bucket of the state store; without `[targets.state]`, the variables `APP_INTERFACE_STATE_*` apply",
     ),
     key("targets.state.region", KeyType::Text, "`us-east-1`", "region of the bucket"),
-    key("targets.state.endpoint", KeyType::Text, "AWS", "URL of another S3 server"),
+    key("targets.state.endpoint", KeyType::Text, "AWS", "URL of an S3 server other than AWS"),
     key(
         "targets.state.secret",
         KeyType::Text,
@@ -192,7 +192,7 @@ pub const KEYS: &[Key] = &[
         "bucket of the journal, which all processes share; without `[targets.journal]`, it is a directory next to the run records",
     ),
     key("targets.journal.region", KeyType::Text, "`us-east-1`", "region of the bucket"),
-    key("targets.journal.endpoint", KeyType::Text, "AWS", "URL of another S3 server"),
+    key("targets.journal.endpoint", KeyType::Text, "AWS", "URL of an S3 server other than AWS"),
     key(
         "targets.journal.secret",
         KeyType::Text,
@@ -232,7 +232,7 @@ pub const KEYS: &[Key] = &[
         "none",
         "buckets that `s3` and `s3_ls` may read: `account/bucket`",
     ),
-    key("templates.s3_endpoint", KeyType::Text, "AWS", "URL of another S3 server"),
+    key("templates.s3_endpoint", KeyType::Text, "AWS", "URL of an S3 server other than AWS"),
     key("templates.deadline_seconds", KeyType::Number, "20", "time limit for one lookup, including retries"),
     key(
         "templates.largest_bytes",
@@ -274,7 +274,7 @@ pub const KEYS: &[Key] = &[
         "integrations.*.shutdown_seconds",
         KeyType::Number,
         "none",
-        "time that the program needs to end when it gets `SIGINT` while it applies a step; without it, a shutdown lets it finish the step",
+        "time that the program needs to exit after `SIGINT` while it applies a step; without this key, a shutdown lets the program finish the step",
     ),
     key(
         "foreign.*.command",
@@ -286,7 +286,7 @@ pub const KEYS: &[Key] = &[
         "foreign.*.config",
         KeyType::Path,
         "none",
-        "configuration file of the command; it gets a copy with the address of the data",
+        "configuration file of the command, which gets a copy that contains the address of the data",
     ),
     key(
         "foreign.*.arguments",
@@ -310,14 +310,14 @@ pub const KEYS: &[Key] = &[
         "foreign.*.real_runs",
         KeyType::Boolean,
         "false",
-        "whether real runs are allowed; without it, every run is a dry run",
+        "whether real runs are allowed; without this key, every run is a dry run",
     ),
     key("foreign.*.deadline_seconds", KeyType::Number, "1800", "time limit of a run of the command"),
     key(
         "foreign.*.shutdown_seconds",
         KeyType::Number,
         "60",
-        "time that the command needs to end when it gets `SIGINT`",
+        "time that the command needs to exit after `SIGINT`",
     ),
     key(
         "guards.shard_removals",
@@ -367,7 +367,7 @@ pub const KEYS: &[Key] = &[
         "guards.writes",
         KeyType::WriteBounds,
         "everything",
-        "the only requests to target systems by which real runs may write: `methods` at an `origin`, on exactly these `paths`, or below those that end in a slash",
+        "the only write requests that real runs may send to target systems: `methods` at an `origin`, on exactly these `paths`, or below those that end in a slash",
     ),
     key(
         "guards.keys.count",

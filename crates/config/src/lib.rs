@@ -288,7 +288,7 @@ pub struct ProgramTable {
     /// Time limit of one response.
     #[serde(default = "default_deadline_seconds")]
     pub deadline_seconds: u64,
-    /// Time that the program needs to end when it gets `SIGINT` while it applies a step.
+    /// Time that the program needs to exit after `SIGINT` while it applies a step.
     pub shutdown_seconds: Option<u64>,
 }
 
@@ -336,7 +336,7 @@ pub struct GuardsTable {
     writes: Option<Vec<WriteBoundTable>>,
 }
 
-/// Requests to one origin with which real runs may write.
+/// Requests to one origin that real runs may use to write.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WriteBoundTable {

@@ -103,7 +103,7 @@ impl DataAnalysis {
         Self { repo: Some(ServedRepo { folder, layout }) }
     }
 
-    /// The bundle of an engine, with the files that it was built from, as far as these files can still be read.
+    /// The bundle of an engine, with those of its source files that can still be read.
     fn pinned(&self, engine: &Arc<Engine>) -> PinnedData {
         let layout = self.repo.as_ref().map(|repo| repo.layout.clone()).unwrap_or_default();
         let input = Input { bundle: Bundle::clone(engine.bundle()), repo: None };

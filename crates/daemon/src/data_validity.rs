@@ -1,6 +1,6 @@
 //! Tracks invalid data: when the data became invalid, which errors it has, and when it is logged next.
 //!
-//! Loops and servers continue with the last valid bundle, so targets no longer get the changes of the data.
+//! Loops and servers continue with the last valid bundle, so changes to the data no longer reach the targets.
 //! **Invariant:** invalid data is logged at least once an hour and is shown by the `up` table, by metrics, by the
 //! health listener and by `/healthz` of a server that watches a data repo
 //! (`invalid_data_is_reported_when_it_changes_and_then_hourly`).
@@ -166,7 +166,7 @@ fn elapsed(from: Timestamp, to: Timestamp) -> Duration {
 
 /// Logs whether data is valid and sets metrics about its validity.
 pub struct DataReporter {
-    /// The log to which changes of validity are written.
+    /// The log to which changes in validity are written.
     pub log: Arc<Log>,
     /// The gauges of invalid data.
     pub gauges: DataValidityGauges,
@@ -190,7 +190,7 @@ impl DataReporter {
     }
 }
 
-/// The log line about a change of validity.
+/// The log line about a change in validity.
 fn line(
     change: &ValidityChange,
     invalid: Option<&InvalidData>,

@@ -40,8 +40,8 @@ impl Input {
     }
 }
 
-/// The content of the files of the bundle, as long as they have not changed since they were bundled: line numbers in
-/// changed files would be wrong.
+/// The content of the files that have not changed since they were bundled: line numbers in changed files
+/// would be wrong.
 impl Sources for Input {
     fn text(&self, file: &str) -> Option<Cow<'_, str>> {
         let repo = self.repo.as_ref()?;

@@ -244,7 +244,7 @@ impl InputStore {
         Ok(bundle)
     }
 
-    /// Removes the oldest recordings until the remaining recordings and their bundles have at most `max_bytes`.
+    /// Removes the oldest recordings until the remaining recordings and their bundles take at most `max_bytes`.
     fn prune(&self, max_bytes: u64) -> io::Result<()> {
         let mut recordings: Vec<(SystemTime, PathBuf, Header, u64)> = Vec::new();
         for entry in fs::read_dir(&self.folder)? {

@@ -34,7 +34,7 @@ pub struct PinnedData {
     sources: Option<Arc<dyn Sources + Send + Sync>>,
     /// The bundle, if it is on a server.
     remote: Option<Arc<RemoteBundle>>,
-    /// Source locations in a bundle on a server, with their `file:line`, as far as it was requested.
+    /// Source locations in a bundle on a server, each with its `file:line` if that was requested.
     remote_lines: Mutex<HashMap<SourceLocation, String>>,
     layout: Layout,
     /// Whether the files of the bundle differ from those of its commit; computed on first use.
@@ -140,7 +140,7 @@ impl PinnedData {
     }
 
     /// Whether the bundle was built from a directory whose files differed from the commit that was checked out. If
-    /// so, the commit does not identify the bundle. Later changes of the directory have no effect.
+    /// so, the commit does not identify the bundle. Later changes to the directory have no effect.
     pub fn is_modified(&self) -> bool {
         *self.modified.get_or_init(|| {
             let Some(Input { bundle, repo: Some(repo) }) = &self.input else { return false };
@@ -303,7 +303,7 @@ pub struct ComparedData<'a> {
     head: &'a PinnedData,
     base_lines: LineCache,
     head_lines: LineCache,
-    /// The `file:line` of differences between two bundles on a server, as far as it was requested.
+    /// The `file:line` of the differences between two bundles on a server for which it was requested.
     remote_changes: Mutex<HashMap<SourceLocation, String>>,
     /// The `file:line` of other source locations in these bundles.
     remote_others: Mutex<HashMap<SourceLocation, String>>,

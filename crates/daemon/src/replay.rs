@@ -117,7 +117,7 @@ impl Replay<'_> {
             replay(&integration, recording, Some(data))?
         } else {
             notes.push(format!(
-                "the program of `{}` was not started: what it declares and observes is recorded",
+                "the program of `{}` was not started: its declarations and observations come from the recording",
                 recording.integration
             ));
             let name = &recording.integration;

@@ -272,7 +272,7 @@ impl RunStore {
             (Some(shared), _) if record.mode == Mode::Real => {
                 shared.store(write, record, summary).await?;
                 if self.is_prune_due() {
-                    // A failure is ignored, because another process removes old records, too.
+                    // A failure is ignored, because other processes also remove old records.
                     drop(self.prune_shared(shared, Some(write), SHARED_RETENTION).await);
                 }
             }
@@ -547,7 +547,7 @@ impl RunStore {
     pub async fn resolve_held(&self, word: &str) -> anyhow::Result<HeldRun> {
         check_word(word)?;
         let (mut newer, mut without_approval) = (NewerRuns::default(), None);
-        // For `last` and for an id, no run has an integration of this name, so the loop finds none.
+        // No integration is named `last` or like the id of a run, so the loop finds no run for these words.
         for stored in self.stored_runs(None).await?.iter().filter(|run| run.run().integration() == word) {
             let Some(RunSummary { facts, .. }) = stored.summary().await else { continue };
             let is_wanted = facts.has_approval || (facts.has_held && without_approval.is_none());

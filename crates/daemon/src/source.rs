@@ -116,7 +116,7 @@ impl WatchedRepo {
         Self { repo, layout, pool, state, cache, generation, reporter: OnceLock::new() }
     }
 
-    /// Sets the reporter to which changes of validity are reported. Later calls have no effect.
+    /// Sets the reporter to which changes in validity are reported. Later calls have no effect.
     pub fn report_to(&self, reporter: DataReporter) {
         let _ = self.reporter.set(reporter);
     }

@@ -33,7 +33,7 @@ const DEBOUNCE: Duration = Duration::from_millis(50);
 pub const DEBOUNCE_REMOVALS: Duration = Duration::from_millis(500);
 /// Maximum time to wait until the data repo has settled, after which the data is read even if files still change.
 pub const MAX_SETTLE: Duration = Duration::from_mins(1);
-/// Age from which a lock file of Git counts as left over from a command that was killed.
+/// Age at which a lock file of Git counts as left over from a command that was killed.
 const MAX_LOCK_AGE: Duration = Duration::from_mins(10);
 /// Interval at which it is checked whether the watched directories were replaced.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);

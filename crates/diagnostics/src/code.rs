@@ -1,4 +1,4 @@
-//! The table of codes: every kind of finding, once.
+//! The table of codes, with one code for each kind of finding.
 //!
 //! The explanation of a code is `codes/Qnnnn.md` in this crate. A test of the binary runs the example of each
 //! explanation, so that the explanations and the program agree.
@@ -42,7 +42,7 @@ impl Code {
     /// The table entry of this code.
     pub fn entry(self) -> &'static CodeEntry {
         let row = TABLE.binary_search_by_key(&self, |entry| entry.code);
-        &TABLE[row.expect("only the table makes codes")]
+        &TABLE[row.expect("only the table creates codes")]
     }
 
     /// Parses a code such as `Q1001`. `None` if the table does not have it.
@@ -141,7 +141,7 @@ table! {
     DANGLING_REFERENCE = 2041 Error;
     /// A reference to a resource that does not exist.
     MISSING_RESOURCE = 2042 Error;
-    /// A reference to a datafile with another schema.
+    /// A reference to a datafile whose schema is not the expected one.
     OTHER_SCHEMA = 2043 Error;
     /// A reference to a datafile that does not match the inline `$schemaRef`.
     UNFIT_TARGET = 2044 Error;

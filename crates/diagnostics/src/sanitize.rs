@@ -6,7 +6,7 @@
 //! | characters | effect |
 //! |---|---|
 //! | C0, DEL, C1 | control terminals: colours, titles, the cursor, the clipboard |
-//! | U+061C, U+200E–200F, U+202A–202E, U+2066–2069 | change the direction, so that text is displayed in another order |
+//! | U+061C, U+200E–200F, U+202A–202E, U+2066–2069 | change the direction, so that text is displayed in a different order |
 //! | U+2028, U+2029 | break lines where programs see none |
 //! | U+00AD, U+180E, U+200B, U+2060–2064, U+206A–206F, U+FEFF, U+FFF9–FFFB, U+E0000–E0FFF without variation selectors | are invisible: two names look the same, or contain hidden text |
 //! | U+200C, U+200D next to ASCII, or at an end | join letters; ASCII letters do not join |

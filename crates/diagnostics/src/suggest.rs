@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-/// Maximum length of a word, in bytes, for which a suggestion is searched.
+/// Maximum length of a word, in bytes, for which suggestions are computed.
 const MAX_WORD_BYTES: usize = 1_000;
 
 /// Maximum edit distance of a typo.

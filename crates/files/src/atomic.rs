@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** the path has either its previous content or the whole new content, no matter when this
 //! process or another writer ends. The content is written to a temporary file in the same directory, whose
-//! name begins with a dot, and the file is then renamed. An error removes the temporary file.
+//! name begins with a dot, and the file is then renamed. If an error occurs, the temporary file is removed.
 //!
 //! Three things differ between callers:
 //!

@@ -117,7 +117,7 @@ fn separate_git_dir(top: &Path, dot_git: &Path, git_dir: &Path) -> Result<PathBu
     if !work_tree.is_some_and(is_same) {
         let (git_dir, top) = (git_dir.display(), top.display());
         let reason = format!(
-            "the Git directory that it names does not name this work tree (`git --git-dir={git_dir} config core.worktree {top}`)"
+            "the Git directory that it names does not point back to this work tree (`git --git-dir={git_dir} config core.worktree {top}`)"
         );
         return Err(refused(dot_git.to_owned(), &reason));
     }

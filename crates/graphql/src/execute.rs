@@ -105,7 +105,7 @@ pub fn execute<S: Sink>(task: Task<'_>, sink: S, record: ExecutionRecord) -> Exe
     ExecutionOutcome { data: out, failures, schemas, record }
 }
 
-/// The number of objects that a copy of `bytes` counts as, for the next limit check.
+/// The number of objects as which a copy of this many bytes counts in the next limit check.
 fn checks_for_copy(bytes: usize) -> u32 {
     u32::try_from(bytes / 1024).unwrap_or(u32::MAX)
 }

@@ -3,8 +3,8 @@
 //!
 //! **Invariant:** a footprint is never too small: a change outside of it does not change the response. A
 //! reference is assumed to point to a datafile with the schema of its type. If a reference points to a
-//! datafile with another schema, its target is *mistyped*, and every change to a mistyped target counts as a
-//! change to the data that the query reads.
+//! datafile with a different schema, its target is *mistyped*, and every change to a mistyped target counts
+//! as a change to the data that the query reads.
 
 mod mistyped_targets;
 mod trace;
@@ -138,7 +138,7 @@ impl Footprint {
 
     /// Whether a change to one datafile, including its addition or removal, can change the response.
     ///
-    /// Every change to a mistyped target counts: the caller checks [`MistypedTargets`] first. A change of the
+    /// Every change to a mistyped target counts: the caller checks [`MistypedTargets`] first. A change to the
     /// set of datafiles that name a resource counts only if [`reads_backrefs`](Self::reads_backrefs) is true.
     pub fn sees(&self, old: Option<&Document>, new: Option<&Document>) -> bool {
         let schema =

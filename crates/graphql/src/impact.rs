@@ -79,7 +79,7 @@ struct ImpactWalk<'a> {
     plan: &'a Plan,
     /// The datafiles that change.
     files: Files,
-    /// Memoized results, per selection: the datafiles whose objects may have another output.
+    /// Memoized results, per selection: the datafiles whose objects may have a different output.
     affected_by_selection: HashMap<SelectionId, Rc<Files>>,
 }
 
@@ -114,7 +114,7 @@ impl ImpactWalk<'_> {
         Some(lists)
     }
 
-    /// The datafiles whose objects may have another output of this selection; `None` if they cannot be
+    /// The datafiles whose objects may have a different output of this selection; `None` if they cannot be
     /// bounded.
     fn selection(&mut self, id: SelectionId) -> Option<Rc<Files>> {
         if let Some(known) = self.affected_by_selection.get(&id) {

@@ -84,7 +84,7 @@ pub enum ReadKey {
     Path,
     /// `$schema`.
     Schema,
-    /// No key: the value has another source.
+    /// No key: the value has a different source.
     Nothing,
 }
 

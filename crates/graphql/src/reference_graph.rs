@@ -62,7 +62,7 @@ impl ReferenceGraph {
     /// same GraphQL types.
     ///
     /// Documents that both bundles share are not searched again, unless a datafile or resource that they
-    /// refer to was added or removed, or a datafile that they refer to has another schema.
+    /// refer to was added or removed, or a datafile that they refer to has a different schema.
     pub(crate) fn derive(&self, last: DataView<'_>, schema: &Schema, view: DataView<'_>) -> Self {
         let types = types_of(schema, view);
         let mut search = RefSearch::new(schema, view);
@@ -127,7 +127,7 @@ impl ReferenceGraph {
     }
 
     /// The datafiles that refer to this datafile through a mistyped reference, or that refer to it while they
-    /// are themselves read as another type.
+    /// are themselves read as a different type.
     pub(crate) fn mistyped_referrers(&self, file: FileId) -> impl Iterator<Item = FileId> {
         self.mistyped.referrers.get(&file).into_iter().flatten().copied()
     }
@@ -144,7 +144,7 @@ impl ReferenceGraph {
             .any(|type_| self.collected.inline.contains(&type_) || self.mistyped.inline.contains(&type_))
     }
 
-    /// Whether a reference reads a datafile of another schema as this type.
+    /// Whether a reference reads a datafile of a different schema as this type.
     pub(crate) fn has_mistyped_refs_to(&self, schema: &Schema, type_: TypeId) -> bool {
         related_types(schema, type_).any(|type_| self.mistyped.read_as.contains(&type_))
     }
@@ -188,7 +188,7 @@ fn types_at<'t>(
 }
 
 /// Maps the ids of datafiles and resources in one bundle to the ids in another. Files that were removed or
-/// have another schema map to `None`, because references to them may resolve differently.
+/// have a different schema map to `None`, because references to them may resolve differently.
 struct IdMapping {
     files: Vec<Option<FileId>>,
     resources: Vec<Option<ResourceId>>,

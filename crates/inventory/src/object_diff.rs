@@ -60,8 +60,8 @@ pub struct ObjectDiff {
     pub loss: KeyLoss,
 }
 
-/// Counts the keys of ours that an object loses. A key is a leaf: a scalar at any depth, or an empty list
-/// item.
+/// Counts the keys that an object loses, of those that only we own or that we declare. A key is a leaf: a
+/// scalar at any depth, or an empty list item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyLoss {
     /// Number of keys that the write removes.

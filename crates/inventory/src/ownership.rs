@@ -53,7 +53,7 @@ pub enum CallerStatus {
 pub enum Ownership<'a> {
     /// Owned by us: same integration, caller and major version, with a hash.
     Ours,
-    /// Owned by this integration and caller, but written by another major version or without a hash.
+    /// Owned by this integration and caller, but written by a different major version or without a hash.
     Outdated,
     /// Owned by this integration without a caller, although our owner has a caller.
     Unclaimed,

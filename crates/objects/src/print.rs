@@ -10,7 +10,7 @@ use crate::scope::DesiredObject;
 /// `None` if it has no objects.
 ///
 /// An object has the marks that a write would give it, except for the time of the write, so that the same
-/// data gives the same text. Objects that contain secrets and objects that are removed are only named in a
+/// data produces the same text. Objects that contain secrets and objects that are removed are only named in a
 /// comment, because applying a text with a placeholder in place of a secret would overwrite the secret.
 pub fn print_objects(key: &ShardKey, wanted: &[DesiredItem<DesiredObject>]) -> Option<String> {
     let mut text = String::new();

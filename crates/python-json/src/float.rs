@@ -72,7 +72,8 @@ impl ShortestDigits {
     }
 }
 
-/// Appends a finite number as Python's `repr` prints it: with an exponent below 1e-4 and from 1e16.
+/// Appends a finite number as Python's `repr` prints it: with an exponent for numbers below 1e-4, and for
+/// numbers of 1e16 or more.
 pub fn write_float(value: f64, out: &mut Vec<u8>) {
     let shortest = ShortestDigits::of(value);
     if shortest.negative {

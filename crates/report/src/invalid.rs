@@ -105,7 +105,7 @@ impl From<Record> for FindingReport {
 }
 
 impl FindingReport {
-    /// The location as `file:line:column`, as far as it is available.
+    /// The location as `file:line:column`, without the parts that are not available.
     pub fn location(&self) -> Option<String> {
         let mut out = self.file.clone()?;
         for number in [self.line, self.column].into_iter().map_while(|number| number) {

@@ -80,7 +80,7 @@ pub enum AffectedVerdict {
 pub struct Impact {
     /// The rule that decided.
     pub rule: Rule,
-    /// The changed fields and files that affect the integration, as far as they can be determined.
+    /// The changed fields and files that are known to affect the integration.
     pub causes: Vec<Cause>,
     /// The differences, if the integration has declared states.
     pub comparison: Option<Comparison>,

@@ -52,7 +52,7 @@ pub struct QueryRequest<'a> {
 pub struct UntypedAnswer {
     /// The data of the response.
     pub data: Node,
-    /// The source locations of the objects in the data, as far as the source provides them.
+    /// The source locations of the objects in the data, if the source provides them.
     pub places: SourceLocations,
     /// The schemas of the objects that the request read.
     pub schemas: BTreeSet<String>,
@@ -401,7 +401,7 @@ impl Data {
     /// Fetches the results of all declared queries with one request, if the bundle is on a server.
     pub(crate) fn prefetch_declared(&self) -> Result<(), DataError> {
         let requests: Vec<_> = self.policy.queries.iter().map(|query| self.declared_request(query)).collect();
-        // A single query takes one request without a prefetch, too.
+        // Even without a prefetch, a single query takes only one request.
         if requests.len() < 2 {
             return Ok(());
         }

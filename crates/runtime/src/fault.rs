@@ -68,7 +68,7 @@ pub struct Fault {
     /// changes can have equal causes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Box<str>>,
-    /// The source locations, as far as they are known.
+    /// The known source locations.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<SourceLocation>,
     /// Whether the failed operation certainly had no effect.

@@ -117,7 +117,7 @@ impl ForeignIntegration {
             shutdown_timeout: Some(command.shutdown + SHUTDOWN_MARGIN),
             ..IntegrationLimits::default()
         };
-        // The queries of the command are not known, so any change of the data may affect it.
+        // The queries of the command are not known, so any change to the data may affect it.
         let meta = Self::meta_of(&command.integration, &command.command).reads_ad_hoc().limits(limits);
         Self { meta, command: Arc::new(command), endpoint }
     }

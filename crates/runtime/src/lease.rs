@@ -62,7 +62,7 @@ pub enum LeaseAcquisition {
 pub struct LeaseHolder {
     /// The host, process and run of the holder, and the time of the last renewal.
     pub text: String,
-    /// The state of the holder, as far as it is known.
+    /// The state of the holder, as this process has observed it.
     pub liveness: HolderLiveness,
 }
 

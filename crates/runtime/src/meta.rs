@@ -191,8 +191,8 @@ pub struct IndependentList {
 }
 
 /// A predicate for the contents of resources that may cause further ad-hoc reads. A server finds the predicate by its
-/// name and assumes [any](Self::ANY) if it does not know the name. Therefore, a predicate that is changed to match
-/// more resources gets another name.
+/// name and assumes [any](Self::ANY) if it does not know the name. Therefore, a predicate that is changed to
+/// match more resources must get a new name.
 #[derive(Clone, Copy, Debug)]
 pub struct AdHocTrigger {
     /// The name of the predicate.

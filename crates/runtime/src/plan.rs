@@ -176,7 +176,7 @@ pub struct Change {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<FieldLoss>,
     /// Distinguishes the removed object from earlier and later objects with the same name, for example by its uid. If
-    /// an object is created again, the removal ledger counts its removal as another removal.
+    /// an object is created again, the removal ledger counts its removal separately.
     #[serde(skip)]
     pub incarnation: Option<String>,
     /// Provenance: the source location that declares the object.

@@ -86,7 +86,7 @@ impl ProcessIntegration {
             && flags.iter().any(|flag| flag.kind == FlagKind::Print)
         {
             let text =
-                format!("`{name}` declares objects, which are printed without its help: remove `print`");
+                format!("`{name}` only declares objects, which qontract prints itself: remove `print`");
             return Err(Fault::operator(text));
         }
         let mut meta = IntegrationMeta::new(response.name, response.about);

@@ -8,7 +8,7 @@
 //! keyed fingerprints, and the runner replaces every other string that contains a secret that the shard has
 //! read (`crates/qontract/tests/suite/replay.rs`).
 //!
-//! **Invariant:** recorded inputs give the recorded plan on the binary that recorded them. Each shard is replayed
+//! **Invariant:** with the binary that recorded them, recorded inputs produce the recorded plan. Each shard is replayed
 //! when it is recorded. If the plan differs, because it depends on a value that is not stored, the recording contains
 //! this reason instead of the inputs (`inputs_that_do_not_give_the_plan_are_not_stored`).
 
@@ -75,8 +75,10 @@ pub enum InputDifference {
     /// The inputs of a shard are recorded in a format that this binary cannot read.
     #[error("the recorded inputs of the shard `{0}` cannot be read")]
     Unreadable(ShardKey),
-    /// The recorded inputs result in another plan than the recorded one.
-    #[error("the same inputs give another plan for the shard `{shard}`: {replayed} instead of {recorded}")]
+    /// The recorded inputs result in a plan that differs from the recorded plan.
+    #[error(
+        "the same inputs result in a different plan for the shard `{shard}`: {replayed} instead of {recorded}"
+    )]
     Plan {
         /// The key of the shard.
         shard: ShardKey,

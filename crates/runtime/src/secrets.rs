@@ -13,7 +13,7 @@ use qontract_redaction::Redactor;
 use crate::fault::Fault;
 use crate::replay::{Fingerprints, RecordedSecret};
 
-/// The address of a secret in the data. A lookup of another version or field is another address.
+/// The address of a secret in the data. A lookup of a different version or field has a different address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SecretLookup {
     /// The path of the secret.

@@ -100,7 +100,7 @@ pub trait AnyDeclaredState: Send + Sync {
     fn has(&self, key: &ShardKey) -> bool;
     /// The source location of a shard.
     fn place(&self, key: &ShardKey) -> Option<SourceLocation>;
-    /// The files that declare a shard, as far as they are known.
+    /// The known files that declare a shard.
     fn files(&self, key: &ShardKey) -> BTreeSet<&str>;
     /// The reason why a shard is disabled; `None` if it is enabled.
     fn disabled(&self, key: &ShardKey) -> Option<&DisabledReason>;

@@ -18,7 +18,7 @@ pub const AFTER_MERGE: &str = "it is planned and applied after the merge";
 pub struct UnplannedItem {
     /// A description of the item, the reason why it was not planned, and what happens after the merge.
     pub text: String,
-    /// The source locations, as far as they are known.
+    /// The known source locations.
     pub places: Vec<SourceLocation>,
     /// The differences between the declared states of base and head. These differences were not compared with the
     /// target.

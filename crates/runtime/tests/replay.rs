@@ -254,7 +254,10 @@ fn the_first_difference_is_named() {
         let ShardInputs::Recorded(inputs) = &mut recording.shards[0].inputs else { panic!("recorded") };
         *inputs = inputs.replace("old", "older");
     });
-    assert!(changed.starts_with("the same inputs give another plan for the shard `shelf=a`: "), "{changed}");
+    assert!(
+        changed.starts_with("the same inputs result in a different plan for the shard `shelf=a`: "),
+        "{changed}"
+    );
     let base = edited(&|recording| {
         recording.shards[0].side = qontract_runtime::replay::DeclaringSide::Base;
     });

@@ -223,7 +223,7 @@ fn a_secret_that_only_head_names_is_not_read_in_a_check() {
         format!("Box `new` (shelf=a): the secret `x/two` is {elsewhere}"),
         "Box `two` (shelf=b): the secret `x/three` is new in this change".to_owned(),
     ];
-    let end = " and is not read before it is merged; no change of this object is shown; it is planned and applied after the merge";
+    let end = " and is not read before it is merged; no change to this object is shown; it is planned and applied after the merge";
     assert_eq!(unplanned(&outcome), expect.map(|start| start + end));
     // The rest is planned, and nothing is removed from a scope with an unresolved object.
     let shard = outcome.shards.values().next().unwrap();

@@ -52,7 +52,7 @@ pub enum Unavailable {
     RetryLater(String),
 }
 
-/// A change of the loaded bundles, or a failed attempt to load a bundle.
+/// A change to the set of loaded bundles, or a failed attempt to load a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BundleEvent {
     /// A bundle was loaded and is the latest.

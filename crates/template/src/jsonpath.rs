@@ -1,4 +1,4 @@
-//! JSONPath as in `jsonpath_ng.ext`, as far as data repos use it: fields, indices, slices, `*`, `..` before a
+//! The part of the JSONPath of `jsonpath_ng.ext` that data repos use: fields, indices, slices, `*`, `..` before a
 //! field, and filters that compare a field with a literal. All other paths are refused.
 
 use std::rc::Rc;

@@ -11,7 +11,7 @@ const PORT_COUNT: u32 = 20_000;
 
 /// `N` different free ports.
 ///
-/// Each call in each process starts the search at another port, so that servers that start concurrently do
+/// Each call in each process starts the search at a different port, so that servers that start concurrently do
 /// not collide.
 pub fn free_ports<const N: usize>() -> io::Result<[u16; N]> {
     static CALLS: AtomicU32 = AtomicU32::new(0);

@@ -1,4 +1,4 @@
-//! Seeded random numbers for tests: the same seed gives the same sequence.
+//! Seeded random numbers for tests: the same seed produces the same sequence.
 
 use fastrand::Rng;
 

@@ -1,7 +1,7 @@
 //! Vault for tests: [`TestVault`], an emulator with faults, and [`RealVault`], a `RustyVault` server.
 //!
 //! The emulator has one KV 2 mount, `secret/`, and logins by token, role and Kubernetes. Its responses match
-//! those of Vault as far as clients depend on them, which `tests/hvac.rs` checks with a real client. The
+//! those of Vault in everything that clients depend on; `tests/hvac.rs` checks this with a real client. The
 //! emulator runs in a thread with its own runtime, and its clock advances only when a test advances it.
 
 mod emulator_state;

@@ -5,7 +5,7 @@
 //! with the semantics of Python: `$` also matches before a final newline; `\d`, `\w` and `\b` cover all of
 //! Unicode; any punctuation may be escaped.
 //!
-//! Patterns without look-around or backreferences match in linear time. A match of another pattern is aborted
+//! Patterns without look-around or backreferences match in linear time. A match of any other pattern is aborted
 //! after a fixed number of backtracking steps; see [`Pattern::is_match`].
 
 mod parse;

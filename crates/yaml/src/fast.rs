@@ -195,7 +195,7 @@ impl<'a> FastParser<'a> {
         self.steps.push(FastEvent { kind, span: Span::new(start, end) });
     }
 
-    /// Offset of the first byte from `at` on that is not a space.
+    /// Offset of the first byte at or after `at` that is not a space.
     #[inline]
     fn after_spaces(&self, mut at: usize) -> usize {
         while self.byte(at) == b' ' {

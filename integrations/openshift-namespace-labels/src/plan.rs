@@ -1,4 +1,4 @@
-//! Plans the changes of a namespace's labels. Pure.
+//! Plans the changes to a namespace's labels. Pure.
 //!
 //! **Invariant:** a label of another owner is neither changed nor removed (`cases/conflict.md`,
 //! `cases/change.md`).

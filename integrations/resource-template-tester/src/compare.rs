@@ -126,7 +126,7 @@ fn common(left: &[String], right: &[String]) -> Vec<(usize, usize)> {
     let mut pairs: Vec<(usize, usize)> = (0..ahead).map(|index| (index, index)).collect();
     let (height, width) = (middle_left.len(), middle_right.len());
     if height * width <= MAX_COMPARED_PAIRS {
-        // `longest[i][j]` is the length for the lines from `i` and `j` on.
+        // `longest[i][j]` is the length for the lines starting at `i` and `j`.
         let mut longest = vec![vec![0_u32; width + 1]; height + 1];
         for i in (0..height).rev() {
             for j in (0..width).rev() {

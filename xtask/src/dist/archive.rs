@@ -1,4 +1,4 @@
-//! Reproducible archive: the same files give the same bytes, on any machine and at any time.
+//! Reproducible archive: the same files produce the same bytes, on any machine and at any time.
 //!
 //! **Invariant:** the order, owners, permissions and times of the entries do not depend on the machine. A
 //! file is executable or not, every directory can be entered, and every entry belongs to user and group 0.

@@ -33,7 +33,7 @@ pub fn run(workspace: &Workspace, release: &Release, target_folder: &Path, profi
         .env("CARGO_ENCODED_RUSTFLAGS", flags("--remap-path-prefix").join("\u{1f}"))
         .env("CFLAGS", flags("-ffile-prefix-map").join(" "))
         .run()?;
-    // `dev` is the only profile whose directory has another name.
+    // `dev` is the only profile whose directory has a different name.
     let folder = if profile == "dev" { "debug" } else { profile };
     Ok(target_folder.join(&release.target).join(folder).join("qontract"))
 }

@@ -1,4 +1,4 @@
-//! npm packages that tests and benchmarks compare with.
+//! npm packages whose behaviour tests and benchmarks compare with ours.
 
 use super::Provision;
 use crate::command::CommandLine;

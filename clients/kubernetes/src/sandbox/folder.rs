@@ -76,7 +76,7 @@ impl ClusterDir {
         ignore_missing(fs::remove_dir_all(folder)).map_err(|error| file_error("remove", folder, error))
     }
 
-    /// Locks the cluster against other writers, in this process or another, as long as the file is open. The
+    /// Locks the cluster against other writers, in this process or another, while the file is open. The
     /// directory itself is locked, so that no lock file is left.
     pub fn lock(&self) -> Result<File, KubernetesError> {
         self.create_dir(&self.path)?;

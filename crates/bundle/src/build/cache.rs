@@ -77,7 +77,7 @@ pub(super) struct CacheState {
 pub(super) struct IncrementalBase {
     pub context: SchemaContext,
     pub patches: SchemaPatches,
-    /// Hasher checkpoints, from which the bundle is rehashed from its first change on.
+    /// Hasher checkpoints, with which only the part of the bundle from its first change to its end is rehashed.
     pub checkpoints: Vec<HashCheckpoint>,
 }
 
@@ -191,7 +191,7 @@ impl BuildCache {
     }
 
     /// Takes the state out, leaving the cache empty until [`put`](Self::put). Returns an empty state if it
-    /// was computed with another schema context.
+    /// was computed with a different schema context.
     pub(super) fn take(&mut self, context_digest: Sha256) -> CacheState {
         let state = std::mem::take(&mut self.state);
         let is_valid = self.context_digest.replace(context_digest) == Some(context_digest);

@@ -7,8 +7,8 @@ use qontract_yaml::{Node, NodeId, Value as Yaml};
 
 use crate::value::{Map, Value};
 
-/// Fields that bundling adds to maps of the tree. An alias is the same map, so it gets them wherever it is
-/// used.
+/// Fields that bundling adds to maps of the tree. An alias is the same map as its anchor, so the fields also
+/// appear wherever an alias refers to the map.
 #[derive(Debug, Default)]
 pub struct Additions(BTreeMap<NodeId, Vec<(&'static str, Value)>>);
 

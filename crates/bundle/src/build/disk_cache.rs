@@ -4,7 +4,7 @@
 //! A directory holds the last bundle and an index. The index has, for each document, its position in the
 //! bundle, the file stamp of its file, and the facts collected by the walk. The values themselves are in the
 //! bundle, and most of them are copied, not parsed. **Invariant:** a cache that is incomplete, or that
-//! another version of the program wrote, is ignored; the cache of another data repo has another schema
+//! another version of the program wrote, is ignored; the cache of another data repo has a different schema
 //! context digest, or other file stamps and hashes.
 
 use std::fs;

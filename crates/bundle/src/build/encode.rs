@@ -1,7 +1,7 @@
 //! Encodes values: makes the bundle in memory, its bytes and its hash.
 //!
 //! Encoding runs in parallel in chunks; the text is hashed and written in order. During hashing, checkpoints
-//! of the hasher are stored, so that an incremental build rehashes only the text from the first change on.
+//! of the hasher are stored, so that an incremental build rehashes only the text from the first change to the end.
 
 use std::io;
 use std::sync::{Arc, OnceLock};

@@ -90,7 +90,7 @@ pub fn build(
 }
 
 /// Whether the file may have another name: on Unix a hard link, on other platforms a symbolic link. A change
-/// through that name is not reported as a change of this file.
+/// through that name is not reported as a change to this file.
 fn has_other_names(about: &Metadata) -> bool {
     #[cfg(unix)]
     return std::os::unix::fs::MetadataExt::nlink(about) > 1;

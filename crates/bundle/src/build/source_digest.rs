@@ -103,9 +103,9 @@ fn file_digest(
     Ok(Some(FileDigest { path: file.path.clone(), digest }))
 }
 
-/// Whether a YAML file may have no value, judged without parsing it; `true` if in doubt. A datafile that has
-/// a value is a map, so one of its lines has a colon. A colon in a directive or after a `#` does not count. A
-/// map whose only colons follow a `#` in a key is also in doubt.
+/// Whether a YAML file may have no value, judged without parsing it. A datafile that has
+/// a value is a map, so one of its lines has a colon. A colon in a directive or after a `#` does not count.
+/// The result may be `true` for a file with a value: a map whose only colons follow a `#` in a key.
 fn may_be_empty(bytes: &[u8]) -> bool {
     let has_colon = |line: &[u8]| {
         let text = line.split(|byte| *byte == b'#').next().unwrap_or_default();

@@ -113,7 +113,8 @@ impl JavaScriptWriter<'_> {
         }
     }
 
-    /// Writes a number like `Number.prototype.toString`: with an exponent below 1e-6 and from 1e21 on.
+    /// Writes a number like `Number.prototype.toString`: with an exponent for numbers below 1e-6, and for
+    /// numbers of 1e21 or more.
     fn number(&mut self, value: f64) {
         if !value.is_finite() {
             return self.raw("null");

@@ -182,7 +182,7 @@ impl<'a> JsonParser<'a> {
         Ok(Map::from_values(self.shapes.keys(shape), &mut self.items, start))
     }
 
-    /// Parses the rest of an object that has no shape in the tree, from the value of `key` on.
+    /// Parses the rest of an object that has no shape in the tree, starting at the value of `key`.
     fn object_of_new_shape(
         &mut self,
         depth: usize,

@@ -181,7 +181,7 @@ impl DirWalk<'_> {
     /// Lists one directory. Also returns its subdirectories.
     fn list_dir(self, place: &DirLocation) -> Result<(DirListing, Vec<DirLocation>), RepoError> {
         let mut found = DirListing::default();
-        // The stamp is taken before the directory is read, so that a later change results in another stamp.
+        // The stamp is taken before the directory is read, so that a later change results in a different stamp.
         let stamp = self.options.previous.and_then(|_| place.disk.file_stamp());
         let cached = stamp.and_then(|stamp| self.options.previous?.dirs.find(&place.path, stamp));
         let folders = if let Some((path, cached)) = cached {

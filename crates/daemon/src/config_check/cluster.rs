@@ -185,7 +185,7 @@ impl<'a> ClusterCheck<'a> {
     }
 }
 
-/// The hint that is shown with an error of a cluster.
+/// The hint for an error of a cluster.
 fn hint(error: &KubernetesError) -> &'static str {
     match error {
         KubernetesError::Unreachable { error: HttpError::SetUp(_), .. } => {
@@ -201,7 +201,7 @@ fn hint(error: &KubernetesError) -> &'static str {
     }
 }
 
-/// The hint that is shown with a cluster that cannot be reached for this reason.
+/// The hint for a cluster that cannot be reached, depending on the reason.
 fn unreachable_hint(reason: &str) -> &'static str {
     let hints = [
         (

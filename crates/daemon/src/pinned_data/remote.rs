@@ -48,7 +48,7 @@ pub struct ServerConnection {
     has_token: bool,
 }
 
-/// Duration of a lease, which is the maximum that a server grants, and the maximum duration of a loop run. The lease
+/// Duration of a lease: the maximum that a server grants, which is also the maximum duration of a loop run. The lease
 /// is released when the run ends, even if it has not expired.
 const LEASE_DURATION: Duration = Duration::from_hours(1);
 
@@ -446,7 +446,7 @@ impl BundleReader for RemoteBundle {
             .filter(is_missing)
             .map(|request| BatchedRequest { request: *request, form: ResultForm::Data })
             .collect();
-        // A single query takes one request without a batch, too.
+        // Even without a batch, a single query takes only one request.
         if missing.len() < 2 {
             return Ok(());
         }

@@ -30,7 +30,7 @@ pub struct IdleCounter {
     pub last: Timestamp,
     /// Number of runs with nothing to do.
     pub count: u64,
-    /// Number of runs with nothing to do that were degraded in the same way as the previous run.
+    /// Number of runs that had nothing to do and in which the same objects were degraded as in the previous run.
     #[serde(default)]
     pub degraded_runs: u64,
     /// The degradations in the last stored record, by slot.

@@ -8,7 +8,7 @@ use qontract_journal::{RoundRecord, RunId};
 use super::{RunStore, StoredRun};
 use crate::unfinished_runs::{self, UnfinishedRun};
 
-/// The runs that did not finish, as far as this process has looked them up.
+/// The runs that did not finish and that this process has looked up.
 #[derive(Debug, Default)]
 pub(super) struct Lookups {
     /// The integrations whose unfinished runs were looked up.

@@ -13,7 +13,7 @@ use qontract_client_secrets::{
 /// A secret store that is opened by the first call or, if opening it fails, by a later call.
 pub(super) struct LazySecrets {
     open: Box<dyn Fn() -> anyhow::Result<Arc<dyn Secrets>> + Send + Sync>,
-    /// The open store, which stays open as long as this value.
+    /// The open store, which stays open until this value is dropped.
     opened: OnceLock<Arc<dyn Secrets>>,
 }
 

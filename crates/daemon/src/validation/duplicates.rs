@@ -32,7 +32,7 @@ fn place(layout: &Layout, path: &str, pointer: &str) -> DiagnosticLocation {
     DiagnosticLocation { file: layout.datafile(path), span: None, pointer: Some(pointer.to_owned()) }
 }
 
-/// Errors about clusters of different files with the same `serverUrl`. Clusters without a server are not compared.
+/// Errors about clusters in different files that have the same `serverUrl`. Clusters without a server are not compared.
 fn same_server(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
     let mut first: HashMap<String, &Datafile> = HashMap::new();
     let mut findings = Vec::new();

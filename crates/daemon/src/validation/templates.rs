@@ -1,4 +1,4 @@
-//! Reports templates and files of namespaces that do not produce a Kubernetes object, as far as this follows from the
+//! Reports templates and files of namespaces that certainly do not produce a Kubernetes object, judged by the
 //! data alone.
 //!
 //! `plan` also reports such templates and files, for each object; this check reports them without a target system.
@@ -34,7 +34,7 @@ pub fn check<'d>(
     let Ok(engine) = Engine::new(Arc::new(bundle.clone())) else { return Vec::new() };
     let terms = QueryPolicy::of(&ProviderGroup::Files.meta(""));
     let data = Data::new(Arc::new(LoadedBundle::new(Arc::new(engine))), terms);
-    // The GraphQL types of a data repo may have no namespaces, or other fields.
+    // The GraphQL types of a data repo may lack namespaces, or define other fields for them.
     let namespaces = bundle.datafiles().iter().filter(|file| file.document.is_of(NAMESPACE_SCHEMA));
     let namespaces: Vec<&str> = namespaces.map(|file| &*file.path).collect();
     let wrong_resources = check_resources(&data, &namespaces).unwrap_or_default();

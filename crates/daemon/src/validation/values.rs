@@ -25,7 +25,7 @@ pub fn check(bundle: &Bundle, layout: &Layout) -> Vec<Diagnostic> {
                 report(code::NAMESPACE_NAME, message, "/name", "use lowercase letters, digits and `-`");
             }
             for (name, label) in value.get("labels").and_then(Value::as_map).into_iter().flat_map(Map::iter) {
-                // A value of another type is reported by the check against the schema.
+                // A value of a different type is reported by the check against the schema.
                 let checked = label.as_str().map_or(Ok(()), |label| check_label(name.as_str(), label));
                 if let Err(message) = checked {
                     let pointer = format!("/labels/{}", name.as_str().replace('~', "~0").replace('/', "~1"));

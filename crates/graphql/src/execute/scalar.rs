@@ -10,7 +10,7 @@ use crate::source::{ResolvedValue, Source};
 use qontract_bundle::Value;
 
 impl<'a, S: Sink> Executor<'a, S> {
-    /// Writes a scalar, or records the error if the value has another type.
+    /// Writes a scalar, or records the error if the value has a different type.
     pub(super) fn scalar_field(
         &mut self,
         field: &FieldPlan,

@@ -59,14 +59,14 @@ pub fn path_hash(path: &str) -> PathHash {
     FixedState::with_seed(0).hash_one(path)
 }
 
-/// The consequences of mistyped references: a target is read as another type, whose fields may follow further
+/// The consequences of mistyped references: a target is read as a different type, whose fields may follow further
 /// references in the target.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct MistypedRefs {
     /// Per datafile, the datafiles that refer to it through a mistyped reference, or that are themselves read
-    /// as another type when they refer to it.
+    /// as a different type when they refer to it.
     pub referrers: BTreeMap<FileId, BTreeSet<FileId>>,
-    /// Per resource, the datafiles that name it while they are read as another type.
+    /// Per resource, the datafiles that name it while they are read as a different type.
     pub naming: BTreeMap<ResourceId, BTreeSet<FileId>>,
     /// The datafiles that are read as a type other than that of their schema.
     pub targets: MistypedTargets,

@@ -2,7 +2,7 @@
 //! volume `{name: a, emptyDir: {}}` that became `{name: a, hostPath: …}`, or the network policy peer
 //! `{podSelector: {}}` that became `{namespaceSelector: {}}`.
 //!
-//! An absent empty map is no difference elsewhere, because API servers drop many of them.
+//! Elsewhere, an absent empty map does not count as a difference, because API servers drop many empty maps.
 
 use serde_json::{Map, Value};
 

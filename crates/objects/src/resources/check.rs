@@ -184,7 +184,7 @@ pub enum ObjectErrorKind {
     Value(String),
 }
 
-/// The kind and name of an object, as far as the data alone determines them.
+/// The kind and name of an object, if the data alone determines them.
 fn identity(item: &ResourceEntry) -> Option<(Kind, String)> {
     match item {
         ResourceEntry::Object(body) | ResourceEntry::Route { body, .. } => {

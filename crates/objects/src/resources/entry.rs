@@ -1,5 +1,5 @@
-//! The declared state of a namespace: the managed kinds, and the objects as far as the data alone determines
-//! them.
+//! The declared state of a namespace: the managed kinds, and the objects, complete or with the inputs that a
+//! later lookup needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ pub struct DeclaredResources {
     pub items: Vec<ResourceEntry>,
 }
 
-/// One object, as far as the data alone determines it.
+/// One object: complete if the data alone determines it, otherwise with the inputs of a lookup.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ResourceEntry {

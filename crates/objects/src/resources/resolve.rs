@@ -131,7 +131,7 @@ fn unresolved(
             scope.kinds.first().map(|managed| (managed.kind.clone(), address.name.clone()))
         }
         // A template whose secret was withheld is assumed to render to the object that the data names. If it
-        // renders to another object, that object is refused once the secret can be read.
+        // renders to a different object, that object is refused once the secret can be read.
         ResourceEntry::Template(template) if fault.whose == Responsible::Guard => {
             template.declared_object().and_then(|body| managed_name(scope, body))
         }

@@ -77,7 +77,10 @@ fn found_run_note(record: &RunRecord, newer: NewerRuns) -> String {
     let text = format!("using run {run} ({mode} of {began}), the last run that held changes");
     let runs = [
         (newer.without_held, "held nothing"),
-        (newer.unplanned, "ended as held, because the data no longer declares what is held"),
+        (
+            newer.unplanned,
+            "ended as held, because the data no longer declares the shards of the held removals",
+        ),
     ];
     let runs = runs.iter().filter(|(count, _)| *count > 0);
     let notes = runs.map(|(count, what)| format!("{} {what}", pluralize(*count, "newer run")));

@@ -176,7 +176,7 @@ fn a_template_that_begins_to_read_a_secret_is_reported_with_the_secret_and_its_l
         message.contains("the field `client_secret` of the secret `shop/production/billing/bank`"),
         "{message}"
     );
-    assert!(message.contains("no change of this object is shown"), "{message}");
+    assert!(message.contains("no change to this object is shown"), "{message}");
     assert!(message.ends_with("it is planned and applied after the merge"), "{message}");
     let changed = line_of(&scratch, TEMPLATE, "REPLICAS");
     let at = |one: &Value| format!("{}:{}", one["file"].as_str().unwrap(), one["line"]);

@@ -48,7 +48,7 @@ pub struct Cause {
     /// The path of the file in base, if it was renamed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renamed_from: Option<Box<str>>,
-    /// Whether a reference may read the file as another type. In this case, it is not known whether the field is
+    /// Whether a reference may read the file as a different type. In this case, it is not known whether the field is
     /// read.
     #[serde(skip)]
     pub is_mistyped: bool,
@@ -115,7 +115,7 @@ fn datafile(
     };
     let schema = change.either().schema().unwrap_or_default();
     let pointers = fields(&old.value, &new.value).into_iter().map(|field| {
-        // If head has another item at the index of a removed list item, the list is reported as the cause.
+        // If head has a different item at the index of a removed list item, the list is reported as the cause.
         let is_taken = field.change.after().is_none() && new.value.pointer(&field.pointer).is_some();
         let list = field.pointer.rfind('/').filter(|_| is_taken);
         field.pointer[..list.unwrap_or(field.pointer.len())].to_owned()

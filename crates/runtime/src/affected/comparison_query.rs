@@ -12,7 +12,7 @@ use crate::meta::{AdHocReads, DeclaredQuery, IntegrationMeta, QueryPresence};
 use crate::source_location::SourceLocation;
 use crate::state::{Comparison, MAX_DIFFERENCES};
 
-/// The reads of an integration, as far as a comparison needs to know them.
+/// The facts about the reads of an integration that a comparison needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ComparisonQuery {

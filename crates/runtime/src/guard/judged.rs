@@ -49,7 +49,7 @@ pub struct ShardPlans {
 }
 
 impl ShardPlans {
-    /// Creates the plans of the first round, in which only the plan of this round exists.
+    /// Creates the value for the first round, in which there is no earlier plan.
     pub fn first(plan: PlanDigest) -> Self {
         Self { current: Some(plan), first: None, unchanged: BTreeSet::new() }
     }

@@ -6,12 +6,12 @@ use crate::plan::{Change, FieldLoss};
 /// Maximum number of lost fields that are named in a refusal.
 const MAX_NAMED: usize = 5;
 
-/// The limits from which a loss of keys counts as a removal.
+/// The limits at which a loss of keys counts as a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyLimits {
-    /// The number of lost keys from which a change counts as a removal.
+    /// The number of lost keys at which a change counts as a removal.
     pub count: usize,
-    /// The percentage of lost keys from which a change counts as a removal.
+    /// The percentage of lost keys at which a change counts as a removal.
     pub percent: usize,
     /// Whether a list that loses all of its items counts as a removal.
     pub lists: bool,

@@ -46,7 +46,7 @@ pub struct Program {
     pub write_environment: BTreeMap<String, String>,
     /// Timeout of one request.
     pub deadline: Duration,
-    /// Time that the program needs to end when it gets `SIGINT` while it applies a step. If this is not set, a
+    /// Time that the program needs to exit after `SIGINT` while it applies a step. If this is not set, a
     /// shutdown waits for the step and interrupts the program only when the shutdown is forced.
     pub shutdown: Option<Duration>,
     /// The sandbox directory that replaces the target system of the program. If it is set, no secrets or credentials

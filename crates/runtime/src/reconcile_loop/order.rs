@@ -20,7 +20,7 @@ pub struct LoopOrders {
 }
 
 impl LoopOrders {
-    /// Receives the orders of this channel. An order to run that was given before this call is not obeyed.
+    /// Receives the orders of this channel. An order to run that was given before this call is ignored.
     pub fn new(orders: watch::Receiver<LoopOrder>) -> Self {
         let obeyed = orders.borrow().run.clone();
         Self { orders, obeyed }
@@ -51,7 +51,7 @@ impl LoopOrders {
         self.until(|order| order.run.is_some() && order.run != self.obeyed).await;
     }
 
-    /// Records that a run starts, which obeys all orders to run so far.
+    /// Records that a run starts: the run obeys all orders to run that were given so far.
     pub(super) fn obey(&mut self) {
         self.obeyed = self.orders.borrow().run.clone();
     }

@@ -55,7 +55,7 @@ impl WatchdogLimits {
         let with_margin = |timeout: Option<Duration>| timeout.map_or(Duration::ZERO, |it| it + STEP_MARGIN);
         let (phase, step) = (with_margin(phase_timeout), with_margin(step_timeout));
         let Patience { every, total } = meta.patience;
-        // No activity is registered after one observation and before the next, and the watchdog notices an activity
+        // No activity is registered between two observations, and the watchdog notices an activity
         // up to one heartbeat late.
         let pause =
             if total.is_zero() { Duration::ZERO } else { every.min(total) + self.heartbeat_interval * 2 };

@@ -70,10 +70,11 @@ pub struct ApplyContext<'r> {
 
 /// Applies the steps that are not held. The stages are applied in order, and the groups of a stage concurrently.
 ///
-/// **Invariant:** after a write in a scope has failed, nothing is removed from the scope, and no object of another
-/// kind with the same name is removed, because the failed write may create the replacement of a removed object
-/// (`no_removal_follows_a_failed_write_in_its_scope`). An object that the data explicitly deletes is still removed.
-/// If the plan itself refuses a write, guards postpone the removals of the objects that the write may replace.
+/// **Invariant:** after a write in a scope has failed, nothing is removed from the scope, and no object of a
+/// different kind with the same name is removed, because the failed write may create the replacement of a
+/// removed object (`no_removal_follows_a_failed_write_in_its_scope`). An object that the data explicitly
+/// deletes is still removed. If the plan itself refuses a write, guards postpone the removals of the objects
+/// that the write may replace.
 pub async fn apply_plan<S: PlannedSteps<Action = OpaqueValue>>(
     context: ApplyContext<'_>,
     judged: &JudgedShard<'_, S>,

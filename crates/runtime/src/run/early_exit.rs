@@ -17,7 +17,7 @@ use crate::state::{Comparison, Difference};
 /// Maximum number of locations that are listed with a decision.
 const MAX_PLACES: usize = 10;
 
-/// The declared states of base and head, and their differences as far as they were compared.
+/// The declared states of base and head, and their differences if they were compared.
 #[derive(Default)]
 pub struct ComparedStates {
     /// The declared state of head.

@@ -89,7 +89,7 @@ impl TargetComparison {
     }
 }
 
-/// Whether a change of the data may rename one shard to the other: their keys differ in only one dimension.
+/// Whether a change to the data may rename one shard to the other: their keys differ in only one dimension.
 fn may_rename(old: &ShardKey, new: &ShardKey) -> bool {
     old.parts().count() == new.parts().count()
         && old.parts().zip(new.parts()).filter(|(old, new)| old != new).count() == 1

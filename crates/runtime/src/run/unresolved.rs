@@ -54,7 +54,7 @@ impl<'a> Unresolved<'a> {
     pub fn into_unplanned(self) -> impl Iterator<Item = UnplannedItem> {
         self.0.into_iter().map(|object| {
             let text = format!(
-                "{}: {}; no change of this object is shown; {AFTER_MERGE}",
+                "{}: {}; no change to this object is shown; {AFTER_MERGE}",
                 object.name(),
                 object.fault.text
             );

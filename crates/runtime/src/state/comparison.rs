@@ -34,7 +34,7 @@ pub struct Comparison {
     pub shards: BTreeMap<ShardKey, Vec<Difference>>,
     /// Shards that only base has.
     pub gone: BTreeSet<ShardKey>,
-    /// The source locations in base of the shards that only base has, as far as they are known.
+    /// The known source locations in base of the shards that only base has.
     #[serde(skip)]
     pub gone_places: BTreeMap<ShardKey, SourceLocation>,
 }

@@ -42,7 +42,7 @@ pub fn closest_branch(base: &str, branches: &[Vec<SchemaFailure>]) -> BranchMatc
 /// The distance of a value from a branch; the branch with the least distance is the closest.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct BranchRank {
-    /// Whether the whole value has another type.
+    /// Whether the whole value has a different type.
     other_type: bool,
     /// Number of fields whose value belongs to another branch.
     other_kind: usize,
@@ -80,8 +80,8 @@ fn missing_everywhere(base: &str, branches: &[Vec<SchemaFailure>]) -> Option<Vec
     fields.collect::<Option<Vec<_>>>().filter(|fields| fields.len() > 1)
 }
 
-/// One failure for all branches, if each branch requires another type of the value or another value of the
-/// same field.
+/// One failure for all branches, if each branch requires a different type of the value or a different value
+/// of the same field.
 fn common_failure(base: &str, branches: &[Vec<SchemaFailure>]) -> Option<SchemaFailure> {
     let first = branches.first()?;
     first.iter().find_map(|candidate| match &candidate.kind {

@@ -18,7 +18,7 @@ const MAX_TARGET_NOTES: usize = 5;
 pub enum BrokenReference<'a> {
     /// The target does not exist.
     NotFound,
-    /// The target has another schema than expected. Holds the actual and the expected schema.
+    /// The target has a schema other than the expected one. Holds the actual and the expected schema.
     OtherSchema(&'a str, &'a str),
     /// The target does not conform to the inline `$schemaRef`. Holds the failures, one line each.
     SchemaMismatch(Vec<String>),

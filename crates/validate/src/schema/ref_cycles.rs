@@ -14,7 +14,7 @@ pub struct RefCycle {
 }
 
 /// Removes all cycles from `nodes` and returns them. A keyword that is part of a cycle is removed as a whole,
-/// because a part of the keyword would have another meaning: an empty `not` would reject every value.
+/// because a part of the keyword would have a different meaning: an empty `not` would reject every value.
 pub fn remove_ref_cycles(nodes: &mut [SchemaNode<'_>]) -> Vec<RefCycle> {
     let mut loops = Vec::new();
     for group in cyclic_components(nodes) {

@@ -121,7 +121,7 @@ pub enum Subschemas<'b> {
     Items(NodeId),
     /// Items by position.
     PositionalItems(Vec<NodeId>),
-    /// The items from an index on.
+    /// The items starting at an index.
     AdditionalItems(usize, NodeId),
 }
 

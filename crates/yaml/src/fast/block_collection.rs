@@ -174,7 +174,7 @@ impl FastParser<'_> {
         (self.open.len() <= MAX_OPEN).then_some(())
     }
 
-    /// Parses the value after a colon or dash, from `start` on. A missing value is at position `empty`.
+    /// Parses the value after a colon or dash, starting at `start`. A missing value is at position `empty`.
     fn after_indicator(&mut self, empty: usize, mut start: usize) -> Option<()> {
         if self.byte(start) == b'&' {
             start = self.anchor(start)?;

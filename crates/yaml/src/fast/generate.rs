@@ -26,7 +26,7 @@ const LINES: &[&str] = &[
     "a: [*b, c]", "a: &b {c: d}", "? a", "\tx: y", "x:\ty", "a: 'b", "c'", "a: [b,", "c]",
 ];
 
-/// A change of a text; positions are in lines or characters.
+/// A change to a text; positions are in lines or characters.
 #[derive(Clone, Debug)]
 enum Change {
     DropLine(Index),

@@ -1,4 +1,4 @@
-//! The source of the servers: Debian's source package, and the two changes that it needs to build.
+//! The source of the servers: Debian's source package, and the two changes without which it does not build.
 
 use super::VERSION;
 use super::go::Go;

@@ -1,4 +1,4 @@
-//! The checks. Pure: the same data gives the same result.
+//! The checks. Pure: the same data produces the same result.
 
 use qontract_runtime::{Data, Fault, SourceLocation};
 

@@ -39,7 +39,7 @@ impl Function for {{Type}} {
         Ok(Some(declared))
     }
 
-    /// Reports problems with `cx.report_fault`. Every change of a target goes through `cx.apply`.
+    /// Reports problems with `cx.report_fault`. Every change to a target goes through `cx.apply`.
     async fn run(&self, cx: &FunctionContext<'_>) -> Result<(), Fault> {
         for app in check::apps(cx.data)? {
             if let Some(fault) = check::problem(&app) {

@@ -1,4 +1,4 @@
-//! The declared state. Pure: the same data gives the same result.
+//! The declared state. Pure: the same data produces the same result.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The plan. Pure: the same desired and current state give the same plan.
+//! The plan. Pure: the same desired and current state produce the same plan.
 
 use qontract_runtime::{
     Change, ChangeKind, CurrentState, DesiredItem, DesiredState, ObjectKey, Observed, Plan,
