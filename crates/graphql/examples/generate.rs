@@ -1,6 +1,7 @@
-//! Generates the Rust types for every `query.graphql` below a folder, and for the fragments that they share
-//! (`fragments/*.graphql`): `generate ROOT [--check]`. With `--check` nothing is written, and outdated types
-//! are an error. Every request is also validated against the public schemas, where they are present.
+//! Generates the Rust types for every `query.graphql` and `optional/*.graphql` below a folder, and for the
+//! fragments that they share (`fragments/*.graphql`): `generate ROOT [--check]`. With `--check` nothing is written,
+//! and outdated types are an error. Every request is also validated against the public schemas, where they are
+//! present, except for requests in `optional/`, which are only executed if the data has all of their fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use qontract_bundle::{CommitStamp, Layout, Pool, Repo, build};
-use qontract_graphql::generate::{self, SharedFragments};
+use qontract_graphql::generate::{self, RequestFile, SharedFragments};
 use qontract_graphql::{Failure, Schema};
 use qontract_testkit::{Scratch, example, public_schemas};
 
@@ -38,7 +39,7 @@ fn run(root: &Path, check: bool) -> Result<usize, String> {
     }
     files.sort();
     let (requests, fragments): (Vec<PathBuf>, Vec<PathBuf>) =
-        files.into_iter().partition(|file| file.file_name().is_some_and(|name| name == "query.graphql"));
+        files.into_iter().partition(|file| !is_in(file, "fragments"));
     let shared = shared(&fragments)?;
     let mut schemas = vec![("the example's types", schema_of(&example())?)];
     match public_schemas() {
@@ -56,8 +57,12 @@ fn run(root: &Path, check: bool) -> Result<usize, String> {
     for request in &requests {
         let (text, package) = (read(request)?, package(request)?);
         spread.extend(shared.needed_by(&text)?.into_iter().map(|fragment| fragment.name.clone()));
-        let source =
-            generate_source(request, &schemas, |schema| generate::query(schema, &text, &shared, &package))?;
+        let name = request.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+        // The example's types come first, and have every field.
+        let schemas = if is_in(request, "optional") { &schemas[..1] } else { &schemas };
+        let source = generate_source(request, schemas, |schema| {
+            generate::query(schema, RequestFile { name: &name, text: &text }, &shared, &package)
+        })?;
         sources.insert(request.with_extension("rs"), source);
     }
     for file in &fragments {
@@ -124,17 +129,20 @@ fn read(file: &Path) -> Result<String, String> {
     fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
 }
 
+/// Whether a file is in a folder of this name.
+fn is_in(file: &Path, folder: &str) -> bool {
+    file.parent().and_then(Path::file_name).is_some_and(|name| name == folder)
+}
+
 /// Finds requests, and the fragments in `fragments` folders.
 fn find(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
-        let is_fragment = || {
-            folder.file_name().is_some_and(|name| name == "fragments")
-                && path.extension().is_some_and(|ending| ending == "graphql")
-        };
+        let is_graphql = path.extension().is_some_and(|ending| ending == "graphql");
+        let is_request = path.file_name().is_some_and(|name| name == "query.graphql");
         if path.is_dir() {
             find(&path, found);
-        } else if path.file_name().is_some_and(|name| name == "query.graphql") || is_fragment() {
+        } else if is_request || is_graphql && (is_in(&path, "fragments") || is_in(&path, "optional")) {
             found.push(path);
         }
     }
