@@ -320,6 +320,18 @@ pub const KEYS: &[Key] = &[
         "time that the command needs to exit after `SIGINT`",
     ),
     key(
+        "fleet.commands.*.flags",
+        KeyType::Texts,
+        "none",
+        "flags by which a command that pods run selects shards, such as `--account-name`; commands of this binary and of qontract-reconcile are known",
+    ),
+    key(
+        "fleet.commands.*.grace_seconds",
+        KeyType::Number,
+        "60",
+        "time that a pod of the command gets to end",
+    ),
+    key(
         "guards.shard_removals",
         KeyType::Number,
         "10",
@@ -459,6 +471,7 @@ mod tests {
                 "templates",
                 "integrations",
                 "foreign",
+                "fleet",
                 "guards"
             ]
         );

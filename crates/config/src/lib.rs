@@ -1,6 +1,7 @@
 //! The operator's configuration, `config.toml`: the keys of qontract-reconcile, and additional keys.
 
 pub mod environment;
+mod fleet;
 mod foreign;
 pub mod keys;
 mod located;
@@ -27,6 +28,7 @@ use qontract_runtime::process::Program;
 use serde::Deserialize;
 
 pub use environment::variable;
+pub use fleet::{FleetCommandTable, FleetTable};
 pub use foreign::ForeignTable;
 pub use located::LocatedConfig;
 pub use location::{ConfigLocation, IgnoreReason, IgnoredFile};
@@ -67,6 +69,9 @@ pub struct Config {
     /// Allow-list of sources that templates may read besides secrets and the data.
     #[serde(default)]
     pub templates: TemplatesTable,
+    /// The commands that pods run and that are not part of this binary.
+    #[serde(default)]
+    pub fleet: FleetTable,
     /// All other tables. If there is no Vault, they are the secret store.
     #[serde(flatten)]
     store: SecretTables,

@@ -22,7 +22,7 @@ use qontract_client_kubernetes::{Kubernetes, Sandbox};
 use qontract_client_promtool::{self as promtool, Promtool};
 use qontract_client_queue::Queue;
 use qontract_client_secrets::{ConfigSecrets, SecretReader, Secrets, Vault, VaultSettings};
-use qontract_config::{Config, ConfigError, TemplatesTable, VaultTable};
+use qontract_config::{Config, ConfigError, FleetTable, TemplatesTable, VaultTable};
 use qontract_objects::templates::{ExternalLookups, HttpLookups};
 use qontract_runtime::process::{Program, StderrLog};
 use qontract_telemetry::log::Log;
@@ -47,6 +47,7 @@ pub struct Targets {
     queues: QueueStores,
     lookups: Arc<ExternalLookups>,
     promtool: Promtool,
+    fleet: FleetTable,
     /// The sandbox directory, if a sandbox is used.
     sandbox: Option<PathBuf>,
     mode: Mode,
@@ -133,6 +134,7 @@ impl Targets {
             queues,
             lookups,
             promtool,
+            fleet: config.fleet.clone(),
             sandbox,
             mode: modes.kubernetes,
             stderr_log: None,
@@ -177,6 +179,7 @@ impl Targets {
             queues: QueueStores::of(queue),
             lookups,
             promtool,
+            fleet: FleetTable::default(),
             sandbox: None,
             mode: Mode::DryRun,
             stderr_log: None,
@@ -194,6 +197,7 @@ impl Targets {
             stores: BlobStores::unused(),
             queues: QueueStores::unused(),
             promtool: Promtool::new(Err(unused)),
+            fleet: FleetTable::default(),
             sandbox: None,
             mode: Mode::DryRun,
             stderr_log: None,
@@ -203,6 +207,11 @@ impl Targets {
     /// The program that checks Prometheus rules. If the program is not installed, its use fails.
     pub fn promtool(&self) -> &Promtool {
         &self.promtool
+    }
+
+    /// The commands that pods run and that are not part of this binary.
+    pub fn fleet(&self) -> &FleetTable {
+        &self.fleet
     }
 
     /// The sources that templates may read: secrets, and the allow-list of the configuration.

@@ -4,6 +4,7 @@
 //! becomes Kubernetes objects ([`manifest`]), with settings of its environment ([`parameters`]).
 
 pub mod chart_values;
+mod check;
 pub mod commands;
 mod finding;
 pub mod manifest;
@@ -12,6 +13,7 @@ pub mod names;
 pub mod parameters;
 mod strategy;
 
+pub use check::check_spec;
 pub use commands::{CommandInfo, Commands};
 pub use finding::{Finding, FindingLevel};
 pub use strategy::{

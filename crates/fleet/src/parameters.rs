@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::model::Environment;
@@ -10,7 +11,7 @@ use crate::model::Environment;
 const UPSTREAM_REPOS: &str = "INTEGRATION_UPSTREAM_REPOS";
 
 /// A ref of a repository, whose commit is the tag of the image.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct RepositoryRef {
     /// The repository.
     pub repository: String,
@@ -37,7 +38,7 @@ pub struct ParameterSources<'s> {
 ///
 /// In order of precedence, the lowest first: the parameters of the environment, variables of the process, the entry of
 /// `INTEGRATION_UPSTREAM_REPOS` for the repository, the ref for the environment, and the image.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TemplateParameters {
     /// The values, except for a tag that is the commit of a ref.
     pub values: Map<String, Value>,

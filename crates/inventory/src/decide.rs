@@ -7,24 +7,30 @@ use std::collections::BTreeSet;
 
 use crate::compare::{ObjectComparison, compare};
 use crate::difference::{DifferenceSide, Disclosure, FieldDifference};
-use crate::immutable;
+use crate::immutable::{self, Replacement};
 use crate::mark::{CALLER, INTEGRATION, Owner, VERSION};
 use crate::object::{Controller, DesiredBody, LiveBody};
 use crate::ownership::{Callers, Ownership};
 use crate::refusal::{self, RefusalContext};
 
+/// A desired object.
+#[derive(Clone, Copy, Debug)]
+pub struct PresentIntent<'a> {
+    /// The desired object.
+    pub body: &'a DesiredBody,
+    /// The integrations, by their names in marks, from which the data moved the object to us.
+    pub moved_from: &'a BTreeSet<String>,
+    /// The parts of the object that may be shown.
+    pub disclosure: Disclosure<'a>,
+    /// Whether the object may be replaced if it is a workload.
+    pub replacement: Replacement,
+}
+
 /// The handling that the data requests for one object.
 #[derive(Clone, Copy, Debug)]
 pub enum ObjectIntent<'a> {
     /// The object is desired.
-    Present {
-        /// The desired object.
-        body: &'a DesiredBody,
-        /// The integrations, by their names in marks, from which the data moved the object to us.
-        moved_from: &'a BTreeSet<String>,
-        /// The parts of the object that may be shown.
-        disclosure: Disclosure<'a>,
-    },
+    Present(PresentIntent<'a>),
     /// The data explicitly deletes the object.
     Delete,
     /// The data does not mention the object.
@@ -85,14 +91,18 @@ pub enum Verdict {
 ///
 /// ```
 /// use qontract_inventory::{Callers, DesiredBody, Disclosure, LiveBody, ObjectIntent, Owner, Verdict};
-/// use qontract_inventory::{decide, to_write};
+/// use qontract_inventory::{PresentIntent, Replacement, decide, to_write};
 /// # use serde_json::json;
 /// # let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"x": "1"}});
 /// let owner = Owner::new("groups", "0.1.0", None)?;
 /// let desired = DesiredBody::new(body)?;
 /// let moved_from = Default::default();
-/// let present =
-///     ObjectIntent::Present { body: &desired, moved_from: &moved_from, disclosure: Disclosure::Everything };
+/// let present = ObjectIntent::Present(PresentIntent {
+///     body: &desired,
+///     moved_from: &moved_from,
+///     disclosure: Disclosure::Everything,
+///     replacement: Replacement::WithoutPods,
+/// });
 /// let verdict = |intent, live: Option<&LiveBody>| decide(&owner, &Callers::Unknown, intent, live);
 /// assert_eq!(verdict(present, None), Verdict::Create);
 ///
@@ -114,19 +124,19 @@ pub fn decide(
 ) -> Verdict {
     let Some(live) = live else {
         return match wanted {
-            ObjectIntent::Present { .. } => Verdict::Create,
+            ObjectIntent::Present(_) => Verdict::Create,
             ObjectIntent::Delete | ObjectIntent::Absent => Verdict::Keep,
         };
     };
     let ownership = Ownership::of(owner, callers, live.mark());
     let part = RefusalContext { owner, live };
     match wanted {
-        ObjectIntent::Present { body, moved_from, disclosure } => {
+        ObjectIntent::Present(intent) => {
             if live.is_terminating() {
                 return Verdict::Wait(part.being_removed());
             }
-            let comparison = compare(body, live, disclosure);
-            decide_desired(&part, ownership, body, moved_from, comparison)
+            let comparison = compare(intent.body, live, intent.disclosure);
+            decide_desired(&part, ownership, intent, comparison)
         }
         ObjectIntent::Delete => decide_deletion(&part, ownership),
         ObjectIntent::Absent => decide_undeclared(&part, ownership),
@@ -137,10 +147,10 @@ pub fn decide(
 fn decide_desired(
     part: &RefusalContext<'_>,
     ownership: Ownership<'_>,
-    body: &DesiredBody,
-    moved_from: &BTreeSet<String>,
+    intent: PresentIntent<'_>,
     comparison: ObjectComparison,
 ) -> Verdict {
+    let PresentIntent { body, moved_from, disclosure: _, replacement: _ } = intent;
     if refusal::is_managed_by_argo(part.live.body()) && !refusal::is_managed_by_argo(body.body()) {
         return Verdict::Refuse(part.belongs_to_argo());
     }
@@ -169,19 +179,19 @@ fn decide_desired(
         }
         Ownership::Integration(name) => return Verdict::Refuse(part.belongs_to_integration_message(name)),
     };
-    check_immutable(part, body, fields, verdict)
+    check_immutable(part, intent, fields, verdict)
 }
 
 /// If the change would modify immutable fields, replaces the object instead, or refuses the change.
 fn check_immutable(
     part: &RefusalContext<'_>,
-    body: &DesiredBody,
+    intent: PresentIntent<'_>,
     fields: Vec<String>,
     verdict: Verdict,
 ) -> Verdict {
     match verdict {
         Verdict::Change { differences } | Verdict::TakeOver { differences, .. } if !fields.is_empty() => {
-            if immutable::is_replaceable(body.kind(), body.group()) {
+            if immutable::is_replaceable(intent.body.kind(), intent.body.group(), intent.replacement) {
                 Verdict::Replace { fields, differences }
             } else {
                 Verdict::Refuse(part.immutable_fields(&fields))

@@ -56,9 +56,23 @@ fn violations(field: ImmutableField, desired: &Value, live: &Value) -> Vec<Strin
     }
 }
 
+/// Which objects may be removed and created again, in order to change an immutable field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Replacement {
+    /// Objects that hold no data and run no pods.
+    #[default]
+    WithoutPods,
+    /// Also workloads: their pods end before the new object is created.
+    WithPods,
+}
+
+/// Workloads whose replacement ends their pods. The volumes of their pods are kept.
+const WORKLOADS: [(&str, &str); 3] = [("CronJob", "batch"), ("Deployment", "apps"), ("StatefulSet", "apps")];
+
 /// Whether an object of this kind may be removed and created again.
-pub fn is_replaceable(kind: &str, group: &str) -> bool {
-    REPLACEABLE_KINDS.contains(&(kind, group))
+pub fn is_replaceable(kind: &str, group: &str, replacement: Replacement) -> bool {
+    let is_workload = || WORKLOADS.contains(&(kind, group));
+    REPLACEABLE_KINDS.contains(&(kind, group)) || replacement == Replacement::WithPods && is_workload()
 }
 
 /// The fields of an object with `immutable: true` that would change, in either direction.
@@ -75,7 +89,7 @@ fn is_preserved(one: &Value, other: &Value, field: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{immutable_changes, is_replaceable};
+    use super::{Replacement, immutable_changes, is_replaceable};
     use serde_json::{Value, json};
 
     /// Checks which immutable fields would change.
@@ -183,8 +197,20 @@ mod tests {
     #[test]
     fn kinds_that_hold_data_are_never_replaced() {
         for kind in ["PersistentVolumeClaim", "PersistentVolume", "Namespace", "StatefulSet", "Deployment"] {
-            assert!(!["", "apps"].iter().any(|group| is_replaceable(kind, group)));
+            let is_replaceable = |group| is_replaceable(kind, group, Replacement::WithoutPods);
+            assert!(!["", "apps"].into_iter().any(is_replaceable), "{kind}");
         }
-        assert!(is_replaceable("Service", "") && !is_replaceable("Service", "serving.knative.dev"));
+        assert!(is_replaceable("Service", "", Replacement::WithoutPods));
+        assert!(!is_replaceable("Service", "serving.knative.dev", Replacement::WithoutPods));
+    }
+
+    #[test]
+    fn workloads_are_replaced_only_on_request() {
+        for (kind, group) in [("Deployment", "apps"), ("StatefulSet", "apps"), ("CronJob", "batch")] {
+            assert!(!is_replaceable(kind, group, Replacement::WithoutPods), "{kind}");
+            assert!(is_replaceable(kind, group, Replacement::WithPods), "{kind}");
+        }
+        assert!(!is_replaceable("PersistentVolumeClaim", "", Replacement::WithPods));
+        assert!(is_replaceable("ConfigMap", "", Replacement::WithPods));
     }
 }

@@ -30,8 +30,9 @@ mod values;
 
 pub use canonical::{CanonicalForm, NotAnObject, canonical};
 pub use compare::{ObjectComparison, compare};
-pub use decide::{ObjectIntent, PreviousOwner, Verdict, decide};
+pub use decide::{ObjectIntent, PresentIntent, PreviousOwner, Verdict, decide};
 pub use difference::{DifferenceSide, Disclosure, FieldDifference};
+pub use immutable::Replacement;
 pub use mark::{
     CALLER, INTEGRATION, InvalidVersion, Owner, OwnerMark, RECYCLE_PENDING, SENSITIVE, SHA256SUM, UPDATE,
     VERSION, stamp,

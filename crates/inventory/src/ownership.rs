@@ -11,15 +11,19 @@ use crate::mark::{Owner, OwnerMark};
 ///
 /// ```
 /// use qontract_inventory::{Callers, DesiredBody, Disclosure, LiveBody, ObjectIntent, Owner, Verdict};
-/// use qontract_inventory::{decide, to_write};
+/// use qontract_inventory::{PresentIntent, Replacement, decide, to_write};
 /// # use serde_json::json;
 /// # let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"x": "1"}});
 /// let owner = |caller: &str| Owner::new("deploy", "0.1.0", Some(caller.to_owned()));
 /// let desired = DesiredBody::new(body)?;
 /// let live = LiveBody::new(to_write(&desired, None, &owner("old")?, "2026-01-01T12:00:00"));
 /// # let moved_from = Default::default();
-/// let intent =
-///     ObjectIntent::Present { body: &desired, moved_from: &moved_from, disclosure: Disclosure::Everything };
+/// let intent = ObjectIntent::Present(PresentIntent {
+///     body: &desired,
+///     moved_from: &moved_from,
+///     disclosure: Disclosure::Everything,
+///     replacement: Replacement::WithoutPods,
+/// });
 ///
 /// let us = owner("shop")?;
 /// let verdict = |callers: Callers| decide(&us, &callers, intent, Some(&live));

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use qontract_inventory::{
-    Callers, DesiredBody, Disclosure, LiveBody, ObjectIntent, Owner, Verdict, canonical, decide,
+    Callers, DesiredBody, Disclosure, LiveBody, ObjectIntent, Owner, PresentIntent, Replacement, Verdict,
+    canonical, decide,
 };
 use qontract_testkit::vectors;
 use serde_json::{Value, json};
@@ -44,11 +45,12 @@ fn an_object_that_the_established_runtime_wrote_is_kept() {
         live["metadata"]["annotations"]["qontract.integration_version"] = "1.2.0".into();
         live["metadata"]["annotations"]["qontract.sha256sum"] = one["sha256"].clone();
         let desired = DesiredBody::new(one["object"].clone()).unwrap();
-        let wanted = ObjectIntent::Present {
+        let wanted = ObjectIntent::Present(PresentIntent {
             body: &desired,
             moved_from: &moved_from,
             disclosure: Disclosure::Everything,
-        };
+            replacement: Replacement::WithoutPods,
+        });
         let verdict = decide(&owner, &Callers::Unknown, wanted, Some(&LiveBody::new(live)));
         assert_eq!(verdict, Verdict::Keep, "{}", one["object"]);
     }

@@ -76,6 +76,7 @@ impl ObjectState for DeclaredObjects {
             namespace: shard.key.get("namespace").map(str::to_owned),
             kinds: kinds.map(|kind| ManagedKind { kind, names: names.clone() }).collect(),
             adopts_unmarked: *adopts_unmarked,
+            ..ScopeSpec::default()
         }
     }
 

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use qontract_client_kubernetes::{Cluster, Kind, Kubernetes};
 use qontract_concurrency::OnceMap;
-use qontract_inventory::{Callers, Owner};
+use qontract_inventory::{Callers, Owner, Replacement};
 use qontract_runtime::guard::Date;
 use qontract_runtime::replay::{Fingerprints, PlanInputs};
 use qontract_runtime::{
     ApplyResult, CALLER_DIMENSION, CurrentState, Data, DeclaredShardView, DeclaredStateOf, DesiredItem,
-    Fault, IntegrationMeta, ManagedKinds, Observed, Options, Patience, Plan, ReadContext, RehearsalResult,
-    ReleasedPart, SecretLookup, ShardKey, StagedIntegration, WriteContext,
+    Fault, IntegrationMeta, ManagedKinds, Observed, Options, Patience, Plan, PlanHint, ReadContext,
+    RehearsalResult, ReleasedPart, SecretLookup, ShardKey, StagedIntegration, WriteContext,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -109,7 +109,7 @@ pub trait ObjectState: Serialize + Send + Sync + Sized + 'static {
 }
 
 /// Specification of the objects that a shard manages.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScopeSpec {
     /// The namespace; `None` for cluster-scoped objects.
     pub namespace: Option<String>,
@@ -118,6 +118,10 @@ pub struct ScopeSpec {
     /// Whether unmarked objects are managed as well. If so, unmarked objects that are not declared are
     /// removed.
     pub adopts_unmarked: bool,
+    /// The objects that may be replaced in order to change an immutable field.
+    pub replacement: Replacement,
+    /// Remarks about the declaration, such as a setting without effect.
+    pub hints: Vec<PlanHint>,
 }
 
 /// The identity of a declared object, with the group of its kind.
@@ -247,14 +251,24 @@ impl<I: ObjectIntegration> ManagedObjects<I> {
         read: &ReadContext,
         shard: ObjectShardView<'_, I::State>,
     ) -> Result<Arc<ManagedScope>, Fault> {
-        let ScopeSpec { namespace, kinds, adopts_unmarked } = I::State::scope_spec(shard);
+        let ScopeSpec { namespace, kinds, adopts_unmarked, replacement, hints } = I::State::scope_spec(shard);
         let (owner, callers) = match shard.key.get(CALLER_DIMENSION) {
             Some(caller) => (owner_of(&self.meta, Some(caller)), self.callers(read).await?),
             None => (Arc::clone(&self.owner), Arc::new(Callers::Unknown)),
         };
         let cluster = shard.shard.target.clone();
         let is_shared = self.integration.has_callers();
-        Ok(Arc::new(ManagedScope { cluster, namespace, kinds, owner, callers, adopts_unmarked, is_shared }))
+        Ok(Arc::new(ManagedScope {
+            cluster,
+            namespace,
+            kinds,
+            owner,
+            callers,
+            adopts_unmarked,
+            is_shared,
+            replacement,
+            hints,
+        }))
     }
 
     /// The callers of the integration, determined once per bundle. A fault is cached only for one round.

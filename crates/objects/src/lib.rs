@@ -42,7 +42,7 @@ pub use namespaces::{LocatedNamespace, LocatedState, ShardBuilder, check_namespa
 pub use object_set::{ObjectSet, without_nulls};
 pub use program::ObjectProgram;
 pub use qontract_client_kubernetes::{Cluster, Kind, TokenRef};
-pub use qontract_inventory::is_quantity;
+pub use qontract_inventory::{Callers, Replacement, is_quantity};
 pub use reconcile::{
     ExpectedConflict, LiveObject, ObjectAction, ObjectReconciler, apply_result, cluster_fault, plan_objects,
     rehearsal_result,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use qontract_client_kubernetes::Cluster;
 use qontract_runtime::state::{DeclaredState, DisabledReason, Shard};
-use qontract_runtime::{Fault, ShardKey, SourceLocation, SourceLocations, normalize_key};
+use qontract_runtime::{CALLER_DIMENSION, Fault, ShardKey, SourceLocation, SourceLocations, normalize_key};
 
 use crate::flags::INTERNAL;
 use crate::fragments::{ClusterAccess, NamespaceTarget};
@@ -89,6 +89,7 @@ struct ServerTarget {
 /// Builds the shards of an integration: one for each namespace, or one for each cluster.
 pub struct ShardBuilder<S> {
     integration: &'static str,
+    caller: Option<String>,
     declared: DeclaredState<(), Cluster, S>,
     servers: BTreeMap<ServerTarget, ShardKey>,
 }
@@ -96,14 +97,32 @@ pub struct ShardBuilder<S> {
 impl<S: Default> ShardBuilder<S> {
     /// A builder without shards, for this integration.
     pub fn new(integration: &'static str) -> Self {
-        Self { integration, declared: DeclaredState::new(()), servers: BTreeMap::new() }
+        Self { integration, caller: None, declared: DeclaredState::new(()), servers: BTreeMap::new() }
+    }
+
+    /// Sets the caller of all shards.
+    #[must_use]
+    pub fn with_caller(mut self, caller: impl Into<String>) -> Self {
+        self.caller = Some(caller.into());
+        self
+    }
+
+    /// The key of the shard of a namespace.
+    fn key(&self, namespace: &NamespaceTarget) -> ShardKey {
+        match &self.caller {
+            None => namespace.key(),
+            Some(caller) => {
+                let key = namespace.key();
+                ShardKey::new(key.parts().chain([(CALLER_DIMENSION, caller.as_str())]))
+            }
+        }
     }
 
     /// Adds a namespace with its declared state, or with the fault that prevented declaring it.
     pub fn add(&mut self, namespace: LocatedNamespace, state: Result<LocatedState<S>, Fault>) {
         let disabled = namespace.disabled(self.integration);
         let LocatedNamespace { target, place, .. } = namespace;
-        let key = target.key();
+        let key = self.key(&target);
         self.label(&target.cluster, &key);
         self.locate(&target.cluster, &key);
         if let Err(why) = check_namespace_name(&target.name) {
@@ -124,7 +143,7 @@ impl<S: Default> ShardBuilder<S> {
     /// Adds a namespace that is marked for deletion. Its objects are removed together with the namespace.
     pub fn skip_deleted(&mut self, namespace: LocatedNamespace) {
         let LocatedNamespace { target, place, .. } = namespace;
-        let key = target.key();
+        let key = self.key(&target);
         self.label(&target.cluster, &key);
         self.locate(&target.cluster, &key);
         let by = format!("namespace `{}` (to be deleted)", target.name);

@@ -40,7 +40,7 @@ mod tests {
     use std::sync::Arc;
 
     use qontract_client_kubernetes::{Cluster, Kind};
-    use qontract_inventory::{Callers, Owner};
+    use qontract_inventory::{Callers, Owner, Replacement};
     use qontract_runtime::{DesiredItem, DesiredState, ShardKey};
     use serde_json::json;
 
@@ -56,6 +56,8 @@ mod tests {
             callers: Arc::new(Callers::Unknown),
             adopts_unmarked: false,
             is_shared: false,
+            replacement: Replacement::default(),
+            hints: Vec::new(),
         });
         let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "yes"}});
         scope.desired_item(body, sensitivity, None)

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use qontract_client_kubernetes::{Cluster, Kind, ObjectAddress};
-use qontract_inventory::{Callers, DesiredBody, Disclosure, Owner, OwnerMark, invalid_values};
+use qontract_inventory::{Callers, DesiredBody, Disclosure, Owner, OwnerMark, Replacement, invalid_values};
 use qontract_runtime::{
-    CALLER_DIMENSION, DesiredItem, DesiredState, Fault, ObjectKey, Scope, SourceLocation,
+    CALLER_DIMENSION, DesiredItem, DesiredState, Fault, ObjectKey, PlanHint, Scope, SourceLocation,
 };
 use serde_json::Value;
 
@@ -29,6 +29,10 @@ pub struct ManagedScope {
     /// Whether other shards manage objects of the same kinds in the namespace. If so, all these shards share
     /// the lists of the namespace.
     pub is_shared: bool,
+    /// The objects that may be replaced in order to change an immutable field.
+    pub replacement: Replacement,
+    /// Remarks about the declaration.
+    pub hints: Vec<PlanHint>,
 }
 
 /// A managed kind.

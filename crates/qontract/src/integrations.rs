@@ -1,22 +1,28 @@
 //! The list of integrations in this binary. To add an integration, run `cargo xtask new-integration`, which
 //! adds it to this list; see `docs/how-to/add-an-integration.md`.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::sync::Arc;
+use std::time::Duration;
 
 use qontract_cli::ReconcileLine;
 use qontract_config::{Config, LocatedConfig};
 use qontract_daemon::registry::{IntegrationEntry as Entry, Registry};
 use qontract_daemon::targets::Targets;
+use qontract_fleet::commands::{DEFAULT_GRACE_SECONDS, SHARD};
+use qontract_fleet::{CommandInfo, Commands};
+use qontract_integration_integrations_manager::IntegrationsManager;
 use qontract_integration_openshift_namespace_labels as openshift_namespace_labels;
 use qontract_integration_prometheus_rules_tester as prometheus_rules_tester;
-use qontract_objects::with_print_flag;
+use qontract_objects::{ManagedObjects, object_meta, with_print_flag};
 use qontract_runtime::foreign::ForeignIntegration;
 use qontract_runtime::process::ProcessIntegration;
-use qontract_runtime::{Integration, IntegrationMeta};
+use qontract_runtime::{Flag, FlagKind, Integration, IntegrationMeta};
 
 /// All integrations that are compiled in, by name.
 pub const ALL: &[Entry] = &[
+    Entry::new(integrations_manager_meta, integrations_manager),
     Entry::objects::<qontract_integration_openshift_clusterrolebindings::OpenshiftClusterrolebindings>(),
     Entry::objects::<qontract_integration_openshift_limitranges::OpenshiftLimitranges>(),
     Entry::new(openshift_namespace_labels::meta, namespace_labels),
@@ -33,8 +39,42 @@ pub const ALL: &[Entry] = &[
     Entry::function::<qontract_integration_resource_template_tester::ResourceTemplateTester>(),
 ];
 
+/// The time that a pod needs to end in addition to the wind-down of its integration.
+const POD_OVERHEAD: Duration = Duration::from_secs(15);
+
 /// The registry of this binary.
 pub const REGISTRY: Registry = Registry::new(ALL);
+
+fn integrations_manager_meta() -> IntegrationMeta {
+    object_meta(&IntegrationsManager::new(Arc::default()))
+}
+
+fn integrations_manager(targets: &Targets) -> anyhow::Result<Integration> {
+    let manager = IntegrationsManager::new(Arc::new(fleet_commands(targets)));
+    let (kubernetes, lookups) = (Arc::clone(targets.kubernetes()?), Arc::clone(targets.lookups()));
+    Ok(Integration::staged(ManagedObjects::new(manager, kubernetes, lookups)))
+}
+
+/// The commands that pods can run: those of this binary, of qontract-reconcile, and of the configuration.
+fn fleet_commands(targets: &Targets) -> Commands {
+    let mut commands = Commands::of_peer();
+    for meta in REGISTRY.metas() {
+        let selects = |flag: &Flag| matches!(flag.kind, FlagKind::Selects(_)).then(|| flag.spelling());
+        let mut flags: BTreeSet<String> = meta.flags.iter().filter_map(selects).collect();
+        if !flags.is_empty() {
+            flags.insert(SHARD.to_owned());
+        }
+        let shutdown = meta.limits.shutdown_timeout.map_or(0, |timeout| (timeout + POD_OVERHEAD).as_secs());
+        let grace_seconds = shutdown.max(DEFAULT_GRACE_SECONDS);
+        commands.add(meta.name, CommandInfo { flags, grace_seconds });
+    }
+    for (name, command) in &targets.fleet().commands {
+        let flags = command.flags.iter().cloned().collect();
+        let grace_seconds = command.grace_seconds.unwrap_or(DEFAULT_GRACE_SECONDS);
+        commands.add(name, CommandInfo { flags, grace_seconds });
+    }
+    commands
+}
 
 fn namespace_labels(targets: &Targets) -> anyhow::Result<Integration> {
     let kubernetes = Arc::clone(targets.kubernetes()?);

@@ -111,6 +111,8 @@ pub struct ClusterPermissions {
 pub enum ManagedKinds {
     /// A fixed kind, with its API group: `NetworkPolicy.networking.k8s.io`.
     Fixed(&'static str),
+    /// Fixed kinds, each with its API group.
+    Several(&'static [&'static str]),
     /// The kinds that the data lists for each namespace.
     OfNamespaces,
     /// The kinds that a program declares for each shard.

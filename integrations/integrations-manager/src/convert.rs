@@ -133,7 +133,7 @@ impl From<query::OpenshiftClusterShardSpecOverride> for model::ShardSpecOverride
         let shard = model::OverrideTarget { name: shard.name, ..model::OverrideTarget::default() };
         let sub_sharding = sub_sharding.map(|query::SubSharding { strategy, shards }| model::SubSharding {
             strategy,
-            shards: shards.map(i64::from),
+            shards: Some(shards.into()),
         });
         Self { shard, image_ref, resources: resources.map(Into::into), disabled, sub_sharding }
     }
@@ -152,7 +152,8 @@ impl From<query::OCMOrganizationShardSpecOverride> for model::ShardSpecOverride 
 pub fn own_sharding(shards: IntegrationShards) -> model::Sharding {
     let IntegrationShards { path: _, name: _, integration: _, namespace: _, strategy, label, auto } = shards;
     let auto = auto.map(|auto| {
-        let AutoShards { keys, target_seconds, min_shards, max_shards, windows, window_minutes, moves } = auto;
+        let AutoShards { keys, target_seconds, min_shards, max_shards, windows, window_minutes, moves } =
+            auto;
         model::AutoSettings {
             keys,
             target_seconds: target_seconds.into(),
@@ -167,17 +168,23 @@ pub fn own_sharding(shards: IntegrationShards) -> model::Sharding {
 }
 
 /// A cluster as a key.
-pub fn cluster_item(query::FleetClustersV1 { disabled_integrations, name }: query::FleetClustersV1) -> model::InventoryItem {
+pub fn cluster_item(
+    query::FleetClustersV1 { disabled_integrations, name }: query::FleetClustersV1,
+) -> model::InventoryItem {
     model::InventoryItem { name, disable: disabled(disabled_integrations) }
 }
 
 /// The integrations that the data disables for a cluster.
-pub fn disabled(DisabledIntegrations { disable }: DisabledIntegrations) -> Option<model::DisabledIntegrations> {
+pub fn disabled(
+    DisabledIntegrations { disable }: DisabledIntegrations,
+) -> Option<model::DisabledIntegrations> {
     disable.map(|disable| model::DisabledIntegrations { integrations: disable.integrations })
 }
 
 /// An AWS account as a key.
-pub fn account_item(query::FleetAwsaccountsV1 { name, disable }: query::FleetAwsaccountsV1) -> model::InventoryItem {
+pub fn account_item(
+    query::FleetAwsaccountsV1 { name, disable }: query::FleetAwsaccountsV1,
+) -> model::InventoryItem {
     let disable = disable.map(|query::DisableClusterAutomations { integrations }| {
         model::DisabledIntegrations { integrations }
     });

@@ -19,7 +19,7 @@ impl ObjectState for DeclaredNamespace {
     fn scope_spec(shard: ObjectShardView<'_, Self>) -> ScopeSpec {
         let names = Some(BTreeSet::from([name(shard).to_owned()]));
         let kinds = vec![ManagedKind { kind: Kind::namespace(), names }];
-        ScopeSpec { namespace: None, kinds, adopts_unmarked: false }
+        ScopeSpec { kinds, ..ScopeSpec::default() }
     }
 
     fn declared_objects(shard: ObjectShardView<'_, Self>) -> Vec<Option<DeclaredObject>> {

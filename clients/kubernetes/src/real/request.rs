@@ -103,15 +103,16 @@ impl ApiRequest {
         Ok(Self { method: Method::PATCH, query, body, ..Self::get(path, name)? })
     }
 
-    /// Deletes exactly this version of an object; its dependents are deleted in the background.
+    /// Deletes exactly this version of an object.
     pub fn delete(
         path: &str,
         name: &str,
         uid: &str,
         resource_version: &str,
+        propagation: Propagation,
     ) -> Result<Self, KubernetesError> {
         let options = json!({
-            "propagationPolicy": "Background",
+            "propagationPolicy": propagation.as_str(),
             "preconditions": {"resourceVersion": resource_version, "uid": uid},
         });
         let body = Some(ApiBody::new(JSON, &options));
@@ -125,6 +126,24 @@ impl ApiRequest {
             url.query_pairs_mut().extend_pairs(&self.query);
         }
         Some(url)
+    }
+}
+
+/// What happens to the dependents of a deleted object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    /// They are deleted after the object.
+    Background,
+    /// The object exists until they are deleted.
+    Foreground,
+}
+
+impl Propagation {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Background => "Background",
+            Self::Foreground => "Foreground",
+        }
     }
 }
 
@@ -188,7 +207,7 @@ mod tests {
     #[test]
     fn a_deletion_names_the_version() {
         assert_eq!(
-            text(&ApiRequest::delete("/api/v1/pods", "p", "u", "7").unwrap()),
+            text(&ApiRequest::delete("/api/v1/pods", "p", "u", "7", Propagation::Background).unwrap()),
             "DELETE https://api.example.com/k8s/api/v1/pods/p application/json {\"preconditions\":{\"resourceVersion\":\"7\",\"uid\":\"u\"},\"propagationPolicy\":\"Background\"}"
         );
     }
@@ -198,7 +217,10 @@ mod tests {
         let options = WriteOptions { manager: "m", dry_run: false };
         for name in ["", ".", "..", "a/b", "../a", "a?b", "a#b", "a%2fb", "a b"] {
             assert!(ApiRequest::get("/api/v1/pods", name).is_err(), "{name:?}");
-            assert!(ApiRequest::delete("/api/v1/pods", name, "u", "1").is_err(), "{name:?}");
+            assert!(
+                ApiRequest::delete("/api/v1/pods", name, "u", "1", Propagation::Background).is_err(),
+                "{name:?}"
+            );
             assert!(
                 ApiRequest::patch("/api/v1/pods", name, options, PatchKind::Apply, &json!({})).is_err(),
                 "{name:?}"

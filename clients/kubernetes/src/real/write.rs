@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use qontract_access::{Access, AccessPermit, WritePermit};
+use qontract_kinds::group_of;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -10,7 +11,7 @@ use super::Clusters;
 use super::connection::ApiResponse;
 use super::discovery_cache::ServedKind;
 use super::read::{self, collection_path};
-use super::request::{ApiRequest, PatchKind, WriteOptions};
+use super::request::{ApiRequest, PatchKind, Propagation, WriteOptions};
 use super::rewrite::Rewrite;
 use super::status::RequestSubject;
 use crate::draft::{complete_body, namespace};
@@ -95,7 +96,7 @@ impl Clusters {
                 self.rewrite(Rewrite { writer, target, body, version, fields: *fields }).await
             }
             WritePrecondition::Replace(version) => {
-                match self.delete(permit, &target, version).await? {
+                match self.delete(permit, &target, version, replacement_propagation(&target)).await? {
                     404 => return Err(target.stale()),
                     _ => self.wait_until_gone(&target).await?,
                 }
@@ -147,7 +148,7 @@ impl Clusters {
     ) -> Result<(), KubernetesError> {
         let served = self.find_kind(cluster, &address.kind).await?;
         let target = WriteTarget::new(cluster, address, served, None)?;
-        self.delete(permit, &target, version).await.map(drop)
+        self.delete(permit, &target, version, Propagation::Background).await.map(drop)
     }
 
     pub(super) async fn restart_workload(
@@ -337,9 +338,10 @@ impl Clusters {
         permit: &WritePermit,
         target: &WriteTarget<'_>,
         version: &ObjectVersion,
+        propagation: Propagation,
     ) -> Result<u16, KubernetesError> {
         let (uid, revision) = target.parts(version)?;
-        let request = ApiRequest::delete(&target.path, &target.address.name, uid, revision)?;
+        let request = ApiRequest::delete(&target.path, &target.address.name, uid, revision, propagation)?;
         let answer = self.send(AccessPermit::Write(permit), target.cluster, &target.subject, request).await?;
         match answer.status {
             404 => Ok(404),
@@ -368,6 +370,15 @@ impl Clusters {
             sleep(pause).await;
             pause = (pause * 2).min(MAX_POLL_INTERVAL);
         }
+    }
+}
+
+/// The propagation of the deletion in a replacement. A workload exists until its pods have ended, so that the pods of
+/// the old object never run beside those of the new one.
+fn replacement_propagation(target: &WriteTarget<'_>) -> Propagation {
+    match (group_of(&target.api_version), target.address.kind.name.as_str()) {
+        ("apps", _) | ("batch", "CronJob") => Propagation::Foreground,
+        _ => Propagation::Background,
     }
 }
 

@@ -90,6 +90,7 @@ impl<'a> ClusterCheck<'a> {
         let ClusterPermissions { kinds, verbs } = need.permissions;
         let kinds: BTreeSet<&str> = match kinds {
             ManagedKinds::Fixed(kind) => BTreeSet::from([kind]),
+            ManagedKinds::Several(kinds) => kinds.iter().copied().collect(),
             ManagedKinds::OfNamespaces => {
                 own.iter().flat_map(|namespace| namespace.kinds.iter().map(String::as_str)).collect()
             }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use qontract_inventory::{
-    Callers, DesiredBody, Disclosure, LiveBody, ObjectIntent, Owner, PreviousOwner, Verdict, decide, to_write,
+    Callers, DesiredBody, Disclosure, LiveBody, ObjectIntent, Owner, PresentIntent, PreviousOwner,
+    Replacement, Verdict, decide, to_write,
 };
 use serde_json::{Value, json};
 
@@ -70,9 +71,12 @@ fn decided(owner: &Owner, callers: &Callers, say: Intent, desired: Value, live: 
         Present | Delete | Nothing => BTreeSet::new(),
     };
     let wanted = match say {
-        Present | Moved => {
-            ObjectIntent::Present { body: &desired, moved_from: &from, disclosure: Disclosure::Everything }
-        }
+        Present | Moved => ObjectIntent::Present(PresentIntent {
+            body: &desired,
+            moved_from: &from,
+            disclosure: Disclosure::Everything,
+            replacement: Replacement::WithoutPods,
+        }),
         Delete => ObjectIntent::Delete,
         Nothing => ObjectIntent::Absent,
     };

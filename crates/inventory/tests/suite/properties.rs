@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use qontract_inventory::{
-    Callers, DesiredBody, Disclosure, LiveBody, ObjectComparison, ObjectIntent, Owner, Verdict, compare,
-    decide, to_write,
+    Callers, DesiredBody, Disclosure, LiveBody, ObjectComparison, ObjectIntent, Owner, PresentIntent,
+    Replacement, Verdict, compare, decide, to_write,
 };
 use qontract_testkit::SeededRng;
 use serde_json::{Map, Value, json};
@@ -156,11 +156,12 @@ fn owner() -> Owner {
 }
 
 fn verdict(desired: &DesiredBody, live: &LiveBody) -> Verdict {
-    let wanted = ObjectIntent::Present {
+    let wanted = ObjectIntent::Present(PresentIntent {
         body: desired,
         moved_from: &BTreeSet::new(),
         disclosure: Disclosure::Everything,
-    };
+        replacement: Replacement::WithoutPods,
+    });
     decide(&owner(), &Callers::Unknown, wanted, Some(live))
 }
 

@@ -211,6 +211,9 @@ fn put_result(
         Err(error) if is_single_request && is_refusal(error) || is_conflict_of_rewrite(error) => {
             Err(cluster_fault(error).undone())
         }
+        // The old object is being removed. The next observation shows whether it is gone; the new object is created
+        // then.
+        Err(KubernetesError::RemovalPending { .. }) => Ok(ApplyResult::Stale),
         _ => apply_result(done),
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use qontract_client_kubernetes::{Kind, WritePrecondition};
 use qontract_inventory::{
-    ApplyOrder, ApplyPhase, FieldDifference, ObjectIntent, PreviousOwner, RolloutStatus, SHA256SUM, Verdict,
-    body_differences, decide, rollout_status,
+    ApplyOrder, ApplyPhase, FieldDifference, ObjectIntent, PresentIntent, PreviousOwner, RolloutStatus,
+    SHA256SUM, Verdict, body_differences, decide, rollout_status,
 };
 use qontract_runtime::{
     Change, ChangeKind, CurrentState, DesiredItem, DesiredState, DiffEntry, Fault, ObjectKey, Observed, Plan,
@@ -46,9 +46,24 @@ pub fn plan_objects(
         plan_undeclared(&mut plan, key.0, seen);
     }
     recycle::plan(wanted, current, &mut plan);
+    plan.hints.extend(hints(wanted));
     mark_awaited_kinds(&mut plan);
     plan.groups.sort_by_key(|group| group.stage);
     plan
+}
+
+/// The hints about the declarations of the scopes, each once.
+fn hints(wanted: &[DesiredItem<DesiredObject>]) -> Vec<PlanHint> {
+    let mut hints: Vec<PlanHint> = Vec::new();
+    for want in wanted {
+        let DesiredState::Present(item) = &want.state else { continue };
+        for hint in &item.managed_scope.hints {
+            if !hints.contains(hint) {
+                hints.push(hint.clone());
+            }
+        }
+    }
+    hints
 }
 
 /// Marks the writes whose kind the same plan creates. Such a write waits until the kind is served.
@@ -93,8 +108,14 @@ fn plan_desired(
     let managed_scope = &item.managed_scope;
     let kind = item.desired.kind();
     let decide = |disclosure| {
-        let intent = ObjectIntent::Present { body: &item.desired, moved_from: &item.moved_from, disclosure };
-        decide(&managed_scope.owner, &managed_scope.callers, intent, seen.map(|seen| &seen.live))
+        let intent = PresentIntent {
+            body: &item.desired,
+            moved_from: &item.moved_from,
+            disclosure,
+            replacement: managed_scope.replacement,
+        };
+        let (owner, callers) = (&managed_scope.owner, &managed_scope.callers);
+        decide(owner, callers, ObjectIntent::Present(intent), seen.map(|seen| &seen.live))
     };
     let write = match decide(item.sensitivity.disclosure()) {
         Verdict::Keep => {

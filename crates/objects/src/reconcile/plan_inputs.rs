@@ -12,7 +12,7 @@ use qontract_client_kubernetes::{
     Cluster, FieldOwnership, Kind, ManagedFields, ObjectAddress, ObjectVersion,
 };
 use qontract_inventory::{
-    Callers, DesiredBody, Disclosure, LiveBody, Owner, SENSITIVE, SHA256SUM, canonical, compare,
+    Callers, DesiredBody, Disclosure, LiveBody, Owner, Replacement, SENSITIVE, SHA256SUM, canonical, compare,
     preserve_restarts,
 };
 use qontract_runtime::replay::{Fingerprints, PlanInputs, RecordedInputs};
@@ -35,6 +35,8 @@ struct RecordedContext {
     caller: Option<String>,
     callers: Option<BTreeSet<String>>,
     adopts_unmarked: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    replaces_workloads: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -165,8 +167,17 @@ fn known<T>(observed: &qontract_runtime::Observed<T>) -> Option<&Vec<T>> {
 }
 
 fn recorded_context(managed_scope: &ManagedScope) -> RecordedContext {
-    let ManagedScope { cluster, namespace, kinds: _, owner, callers, adopts_unmarked, is_shared: _ } =
-        managed_scope;
+    let ManagedScope {
+        cluster,
+        namespace,
+        kinds: _,
+        owner,
+        callers,
+        adopts_unmarked,
+        is_shared: _,
+        replacement,
+        hints: _,
+    } = managed_scope;
     RecordedContext {
         cluster: cluster.name.clone(),
         namespace: namespace.clone(),
@@ -178,12 +189,22 @@ fn recorded_context(managed_scope: &ManagedScope) -> RecordedContext {
             Callers::Whole(callers) => Some(callers.clone()),
         },
         adopts_unmarked: *adopts_unmarked,
+        replaces_workloads: *replacement == Replacement::WithPods,
     }
 }
 
 fn restored_scope(context: RecordedContext) -> Option<ManagedScope> {
-    let RecordedContext { cluster, namespace, integration, version, caller, callers, adopts_unmarked } =
-        context;
+    let RecordedContext {
+        cluster,
+        namespace,
+        integration,
+        version,
+        caller,
+        callers,
+        adopts_unmarked,
+        replaces_workloads,
+    } = context;
+    let replacement = if replaces_workloads { Replacement::WithPods } else { Replacement::WithoutPods };
     Some(ManagedScope {
         cluster: Cluster { name: cluster, server: String::new(), token: None },
         namespace,
@@ -192,6 +213,8 @@ fn restored_scope(context: RecordedContext) -> Option<ManagedScope> {
         callers: Arc::new(callers.map_or(Callers::Unknown, Callers::Whole)),
         adopts_unmarked,
         is_shared: false,
+        replacement,
+        hints: Vec::new(),
     })
 }
 

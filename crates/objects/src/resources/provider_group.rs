@@ -153,7 +153,7 @@ impl ObjectState for DeclaredResources {
             kinds: kinds
                 .map(|(kind, names)| ManagedKind { kind: kind.clone(), names: names.clone() })
                 .collect(),
-            adopts_unmarked: false,
+            ..ScopeSpec::default()
         }
     }
 

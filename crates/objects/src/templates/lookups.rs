@@ -24,7 +24,7 @@ use qontract_runtime::{Fault, ReadContext, SecretLookup};
 use qontract_template::{Data, LookupState, TemplateLookup};
 
 pub use allow_list::{AllowList, LookupLimits};
-use github::GithubFile;
+use github::{GithubFile, GithubRef};
 use s3::BucketName;
 pub(crate) use s3::{AwsAccount, accounts};
 
@@ -63,6 +63,13 @@ pub struct HttpLookups {
 struct LookupKey {
     address: TemplateLookup,
     account: Option<AwsAccount>,
+}
+
+/// The key of a commit in the cache of a round.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct CommitKey {
+    repository: String,
+    reference: String,
 }
 
 /// The result of a lookup, cached for all shards of a round.
@@ -178,6 +185,34 @@ impl ExternalLookups {
         let request = request.boxed();
         let key = LookupKey { address: address.clone(), account: account.cloned() };
         LookupResult::clone(&*read.cache.get_or_read(key, request).await)
+    }
+}
+
+impl ExternalLookups {
+    /// The commit of a branch, tag or commit of a repository on GitHub; the result is cached for the round. A commit
+    /// is returned without a request. The repository must not come from the data, because it is on no allow-list.
+    pub async fn commit(
+        &self,
+        read: &ReadContext,
+        repository: &str,
+        reference: &str,
+    ) -> Result<String, Fault> {
+        if github::is_commit(reference) {
+            return Ok(reference.to_owned());
+        }
+        let Some(repository) = github::github_repository(repository) else {
+            let text = format!(
+                "the ref `{reference}` cannot be resolved: `{repository}` is not a GitHub repository"
+            );
+            return Err(Fault::operator(text).hint("specify a commit instead of a ref"));
+        };
+        let Some(http) = self.http()? else {
+            let text = format!("the ref `{reference}` cannot be resolved: GitHub is not configured");
+            return Err(Fault::operator(text).hint("set `templates.github_api` in the configuration"));
+        };
+        let key = CommitKey { repository: repository.to_owned(), reference: reference.to_owned() };
+        let request = http.commit(read, &*self.secrets, GithubRef { repository, reference }).boxed();
+        Result::clone(&*read.cache.get_or_read(key, request).await)
     }
 }
 

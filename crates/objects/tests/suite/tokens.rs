@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use qontract_access::Mode;
 use qontract_client_kubernetes::{Cluster, Kind, KubernetesError, Sandbox, TokenRef};
-use qontract_inventory::{Callers, Owner};
+use qontract_inventory::{Callers, Owner, Replacement};
 use qontract_objects::{ManagedKind, ManagedScope, ObjectReconciler};
 use qontract_runtime::{
     AddressTrust, Data, IntegrationMeta, Observed, QueryPolicy, ReadContext, RoundCache, ShardSecrets,
@@ -32,6 +32,8 @@ fn managed_scope(token: &str) -> Arc<ManagedScope> {
         callers: Arc::new(Callers::Unknown),
         adopts_unmarked: false,
         is_shared: false,
+        replacement: Replacement::default(),
+        hints: Vec::new(),
     })
 }
 

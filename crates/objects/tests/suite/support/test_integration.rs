@@ -8,7 +8,7 @@ use qontract_access::Mode;
 use qontract_bundle::{Pool, load};
 use qontract_client_kubernetes::{Cluster, Kind, Kubernetes};
 use qontract_graphql::Engine;
-use qontract_inventory::{Callers, DesiredBody, Owner};
+use qontract_inventory::{Callers, DesiredBody, Owner, Replacement};
 use qontract_objects::{
     DesiredObject, LiveObject, ManagedKind, ManagedScope, ObjectAction, ObjectReconciler, Sensitivity,
     plan_objects,
@@ -119,6 +119,8 @@ impl TestIntegration {
             callers: Arc::clone(&self.callers),
             adopts_unmarked: false,
             is_shared: false,
+            replacement: Replacement::default(),
+            hints: Vec::new(),
         })
     }
 
