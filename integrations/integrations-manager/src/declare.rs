@@ -74,6 +74,10 @@ pub fn declare(
     };
     let mut shards = ShardBuilder::new(NAME).with_caller(settings.caller());
     for deployed in deployed_namespaces(fleet, &places, &settings, (&shardings, &older)) {
+        if deployed.namespace.target.is_marked_for_deletion() {
+            shards.skip_deleted(deployed.namespace);
+            continue;
+        }
         let state = declaration.state(&deployed);
         shards.add(deployed.namespace, Ok(state));
     }
@@ -269,13 +273,12 @@ impl Declaration<'_> {
                 hash_length: self.hash_length,
                 ..NamespaceFleet::default()
             },
-            places: BTreeMap::new(),
-            objects: BTreeMap::new(),
+            ..NamespaceBuilder::default()
         };
         for deployment in &deployed.deployments {
             self.add(&mut namespace, deployment);
         }
-        LocatedState { state: namespace.state, places: namespace.places }
+        namespace.finish()
     }
 
     /// Adds the shards of a deployment.
@@ -320,7 +323,7 @@ impl Declaration<'_> {
                     let key = shard.shard_key.clone();
                     let workload = Workload::new(integration, spec, shard, self.commands);
                     if is_object_name(&workload.name) && !workload.name.contains('.') {
-                        namespace.add(workload, place.clone());
+                        namespace.workloads.push(LocatedWorkload { workload, place: place.clone() });
                         continue;
                     }
                     let text =
@@ -366,11 +369,18 @@ fn sharding_fault(error: &ShardingError, deployment: &Deployment) -> Fault {
 }
 
 /// Collects the workloads of a namespace.
+#[derive(Default)]
 struct NamespaceBuilder {
+    /// The state, without the workloads.
     state: NamespaceFleet,
+    /// The workloads, each with the entry that declares it.
+    workloads: Vec<LocatedWorkload>,
     places: BTreeMap<String, SourceLocation>,
-    /// The index of the workload that declares an object, by kind and name.
-    objects: BTreeMap<(&'static str, String), usize>,
+}
+
+struct LocatedWorkload {
+    workload: Workload,
+    place: Option<SourceLocation>,
 }
 
 impl NamespaceBuilder {
@@ -380,20 +390,32 @@ impl NamespaceBuilder {
         self.state.broken.push(BrokenDeployment { name, fault });
     }
 
-    /// Adds a workload. If two workloads have the same object, neither is declared.
-    fn add(&mut self, workload: Workload, place: Option<SourceLocation>) {
-        let index = self.state.workloads.len();
-        for (kind, name) in manifest::object_names(&workload) {
-            let Some(other) = self.objects.insert((kind, name.clone()), index) else { continue };
-            let other = self.places.get(&format!("/workloads/{other}")).cloned();
-            let fault = Fault::author(format!("{kind} `{name}` is declared twice"))
-                .hint("remove one of the entries of `managed`")
-                .at(other)
-                .at(place);
-            self.state.broken.push(BrokenDeployment { name, fault });
-            return;
+    /// The declared state. Workloads with an object of the same name are not declared.
+    fn finish(self) -> LocatedState<NamespaceFleet> {
+        let Self { mut state, workloads, mut places } = self;
+        let mut declared: BTreeMap<(&str, String), Vec<usize>> = BTreeMap::new();
+        for (index, one) in workloads.iter().enumerate() {
+            for object in manifest::object_names(&one.workload) {
+                declared.entry(object).or_default().push(index);
+            }
         }
-        self.places.extend(place.map(|place| (format!("/workloads/{index}"), place)));
-        self.state.workloads.push(workload);
+        let mut duplicates = BTreeSet::new();
+        for ((kind, name), indexes) in declared.into_iter().filter(|(_, indexes)| indexes.len() > 1) {
+            let is_reported = indexes.iter().all(|index| duplicates.contains(index));
+            duplicates.extend(indexes.iter().copied());
+            if is_reported {
+                continue;
+            }
+            let fault = Fault::author(format!("{} entries declare the same {kind}", indexes.len()))
+                .hint("remove all of these entries of `managed` but one");
+            let fault = indexes.iter().fold(fault, |fault, index| fault.at(workloads[*index].place.clone()));
+            state.broken.push(BrokenDeployment { name, fault });
+        }
+        let unique = workloads.into_iter().enumerate().filter(|(index, _)| !duplicates.contains(index));
+        for (index, (_, LocatedWorkload { workload, place })) in unique.enumerate() {
+            places.extend(place.map(|place| (format!("/workloads/{index}"), place)));
+            state.workloads.push(workload);
+        }
+        LocatedState { state, places }
     }
 }

@@ -12,6 +12,9 @@ pub const UNCHANGED: &str = "left unchanged";
 /// The consequence that is reported for an unresolved object in a run that prints.
 pub const NOT_PRINTED: &str = "not printed";
 
+/// Maximum number of kinds that the name of an object of unknown kind lists.
+const MAX_NAMED_KINDS: usize = 3;
+
 /// Unresolved objects, in the order in which they were found.
 #[derive(Default)]
 pub struct Unresolved<'a>(Vec<UnresolvedObject<'a>>);
@@ -70,6 +73,7 @@ impl UnresolvedObject<'_> {
     fn name(&self) -> String {
         match self.objects.as_slice() {
             [object] => object.to_string(),
+            several if several.len() > MAX_NAMED_KINDS => format!("`{}`", several[0].name),
             several => {
                 let kinds: Vec<&str> = several.iter().map(|object| object.kind.as_str()).collect();
                 format!("`{}` (a {})", several[0].name, kinds.join(" or a "))
