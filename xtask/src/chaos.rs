@@ -57,7 +57,7 @@ impl Scenario {
     }
 }
 
-const SCENARIOS: [Scenario; 13] = [
+const SCENARIOS: [Scenario; 16] = [
     Scenario::local(
         "faults",
         "seeds: clients that time out, lie, lose writes and crash",
@@ -127,6 +127,27 @@ const SCENARIOS: [Scenario; 13] = [
             "processes_that_share_a_directory_share_one_budget",
         )
     },
+    Scenario::local(
+        "fleet-balance",
+        "fleets: shard keys on 10, 9 and 10 slots, compared with other methods, and noisy run times",
+        1_000,
+        "qontract-fleet",
+        "simulated_fleets_are_balanced_with_few_moves",
+    ),
+    Scenario::local(
+        "fleet-membership",
+        "histories: shard keys and slots that join and leave",
+        2_000,
+        "qontract-fleet",
+        "membership_histories_keep_the_invariants",
+    ),
+    Scenario::local(
+        "fleet-handover",
+        "histories: moves of shard keys with crashes, and late, lost and repeated acknowledgements",
+        20_000,
+        "qontract-fleet",
+        "a_handover_never_runs_a_key_twice_and_always_ends",
+    ),
     Scenario {
         needs: Needs::PreviousVersion,
         ..Scenario::local(

@@ -13,6 +13,7 @@ mod folder;
 mod install_log;
 mod kubernetes;
 mod npm;
+mod prometheus;
 mod promtool;
 mod provision;
 mod python;
@@ -23,6 +24,7 @@ pub use chromium::Chromium;
 pub use faketime::Faketime;
 pub use kubernetes::{Kubernetes, binaries as kubernetes_binaries};
 pub use npm::{APOLLO, GRAPHQL_JS};
+pub use prometheus::Prometheus;
 pub use promtool::Promtool;
 pub use provision::Provision;
 pub use python::{PEER, PYTHON};
@@ -35,8 +37,19 @@ use qontract_files::atomic;
 use std::fs::{self, File, TryLockError};
 
 /// The tools that `cargo xtask test` needs.
-pub const FOR_TESTS: [&dyn Provision; 10] =
-    [&PYTHON, &NEXTEST, &Promtool, &Faketime, &Chromium, &RustyVault, &GRAPHQL_JS, &PEER, &Kubernetes, &DENY];
+pub const FOR_TESTS: [&dyn Provision; 11] = [
+    &PYTHON,
+    &NEXTEST,
+    &Promtool,
+    &Prometheus,
+    &Faketime,
+    &Chromium,
+    &RustyVault,
+    &GRAPHQL_JS,
+    &PEER,
+    &Kubernetes,
+    &DENY,
+];
 
 /// The tools that `cargo xtask dist` needs.
 pub const FOR_RELEASES: [&dyn Provision; 2] = [&cargo_tool::AUDITABLE, &cargo_tool::AUDITABLE2CDX];

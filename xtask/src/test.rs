@@ -84,7 +84,8 @@ fn required_provisions(steps: &[TestStep], arguments: &TestArgs) -> Vec<&'static
         needed.extend([&setup::PYTHON as &dyn Provision, &setup::NEXTEST]);
     }
     if steps.contains(&TestStep::Tests) {
-        needed.extend([&setup::Promtool as &dyn Provision, &setup::Faketime, &setup::Chromium]);
+        needed.extend([&setup::Promtool as &dyn Provision, &setup::Prometheus]);
+        needed.extend([&setup::Faketime as &dyn Provision, &setup::Chromium]);
         needed.extend([&setup::RustyVault as &dyn Provision, &setup::GRAPHQL_JS, &setup::PEER]);
     }
     if steps.contains(&TestStep::Tests) && !arguments.without_kube {

@@ -47,6 +47,7 @@ impl Workspace {
             .env("QONTRACT_PEER_PYTHON", self.cache.peer_python())
             .env("QONTRACT_RVAULT", self.cache.rusty_vault())
             .env("QONTRACT_PROMTOOL", self.cache.promtool())
+            .env("QONTRACT_PROMETHEUS", self.cache.prometheus())
             .env("QONTRACT_FAKETIME", self.cache.faketime())
             .env("QONTRACT_CHROMIUM", self.cache.chromium())
             .env("QONTRACT_GRAPHQL_JS", self.cache.path("graphql-js"));
@@ -89,6 +90,12 @@ impl ToolCache {
     pub fn promtool(&self) -> PathBuf {
         let named = env::var_os("QONTRACT_PROMTOOL").filter(|path| !path.is_empty());
         named.map_or_else(|| self.path("promtool/bin/promtool"), PathBuf::from)
+    }
+
+    /// Path of prometheus: `QONTRACT_PROMETHEUS` if it is set, otherwise the cached program.
+    pub fn prometheus(&self) -> PathBuf {
+        let named = env::var_os("QONTRACT_PROMETHEUS").filter(|path| !path.is_empty());
+        named.map_or_else(|| self.path("prometheus/bin/prometheus"), PathBuf::from)
     }
 
     /// Path of libfaketime: `QONTRACT_FAKETIME` if it is set, otherwise the cached library.

@@ -3,6 +3,7 @@
 //! The data describes where an integration runs ([`model`]) and how its work is divided ([`ShardingStrategy`]). A shard
 //! becomes Kubernetes objects ([`manifest`]), with settings of its environment ([`parameters`]).
 
+pub mod balance;
 pub mod chart_values;
 mod check;
 pub mod commands;
@@ -21,3 +22,4 @@ pub use strategy::{
     PerOcmOrganization, PerOpenshiftCluster, STRATEGIES, ShardSpec, ShardingContext, ShardingError,
     ShardingStrategy, Shards, strategy_of,
 };
+

@@ -1,6 +1,6 @@
 //! Shared test support: recorded vectors, scratch directories, Git repositories, permits, processes, and
-//! servers: a Kubernetes API server ([`cluster`]), AWS ([`aws`]) and Vault (`vault`, a feature). Only used as
-//! a dev-dependency, and by `xtask`.
+//! servers: a Kubernetes API server ([`cluster`]), AWS ([`aws`]), Prometheus ([`prometheus`]) and Vault (`vault`, a
+//! feature). Only used as a dev-dependency, and by `xtask`.
 
 pub mod aws;
 mod case;
@@ -8,6 +8,7 @@ pub mod cluster;
 mod loopback;
 mod ports;
 mod process;
+pub mod prometheus;
 mod scratch;
 mod seeded_rng;
 #[cfg(feature = "vault")]

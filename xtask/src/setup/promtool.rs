@@ -34,17 +34,19 @@ impl Provision for Promtool {
     }
 
     fn install(&self, cache: &ToolCache) -> Result<()> {
-        FetchedTool { name: "promtool", folder: "bin", hint: HINT }.install(cache, fetch)
+        let tool = FetchedTool { name: "promtool", folder: "bin", hint: HINT };
+        tool.install(cache, |work, steps| fetch_program("promtool", work, steps))
     }
 }
 
-/// Creates `bin/promtool` in the work directory.
-fn fetch(work: &Path, steps: &InstallLog) -> Result<()> {
+/// Creates `bin/NAME` in the work directory, from the package that has `promtool` and `prometheus`.
+pub(super) fn fetch_program(name: &str, work: &Path, steps: &InstallLog) -> Result<()> {
     if !CommandLine::new("apt-get --version").succeeds() {
-        bail!("cannot fetch promtool: `apt-get` not found");
+        bail!("cannot fetch {name}: `apt-get` not found");
     }
-    let (root, program) = (work.join("root"), work.join("bin/promtool"));
+    let (root, program) = (work.join("root"), work.join("bin").join(name));
     Apt::isolated(&work.join("apt"), steps)?.unpack(&["prometheus"], &root)?;
-    fs::copy(root.join("usr/bin/promtool"), &program).context("the package has no promtool")?;
-    steps.run("trying promtool", &CommandLine::program(&program).args(["--version"]))
+    let packaged = root.join("usr/bin").join(name);
+    fs::copy(packaged, &program).with_context(|| format!("the package has no {name}"))?;
+    steps.run(&format!("trying {name}"), &CommandLine::program(&program).args(["--version"]))
 }
