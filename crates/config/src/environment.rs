@@ -287,6 +287,13 @@ pub const VARIABLES: &[Variable] = &[
     ),
     Variable::new(
         ReadBy::RunIntegration,
+        "QONTRACT_BALANCED_BY",
+        "string",
+        "none",
+        "dimension of shard keys, such as `cluster`: the metric `qontract_reconcile_key_seconds` has the run time for each of its values",
+    ),
+    Variable::new(
+        ReadBy::RunIntegration,
         "PUSHGATEWAY_ENABLED",
         "boolean",
         "`false`",

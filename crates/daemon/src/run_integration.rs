@@ -40,6 +40,8 @@ pub struct Settings {
     pub port: u16,
     /// The name of this shard in metrics.
     pub shard_label: Option<String>,
+    /// The dimension of shard keys by which the shards of the integration are balanced.
+    pub balanced_by: Option<String>,
 }
 
 impl Settings {
@@ -100,6 +102,7 @@ impl Settings {
             log_file: get("LOG_FILE").map(PathBuf::from),
             port,
             shard_label: get("SHARD_KEY").map(str::to_owned),
+            balanced_by: get("QONTRACT_BALANCED_BY").map(str::to_owned),
         })
     }
 }

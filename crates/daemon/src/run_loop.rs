@@ -56,6 +56,8 @@ pub struct LoopOptions {
     pub listen: Option<SocketAddr>,
     /// The name of this shard in metrics.
     pub shard_label: Option<String>,
+    /// The dimension of shard keys by which the shards of the integration are balanced.
+    pub balanced_by: Option<String>,
     /// The Pushgateway to which metrics are pushed after each run.
     pub pushgateway: Option<PushgatewayConfig>,
 }
@@ -134,6 +136,9 @@ pub fn run_loop(input: &LoopInput<'_>, options: &LoopOptions) -> anyhow::Result<
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     let metrics = input.build.metrics();
+    if let Some(dimension) = &options.balanced_by {
+        metrics.balance_by(dimension);
+    }
     let (reporter, pusher) = reporting(input, options, &metrics)?;
     let slot = input.slot.validate().map_err(|error| UsageError(error.to_string()))?;
     let sandbox = config.sandbox_folder(input.sandbox.folder);

@@ -90,6 +90,12 @@ pub struct Workload {
     pub shard: ShardSpec,
     /// The time that a pod gets to end, in seconds.
     pub grace_seconds: u64,
+    /// Annotations of the object, which do not restart its pods.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// Further environment variables of the integration.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, String>,
 }
 
 impl Workload {
@@ -99,7 +105,17 @@ impl Workload {
         let name = shorten(&shard_name(integration, &shard.shard_name_suffix), kind.max_name());
         let (integration, spec) = (integration.to_owned(), spec.clone());
         let grace_seconds = commands.grace_seconds(&integration);
-        Self { integration, kind, name, spec, shard, grace_seconds }
+        let (annotations, variables) = (BTreeMap::new(), BTreeMap::new());
+        Self { integration, kind, name, spec, shard, grace_seconds, annotations, variables }
+    }
+
+    /// The metadata of the object.
+    fn metadata(&self) -> Value {
+        let mut metadata = json!({"name": self.name, "labels": self.labels()});
+        if !self.annotations.is_empty() {
+            metadata["annotations"] = json!(self.annotations);
+        }
+        metadata
     }
 
     /// The compute resources of the integration: those of the shard, else those of the deployment.
@@ -247,7 +263,7 @@ fn deployment(workload: &Workload, settings: &PodSettings) -> Value {
     json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": workload.name, "labels": workload.labels()},
+        "metadata": workload.metadata(),
         "spec": {
             "replicas": replicas(workload),
             "revisionHistoryLimit": REVISION_HISTORY_LIMIT,
@@ -264,7 +280,7 @@ fn stateful_set(workload: &Workload, settings: &PodSettings) -> Value {
     json!({
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
-        "metadata": {"name": workload.name, "labels": workload.labels()},
+        "metadata": workload.metadata(),
         "spec": {
             "replicas": replicas(workload),
             "revisionHistoryLimit": REVISION_HISTORY_LIMIT,
@@ -281,7 +297,7 @@ fn cron_job(workload: &Workload, settings: &PodSettings) -> Value {
     json!({
         "apiVersion": "batch/v1",
         "kind": "CronJob",
-        "metadata": {"name": workload.name, "labels": workload.labels()},
+        "metadata": workload.metadata(),
         "spec": {
             "schedule": spec.cron,
             "suspend": workload.shard.is_disabled(),

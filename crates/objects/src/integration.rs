@@ -8,7 +8,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use qontract_client_kubernetes::{Cluster, Kind, Kubernetes};
+use qontract_client_kubernetes::{Cluster, Kind, KindVersion, Kubernetes, Object};
 use qontract_concurrency::OnceMap;
 use qontract_inventory::{Callers, Owner, Replacement};
 use qontract_runtime::guard::Date;
@@ -162,6 +162,16 @@ pub struct ResolveContext<'r> {
     pub lookups: &'r ExternalLookups,
     /// The objects that the shard manages.
     pub scope: &'r Arc<ManagedScope>,
+    reconciler: &'r ObjectReconciler,
+}
+
+impl ResolveContext<'_> {
+    /// All objects of a kind in the namespace of the shard, regardless of their owner. If the shard manages the kind,
+    /// the version is that of the declared objects, so that `observe` uses the same list.
+    pub async fn live_objects(self, kind: &Kind, api_version: Option<&str>) -> Result<Vec<Object>, Fault> {
+        let kind = KindVersion { kind, api_version };
+        self.reconciler.live_objects(self.read, self.scope, kind).await
+    }
 }
 
 /// An [`ObjectIntegration`] bound to clusters: the form that the runner executes.
@@ -355,7 +365,8 @@ impl<I: ObjectIntegration> StagedIntegration for ManagedObjects<I> {
         shard: ObjectShardView<'_, I::State>,
     ) -> Result<Vec<DesiredItem<DesiredObject>>, Fault> {
         let scope = self.managed_scope(read, shard).await?;
-        let context = ResolveContext { read, lookups: &self.lookups, scope: &scope };
+        let (lookups, reconciler) = (&*self.lookups, &self.reconciler);
+        let context = ResolveContext { read, lookups, scope: &scope, reconciler };
         let wanted = self.integration.resolve(context, shard).await?;
         Ok(reject_duplicates(wanted, EqualContent::Merge))
     }

@@ -10,6 +10,7 @@ mod plan;
 mod plan_inputs;
 mod recycle;
 
+use std::fmt;
 use std::sync::Arc;
 
 use qontract_client_kubernetes::Kubernetes;
@@ -25,6 +26,12 @@ pub use plan_inputs::{record_inputs, restore_inputs};
 #[derive(Clone)]
 pub struct ObjectReconciler {
     kubernetes: Arc<dyn Kubernetes>,
+}
+
+impl fmt::Debug for ObjectReconciler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObjectReconciler").finish_non_exhaustive()
+    }
 }
 
 impl ObjectReconciler {

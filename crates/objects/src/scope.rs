@@ -63,6 +63,8 @@ pub struct DesiredObject {
     pub sensitivity: Sensitivity,
     /// Names of the integrations from which the data moved the object, as they are written in marks.
     pub moved_from: BTreeSet<String>,
+    /// Whether the shard waits for the rollout of the object, because its next steps depend on the rollout.
+    pub awaits_rollout: bool,
 }
 
 /// Whether an object contains secrets, and which of its parts may be shown. Secret values are never shown.
@@ -203,7 +205,15 @@ impl ManagedScope {
         let wanted = match DesiredBody::new(body) {
             Ok(desired) => {
                 let (managed_scope, moved_from) = (Arc::clone(self), BTreeSet::new());
-                DesiredState::Present(DesiredObject { managed_scope, kind, desired, sensitivity, moved_from })
+                let awaits_rollout = false;
+                DesiredState::Present(DesiredObject {
+                    managed_scope,
+                    kind,
+                    desired,
+                    sensitivity,
+                    moved_from,
+                    awaits_rollout,
+                })
             }
             Err(why) => DesiredState::Unresolved(Fault::author(why.to_string())),
         };

@@ -1,5 +1,6 @@
 //! The measurements of a run, from which metrics are updated.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A measurement of a run.
@@ -28,6 +29,13 @@ pub enum Measurement {
         state: ObjectState,
         /// The number of objects.
         count: usize,
+    },
+    /// The time that a run spent on a shard, in one phase.
+    Shard {
+        /// The dimensions of the key of the shard, with their values.
+        dimensions: BTreeMap<String, String>,
+        /// The duration.
+        took: Duration,
     },
     /// A field of a report contained a secret and was replaced.
     Redacted,

@@ -1,7 +1,8 @@
 //! Loop metrics: all metrics of runs and loops. They include the metrics of qontract-reconcile, with unchanged names
 //! and labels.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::OnceLock;
 
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -57,6 +58,13 @@ struct FaultLabels {
     #[prometheus(flatten)]
     process: ProcessLabels,
     responsible: String,
+}
+
+/// Labels of the run time of a key of a balanced integration.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KeyLabels {
+    integration: String,
+    key: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -157,6 +165,11 @@ pub struct Metrics {
     /// The labels of `success`, by process. A later successful run replaces the labels of its process.
     success_labels: Mutex<HashMap<ProcessLabels, SuccessLabels>>,
     paused: Family<ProcessLabels, Gauge>,
+    /// The dimension of shard keys by which the shards of this process are balanced.
+    balanced_dimension: OnceLock<String>,
+    key_seconds: Family<KeyLabels, Seconds>,
+    /// The keys of the last run.
+    last_keys: Mutex<BTreeSet<String>>,
     faults: Family<FaultLabels, Gauge>,
     journal: JournalMetrics,
     data_validity: DataValidityGauges,
@@ -187,6 +200,9 @@ impl Default for Metrics {
             success: Family::default(),
             success_labels: Mutex::default(),
             paused: Family::default(),
+            balanced_dimension: OnceLock::new(),
+            key_seconds: Family::default(),
+            last_keys: Mutex::default(),
             faults: Family::default(),
             journal: JournalMetrics::default(),
             data_validity: DataValidityGauges::default(),
@@ -248,6 +264,11 @@ impl Default for Metrics {
             metrics.success.clone(),
         );
         registry.register("paused", "Whether the loop is paused", metrics.paused.clone());
+        registry.register(
+            "key_seconds",
+            "Time that the last run spent on a key of an integration whose shards are balanced",
+            metrics.key_seconds.clone(),
+        );
         registry.register(
             "faults",
             "Faults of the last run, by the party that has to act",
@@ -368,6 +389,7 @@ impl Metrics {
         // For one shard, the count of a later round replaces the count of an earlier round. The counts of different
         // shards are added up.
         let mut counts: BTreeMap<(ObjectLabels, &str), usize> = BTreeMap::new();
+        let mut keys: BTreeMap<&str, f64> = BTreeMap::new();
         for measure in measures {
             match measure {
                 Measurement::Listed { cluster, kind, took } => {
@@ -388,12 +410,19 @@ impl Metrics {
                     };
                     counts.insert((labels, shard), *count);
                 }
+                Measurement::Shard { dimensions, took } => {
+                    let key = self.balanced_dimension.get().and_then(|name| dimensions.get(name));
+                    if let Some(key) = key {
+                        *keys.entry(key).or_default() += took.as_secs_f64();
+                    }
+                }
                 Measurement::Redacted => {
                     let labels = IntegrationLabel { integration: integration.to_owned() };
                     self.redactions.get_or_create(&labels).inc();
                 }
             }
         }
+        self.set_key_seconds(integration, &keys);
         let mut sums: BTreeMap<ObjectLabels, usize> = BTreeMap::new();
         for ((labels, _), count) in counts {
             *sums.entry(labels).or_default() += count;
@@ -408,6 +437,26 @@ impl Metrics {
             }
         }
         last.insert(integration.to_owned(), sums.into_keys().collect());
+    }
+
+    /// Sets the dimension of shard keys by which the shards of this process are balanced. Runs then measure the time
+    /// for each of its values.
+    pub fn balance_by(&self, dimension: impl Into<String>) {
+        let _ = self.balanced_dimension.set(dimension.into());
+    }
+
+    /// Sets the run time of each key, and removes keys that this process no longer runs.
+    fn set_key_seconds(&self, integration: &str, keys: &BTreeMap<&str, f64>) {
+        let labels =
+            |key: &str| KeyLabels { integration: integration.to_owned(), key: key.to_owned() };
+        let mut last = self.last_keys.lock();
+        for gone in last.iter().filter(|key| !keys.contains_key(key.as_str())) {
+            self.key_seconds.remove(&labels(gone));
+        }
+        for (key, seconds) in keys {
+            self.key_seconds.get_or_create(&labels(key)).set(*seconds);
+        }
+        *last = keys.keys().map(|key| (*key).to_owned()).collect();
     }
 
     /// Observes the time from a commit to a write that it caused.
@@ -516,6 +565,29 @@ mod tests {
         let lines: Vec<&str> = text.lines().filter(|line| line.contains("_inventory{")).collect();
         let labels = r#"{integration="a",cluster="c",namespace="",kind="Namespace",state="desired"}"#;
         assert_eq!(lines, [format!("qontract_reconcile_openshift_resource_inventory{labels} 5")]);
+    }
+
+    #[test]
+    fn the_time_of_each_balanced_key_is_measured() {
+        let metrics = Metrics::default();
+        let shard = |cluster: &str, seconds| Measurement::Shard {
+            dimensions: [("cluster", cluster), ("namespace", "n")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+            took: Duration::from_secs(seconds),
+        };
+        metrics.record("a", &[shard("c1", 1)]);
+        assert!(!metrics.encode().contains("key_seconds{"), "only balanced integrations have keys");
+        metrics.balance_by("cluster");
+        metrics.record("a", &[shard("c1", 1), shard("c2", 3), shard("c1", 2)]);
+        let keys = || {
+            let text = metrics.encode();
+            let lines = text.lines().filter(|line| line.contains("key_seconds{"));
+            lines.map(|line| line.split_once("key=").unwrap().1.to_owned()).collect::<BTreeSet<_>>()
+        };
+        assert_eq!(keys(), ["\"c1\"} 3.0", "\"c2\"} 3.0"].map(str::to_owned).into());
+        metrics.record("a", &[shard("c2", 4)]);
+        assert_eq!(keys(), ["\"c2\"} 4.0".to_owned()].into());
     }
 
     #[test]

@@ -62,6 +62,9 @@ pub(super) fn environment(workload: &Workload, settings: &PodSettings) -> Vec<Va
             variables.value(name, value);
         }
     }
+    for (name, value) in &workload.variables {
+        variables.value(name, value);
+    }
     for extra in workload.spec.extra_env.iter().flatten() {
         match extra {
             ExtraEnv { secret_name: Some(secret), secret_key: Some(key), .. } => {

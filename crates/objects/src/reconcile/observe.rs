@@ -126,6 +126,17 @@ impl ObjectReconciler {
         current
     }
 
+    /// All objects of a kind in the namespace of a scope, regardless of their owner. The list is shared with `observe`.
+    pub async fn live_objects(
+        &self,
+        read: &ReadContext,
+        managed_scope: &ManagedScope,
+        kind: KindVersion<'_>,
+    ) -> Result<Vec<Object>, Fault> {
+        self.check_reachable(read, managed_scope).await?;
+        self.list_concerned(read, managed_scope, kind, |_| true).await
+    }
+
     /// Checks whether the cluster responds. The result is cached for the round, so that only one request
     /// waits for the deadline of an unreachable cluster.
     async fn check_reachable(&self, read: &ReadContext, managed_scope: &ManagedScope) -> Result<(), Fault> {

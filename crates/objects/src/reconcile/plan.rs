@@ -119,7 +119,12 @@ fn plan_desired(
     };
     let write = match decide(item.sensitivity.disclosure()) {
         Verdict::Keep => {
-            plan.rollouts.extend(seen.and_then(|seen| rollout(want, seen)));
+            match seen.and_then(|seen| rollout(want, seen)) {
+                Some(rollout) if item.awaits_rollout && rollout.progress == RolloutProgress::InProgress => {
+                    plan.waits.push(Wait { text: rollout.to_string(), place: want.place.clone() });
+                }
+                rollout => plan.rollouts.extend(rollout),
+            }
             return;
         }
         Verdict::Leave(_) | Verdict::Remove => return,

@@ -46,6 +46,8 @@ struct RecordedDesired {
     sensitivity: RecordedSensitivity,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     moved_from: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    awaits_rollout: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -129,7 +131,7 @@ pub fn restore_inputs(recorded: &Value) -> Option<PlanInputs<DesiredObject, Live
     };
     inputs.restore(
         |value| {
-            let RecordedDesired { kind, body, sensitivity, moved_from } =
+            let RecordedDesired { kind, body, sensitivity, moved_from, awaits_rollout } =
                 RecordedDesired::deserialize(value).ok()?;
             let sensitivity = match sensitivity {
                 RecordedSensitivity::Public => Sensitivity::Public,
@@ -138,7 +140,8 @@ pub fn restore_inputs(recorded: &Value) -> Option<PlanInputs<DesiredObject, Live
                 RecordedSensitivity::Entry(declared) => Sensitivity::Entry(Arc::new(declared)),
             };
             let (desired, managed_scope) = (DesiredBody::new(body).ok()?, managed_scope.clone()?);
-            Some(DesiredObject { managed_scope, kind: kind.into(), desired, sensitivity, moved_from })
+            let kind = kind.into();
+            Some(DesiredObject { managed_scope, kind, desired, sensitivity, moved_from, awaits_rollout })
         },
         |value| {
             let recorded = RecordedLive::deserialize(value).ok()?;
@@ -219,7 +222,7 @@ fn restored_scope(context: RecordedContext) -> Option<ManagedScope> {
 }
 
 fn recorded_desired(item: &DesiredObject, fingerprints: &Fingerprints) -> RecordedDesired {
-    let DesiredObject { managed_scope: _, kind, desired, sensitivity, moved_from } = item;
+    let DesiredObject { managed_scope: _, kind, desired, sensitivity, moved_from, awaits_rollout } = item;
     let (recorded, declared) = match sensitivity {
         Sensitivity::Public => (RecordedSensitivity::Public, None),
         Sensitivity::Template => (RecordedSensitivity::Template, None),
@@ -232,7 +235,8 @@ fn recorded_desired(item: &DesiredObject, fingerprints: &Fingerprints) -> Record
         Sensitivity::Template => masking.opaque(desired.body(), desired.body()),
         Sensitivity::Filled(_) | Sensitivity::Entry(_) => masking.object(desired.body()),
     };
-    RecordedDesired { kind: kind.into(), body, sensitivity: recorded, moved_from: moved_from.clone() }
+    let (moved_from, awaits_rollout) = (moved_from.clone(), *awaits_rollout);
+    RecordedDesired { kind: kind.into(), body, sensitivity: recorded, moved_from, awaits_rollout }
 }
 
 fn recorded_live(

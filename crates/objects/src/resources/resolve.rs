@@ -33,7 +33,7 @@ pub async fn resolve(
     context: ResolveContext<'_>,
     shard: ObjectShardView<'_, DeclaredResources>,
 ) -> Vec<DesiredItem<DesiredObject>> {
-    let ResolveContext { read, lookups, scope } = context;
+    let ResolveContext { read, lookups, scope, .. } = context;
     let mut making: Vec<BoxFuture<'_, _>> = Vec::new();
     for item in &shard.shard.state.items {
         making.push(resolve_entry(read, lookups, item).boxed());

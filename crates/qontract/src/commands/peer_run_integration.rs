@@ -49,6 +49,7 @@ pub fn run() -> anyhow::Result<Exit> {
         log: Arc::clone(&log),
         listen: Some(SocketAddr::from((Ipv4Addr::UNSPECIFIED, settings.port))),
         shard_label: settings.shard_label,
+        balanced_by: settings.balanced_by,
         pushgateway: settings.pushgateway,
     };
     let mut failures = 0;

@@ -179,6 +179,7 @@ fn start_loop(
         log: Arc::new(options.log.stderr_log()),
         listen: options.listen,
         shard_label: None,
+        balanced_by: None,
         pushgateway: None,
     };
     run_in_loop(options, integration, located, &loop_options)

@@ -13,6 +13,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use qontract_access::{Mode, Permits};
 use qontract_diagnostics::pluralize;
 use qontract_telemetry::activity;
+use qontract_telemetry::measure::Measurement;
 use tokio::time::Instant;
 
 use super::apply::ApplyOutcome;
@@ -301,7 +302,7 @@ impl RoundRunner<'_> {
         for shard in live.iter_mut() {
             let key = shard.key.clone();
             self.begin_pass(shard, outcome);
-            let planned = self.redacted_plan(read, shard);
+            let planned = measured(key.clone(), self.redacted_plan(read, shard));
             planning.push(planned.map(|planned| (key, planned)).boxed());
         }
         let width = self.limits.max_shards.max(1);
@@ -330,7 +331,8 @@ impl RoundRunner<'_> {
         let mut applying: Vec<BoxFuture<'_, _>> = Vec::new();
         for shard in judged {
             let planned = shard.shard();
-            applying.push(self.apply_leased(write, shard).map(move |done| (planned, done)).boxed());
+            let applied = measured(planned.key.clone(), self.apply_leased(write, shard));
+            applying.push(applied.map(move |done| (planned, done)).boxed());
         }
         let width = self.limits.max_shards.max(1);
         let done: Vec<(&PlannedShard, LeasedApply)> =
@@ -591,4 +593,13 @@ fn block_unattributed(facts: &mut ShardFacts, current: &AnyCurrentState) {
     for scope in current.scopes.keys() {
         facts.blocked.entry(scope.clone()).or_insert_with(|| why.clone());
     }
+}
+
+/// Measures the time that a run spends on a shard in one phase.
+async fn measured<T>(key: ShardKey, phase: impl Future<Output = T>) -> T {
+    let begun = Instant::now();
+    let result = phase.await;
+    let dimensions = key.parts().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    activity::record_measurement(Measurement::Shard { dimensions, took: begun.elapsed() });
+    result
 }
