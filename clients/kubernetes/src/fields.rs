@@ -1,6 +1,7 @@
 //! Field ownership: sets of fields and their managers, in the format of Kubernetes. Pure.
 
 mod apply;
+mod atomic_maps;
 mod csa_migration;
 mod entry;
 mod exclusion;
@@ -100,7 +101,7 @@ impl FieldSet {
         Self::declared(body, &ListTypes::default())
     }
 
-    /// The fields that an object declares.
+    /// The fields that an object declares. An atomic map is one field.
     pub fn declared(body: &Value, lists: &ListTypes) -> Self {
         let mut set = Self::default();
         for (key, value) in body.as_object().into_iter().flatten() {
@@ -122,7 +123,7 @@ impl FieldSet {
 
     fn add(&mut self, value: &Value, path: &mut FieldPath, lists: &ListTypes) {
         match value {
-            Value::Object(map) if !map.is_empty() => {
+            Value::Object(map) if !map.is_empty() && !lists.is_atomic_map(path) => {
                 for (key, value) in map {
                     path.push(format!("f:{key}"));
                     self.add(value, path, lists);

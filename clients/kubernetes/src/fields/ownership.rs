@@ -112,7 +112,7 @@ impl ManagedFields {
 
 /// The part of an object that only `manager` owns, or that is declared.
 fn own_part(live: &Value, entries: &[ManagedFieldsEntry], manager: &str, declared: &Value) -> Value {
-    let lists = &ListTypes::of(entries.iter().map(|entry| &entry.fields));
+    let lists = &ListTypes::of_write(live, entries, declared);
     let declared = &FieldSet::declared(declared, lists);
     let (mut own, mut others) = (FieldSet::default(), FieldSet::default());
     for entry in entries {
