@@ -14,6 +14,7 @@ mod projection;
 mod reference;
 mod removal;
 mod residue;
+mod zero_values;
 
 use std::collections::BTreeSet;
 use std::ops::Bound::{Included, Unbounded};
@@ -29,6 +30,7 @@ pub use exclusion::ExcludingField;
 pub(crate) use legacy::is_overruled;
 pub(crate) use lists::ListTypes;
 pub use ownership::{ManagedFields, Preview};
+pub use zero_values::{DeclarationState, ZeroValues};
 
 /// The annotation in which client-side apply stores the applied object.
 pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -159,6 +161,12 @@ impl FieldSet {
         let mut from = self.0.range::<[String], _>((Included(path), Unbounded));
         from.next().is_some_and(|next| next.starts_with(path))
     }
+
+    /// Whether the set has a list above the path of an item as one field.
+    pub fn contains_list_above(&self, path: &[String]) -> bool {
+        let is_item = |end: &usize| !path[*end].starts_with("f:");
+        (1..path.len()).filter(is_item).any(|end| self.0.contains(&path[..end]))
+    }
 }
 
 /// The path of the last-applied annotation.
@@ -179,6 +187,7 @@ pub(crate) fn display_path(path: &[String]) -> String {
                 let name = name.as_ref().and_then(|key| key["name"].as_str());
                 text.push_str(&format!("[{}]", name.unwrap_or(key)));
             }
+            Some(("i", position)) => text.push_str(&format!("[{position}]")),
             _ => text.push_str(&format!("[{part}]")),
         }
     }

@@ -65,7 +65,7 @@ pub(super) fn atomic_maps(
 }
 
 /// Whether the cluster, and not Kubernetes, defines the kind of an object.
-fn is_custom(object: &Value) -> bool {
+pub(super) fn is_custom(object: &Value) -> bool {
     let group = group_of(object["apiVersion"].as_str().unwrap_or_default());
     group.contains('.') && !group.ends_with(".k8s.io")
 }

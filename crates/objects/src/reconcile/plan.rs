@@ -18,6 +18,7 @@ use super::apply::{ObjectAction, ObjectPut};
 use super::diff;
 use super::observe::LiveObject;
 use super::recycle;
+use super::zero_values::CompleteObject;
 use crate::scope::DesiredObject;
 
 /// The live objects by scope and name.
@@ -92,11 +93,17 @@ fn plan_desired(
 ) {
     let managed_scope = &item.managed_scope;
     let kind = item.desired.kind();
+    let complete = seen.map(|seen| CompleteObject::new(seen, &item.desired));
+    let seen = complete.as_ref().map(|complete| &*complete.live);
     let decide = |disclosure| {
         let intent = ObjectIntent::Present { body: &item.desired, moved_from: &item.moved_from, disclosure };
         decide(&managed_scope.owner, &managed_scope.callers, intent, seen.map(|seen| &seen.live))
     };
+    let removed = complete.as_ref().map(|complete| complete.differences(item.sensitivity.disclosure()));
     let write = match decide(item.sensitivity.disclosure()) {
+        Verdict::Keep if let Some(differences) = removed.filter(|removed| !removed.is_empty()) => {
+            object_change(kind, Verdict::Change { differences })
+        }
         Verdict::Keep => {
             plan.rollouts.extend(seen.and_then(|seen| rollout(want, seen)));
             return;
