@@ -6,6 +6,7 @@ mod csa_migration;
 mod entry;
 mod exclusion;
 mod item_index;
+mod kept;
 mod legacy;
 mod lists;
 mod ownership;

@@ -89,6 +89,8 @@ pub struct FieldConflicts {
     pub overruled: Vec<ConflictingManager>,
     /// Fields that exclude declared fields and are removed, unless the write is refused.
     pub removed: Vec<ExcludingField>,
+    /// Managers of manual changes whose fields are not declared and stay.
+    pub kept: Vec<ConflictingManager>,
 }
 
 /// The conflicts of a write of `declared` to `live` by `manager`.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::apply::{FieldConflicts, conflicts, merge_applied};
+use super::kept::kept_fields;
 use super::projection::Projection;
 use super::residue::residue;
 use super::zero_values::{DeclarationState, VersionedEntries, ZeroValues, zero_values};
@@ -121,6 +122,7 @@ impl ManagedFields {
         let conflicts = FieldConflicts {
             excluding: residue.refused,
             removed: residue.excluding,
+            kept: kept_fields(&after, &entries, manager, &declared),
             ..conflicts(live, &entries, manager, &declared)
         };
         let without_ours = merge_applied(live, &entries, manager, &nothing).0;

@@ -134,3 +134,22 @@ fn declared_zero_values_need_one_write() {
     let container: Value = fixture.container();
     assert_eq!(container["livenessProbe"]["timeoutSeconds"], json!(1));
 }
+
+#[test]
+#[ignore = "needs a Kubernetes API server; run by `cargo xtask test`"]
+fn a_dropped_key_that_was_changed_by_hand_is_named() {
+    let fixture = WebFixture::new();
+    let declare = |data: &str| {
+        let map = format!("apiVersion: v1\ndata: {data}");
+        fixture.declare_also(&[["ConfigMap", &map]]);
+    };
+    declare("{a: '1', b: '2', c: '3'}");
+    fixture.apply();
+    let patch = r#"{"data": {"a": "manual"}}"#;
+    fixture.kubectl(&["patch", "configmap", "configmap", "--field-manager=kubectl-edit", "-p", patch], "");
+    declare("{b: '2'}");
+    let plan = check(&fixture, &["- data.c: \"3\""]);
+    let note = "keeps `data.a`, which the field manager `kubectl-edit` set and the data does not declare";
+    assert!(plan.contains(note), "{plan}");
+    assert_eq!(fixture.object("ConfigMap")["data"], json!({"a": "manual", "b": "2"}));
+}
