@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_maps_that_servers_store_and_nobody_owns_were_removed() {
+    fn empty_maps_that_servers_store_and_no_manager_owns_were_removed() {
         let (live, fields) = (json!({"spec": {"x": 1}}), json!({"f:spec": {"f:x": {}}}));
         let declared = json!({"spec": {"podSelector": {}, "nodeSelector": {}, "affinity": {}, "list": []}});
         let all = ["spec.affinity", "spec.list", "spec.nodeSelector", "spec.podSelector"];

@@ -85,7 +85,7 @@ impl ObjectFile {
 }
 
 /// Removes the fields that the object lacks from their managers, as an API server does for a write that removes
-/// fields: someone edited the file.
+/// fields: a user edited the file.
 fn drop_removed_fields(body: &Value, entries: &mut [ManagedFieldsEntry]) {
     let existing = FieldSet::declared(body, &ListTypes::of(entries.iter().map(|entry| &entry.fields)));
     for entry in entries {

@@ -123,7 +123,7 @@ fn declared_zero_values_need_one_write() {
             "+ spec.template.spec.securityContext.runAsNonRoot: false",
         ],
     );
-    // A zero value that somebody set to another value is restored as well.
+    // A zero value that was set to another value is restored as well.
     let patch = json!([{"op": "replace", "path": "/spec/template/spec/containers/0/livenessProbe/timeoutSeconds", "value": 5}]);
     fixture.kubectl(&[&words[..], &[&patch.to_string()]].concat(), "");
     let plan = fixture.apply();
