@@ -7,11 +7,12 @@
 //! is not stored, but that we still own, needs no write.
 //!
 //! Old servers (Kubernetes 1.20) do not record empty maps. An empty map that is neither stored nor recorded counts as
-//! removed only where servers store empty maps: in custom resources, and in selectors.
+//! removed only where servers store empty maps: in custom resources, except those of OpenShift, and in selectors.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use qontract_kinds::group_of;
 use serde_json::{Map, Value};
 
 use super::atomic_maps::is_custom;
@@ -54,7 +55,7 @@ pub(super) fn zero_values<'a>(
         lists: ListTypes::of(entries.iter().map(|entry| &entry.fields)),
         is_written: state() == DeclarationState::Written,
         has_recorded_changes: is_versioned,
-        is_custom: is_custom(declared),
+        stores_empty_maps: is_custom(declared) && !is_of_openshift(declared),
         path: FieldPath::new(),
         removed: Vec::new(),
     };
@@ -85,7 +86,8 @@ struct ZeroValueSearch<'a> {
     is_written: bool,
     /// Whether a writer that changes a field takes it from its owners.
     has_recorded_changes: bool,
-    is_custom: bool,
+    /// Whether the API server stores all empty maps of the kind.
+    stores_empty_maps: bool,
     /// The path of the current value.
     path: FieldPath,
     removed: Vec<(String, Value)>,
@@ -192,8 +194,14 @@ impl ZeroValueSearch<'_> {
     /// Whether every server stores the map or list at the current path if it is empty.
     fn is_stored_if_empty(&self) -> bool {
         let name = self.path.last().and_then(|part| field_name(part)).unwrap_or_default();
-        self.is_custom || name.ends_with("Selector") && name != "nodeSelector"
+        self.stores_empty_maps || name.ends_with("Selector") && name != "nodeSelector"
     }
+}
+
+/// Whether the kind of an object belongs to OpenShift. Many of these kinds have servers of their own, which store
+/// objects like the built-in kinds.
+fn is_of_openshift(object: &Value) -> bool {
+    group_of(object["apiVersion"].as_str().unwrap_or_default()).ends_with(".openshift.io")
 }
 
 /// Whether `live` may lack a zero value of `declared`.
@@ -321,7 +329,9 @@ mod tests {
         let declared = json!({"spec": {"podSelector": {}, "nodeSelector": {}, "affinity": {}, "list": []}});
         let all = ["spec.affinity", "spec.list", "spec.nodeSelector", "spec.podSelector"];
         check_removed("example.com/v1", &live, &fields, &declared, &all);
-        check_removed("networking.k8s.io/v1", &live, &fields, &declared, &["spec.podSelector"]);
+        for version in ["networking.k8s.io/v1", "apps.openshift.io/v1"] {
+            check_removed(version, &live, &fields, &declared, &["spec.podSelector"]);
+        }
         let fields =
             json!({"f:spec": {"f:podSelector": {}, "f:list": {}, "f:affinity": {}, "f:nodeSelector": {}}});
         check_removed("example.com/v1", &live, &fields, &declared, &[]);
