@@ -1,10 +1,12 @@
 //! Field ownership: sets of fields and their managers, in the format of Kubernetes. Pure.
 
 mod apply;
+mod atomic_maps;
 mod csa_migration;
 mod entry;
 mod exclusion;
 mod item_index;
+mod kept;
 mod legacy;
 mod lists;
 mod ownership;
@@ -13,6 +15,7 @@ mod projection;
 mod reference;
 mod removal;
 mod residue;
+mod zero_values;
 
 use std::collections::BTreeSet;
 use std::ops::Bound::{Included, Unbounded};
@@ -28,6 +31,7 @@ pub use exclusion::ExcludingField;
 pub(crate) use legacy::is_overruled;
 pub(crate) use lists::ListTypes;
 pub use ownership::{ManagedFields, Preview};
+pub use zero_values::{DeclarationState, ZeroValues};
 
 /// The annotation in which client-side apply stores the applied object.
 pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -100,7 +104,7 @@ impl FieldSet {
         Self::declared(body, &ListTypes::default())
     }
 
-    /// The fields that an object declares.
+    /// The fields that an object declares. An atomic map is one field.
     pub fn declared(body: &Value, lists: &ListTypes) -> Self {
         let mut set = Self::default();
         for (key, value) in body.as_object().into_iter().flatten() {
@@ -122,7 +126,7 @@ impl FieldSet {
 
     fn add(&mut self, value: &Value, path: &mut FieldPath, lists: &ListTypes) {
         match value {
-            Value::Object(map) if !map.is_empty() => {
+            Value::Object(map) if !map.is_empty() && !lists.is_atomic_map(path) => {
                 for (key, value) in map {
                     path.push(format!("f:{key}"));
                     self.add(value, path, lists);
@@ -158,6 +162,12 @@ impl FieldSet {
         let mut from = self.0.range::<[String], _>((Included(path), Unbounded));
         from.next().is_some_and(|next| next.starts_with(path))
     }
+
+    /// Whether the set has a list above the path of an item as one field.
+    pub fn contains_list_above(&self, path: &[String]) -> bool {
+        let is_item = |end: &usize| !path[*end].starts_with("f:");
+        (1..path.len()).filter(is_item).any(|end| self.0.contains(&path[..end]))
+    }
 }
 
 /// The path of the last-applied annotation.
@@ -178,6 +188,7 @@ pub(crate) fn display_path(path: &[String]) -> String {
                 let name = name.as_ref().and_then(|key| key["name"].as_str());
                 text.push_str(&format!("[{}]", name.unwrap_or(key)));
             }
+            Some(("i", position)) => text.push_str(&format!("[{position}]")),
             _ => text.push_str(&format!("[{part}]")),
         }
     }

@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use qontract_access::{ReadPermit, WritePermit};
 
 pub use error::{ConflictingManager, ExcludedFields, KubernetesError};
-pub use fields::{ExcludingField, FieldConflicts, ManagedFields, Preview};
+pub use fields::{DeclarationState, ExcludingField, FieldConflicts, ManagedFields, Preview, ZeroValues};
 pub use object::{
     ApiResource, Cluster, FieldOwnership, Kind, KindVersion, Object, ObjectAddress, ObjectVersion, TokenRef,
 };

@@ -22,4 +22,3 @@ pub use strategy::{
     PerOcmOrganization, PerOpenshiftCluster, STRATEGIES, ShardSpec, ShardingContext, ShardingError,
     ShardingStrategy, Shards, strategy_of,
 };
-

@@ -87,6 +87,12 @@ pub fn compare(desired: &DesiredBody, live: &LiveBody, disclosure: Disclosure<'_
     ObjectComparison::Differs(differences)
 }
 
+/// Whether the last write of the live object wrote this declaration, according to the hash annotation.
+pub fn is_written(desired: &DesiredBody, live: &LiveBody) -> bool {
+    let stored = live.mark().and_then(|mark| mark.sha256sum.as_deref());
+    stored.is_some_and(|stored| *stored == hash(&preserve_restarts(desired, live)).to_string())
+}
+
 /// The declared fields whose live values differ.
 fn field_differences(
     desired: &Value,

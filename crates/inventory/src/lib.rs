@@ -29,7 +29,7 @@ mod rollout;
 mod values;
 
 pub use canonical::{CanonicalForm, NotAnObject, canonical};
-pub use compare::{ObjectComparison, compare};
+pub use compare::{ObjectComparison, compare, is_written};
 pub use decide::{ObjectIntent, PresentIntent, PreviousOwner, Verdict, decide};
 pub use difference::{DifferenceSide, Disclosure, FieldDifference};
 pub use immutable::Replacement;

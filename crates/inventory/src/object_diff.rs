@@ -10,6 +10,7 @@ mod walk;
 
 use serde_json::Value;
 
+use crate::canonical::remove;
 use crate::difference::{DifferenceSide, Disclosure, FieldDifference, Visibility};
 use crate::mark::{RECYCLE_PENDING, SENSITIVE, annotation};
 use crate::normalize;
@@ -61,7 +62,7 @@ pub struct ObjectDiff {
 }
 
 /// Counts the keys that an object loses, of those that only we own or that we declare. A key is a leaf: a
-/// scalar at any depth, or an empty list item.
+/// scalar, or an empty map or list, at any depth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyLoss {
     /// Number of keys that the write removes.
@@ -158,16 +159,25 @@ fn normalized(object: &Value) -> Value {
     if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
         annotations.retain(|name, _| name != SENSITIVE && name != RECYCLE_PENDING);
     }
+    // Maps that had only marks are empty.
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|name, value| {
+            !matches!(name.as_str(), "annotations" | "labels") || !is_empty_value(value)
+        });
+        if metadata.is_empty() {
+            remove(&mut object, "metadata");
+        }
+    }
     object
 }
 
-/// Number of keys of a value.
+/// Number of keys of a value. An empty map or list is a key.
 fn leaves(value: &Value) -> usize {
     match value {
-        value if is_empty_value(value) => 0,
-        Value::Object(map) => map.values().map(leaves).sum(),
-        Value::Array(items) => items.iter().map(item_leaves).sum(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
+        Value::Object(map) if !map.is_empty() => map.values().map(leaves).sum(),
+        Value::Array(items) if !items.is_empty() => items.iter().map(item_leaves).sum(),
+        Value::Null => 0,
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => 1,
     }
 }
 

@@ -9,6 +9,7 @@ mod observe;
 mod plan;
 mod plan_inputs;
 mod recycle;
+mod zero_values;
 
 use std::fmt;
 use std::sync::Arc;

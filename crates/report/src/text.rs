@@ -143,7 +143,13 @@ fn body(integration: &IntegrationReport, detail: PlanDetail, indent: &str) -> St
     let mut shards: BTreeMap<&str, StyledText> = BTreeMap::new();
     let mut rest = StyledText::default();
     for change in &integration.changes {
-        one_change(change, detail, indent, shards.entry(&change.shard).or_default());
+        let out = shards.entry(&change.shard).or_default();
+        one_change(change, detail, indent, out);
+        for (error, reason) in
+            integration.errors.iter().filter_map(|error| Some((error, error.reason(change)?)))
+        {
+            step_error(error, reason, change, indent, out);
+        }
     }
     for (word, one) in target_states(integration) {
         let out = shards.entry(&one.shard).or_default();
@@ -162,7 +168,9 @@ fn body(integration: &IntegrationReport, detail: PlanDetail, indent: &str) -> St
         out.push(TextStyle::Plain, &format!(": {}\n", sanitize(&entry.message)));
         locations(&entry.locations, indent, out);
     }
-    for error in &integration.errors {
+    let is_of_step =
+        |error: &&ReportedFault| integration.changes.iter().any(|change| error.reason(change).is_some());
+    for error in integration.errors.iter().filter(|error| !is_of_step(error)) {
         let out = match error.shards.first() {
             Some(shard) => shards.entry(shard).or_default(),
             None => &mut rest,
@@ -269,6 +277,17 @@ fn one_change(change: &ReportedChange, detail: PlanDetail, indent: &str, out: &m
     }
 }
 
+impl ReportedFault {
+    /// The message of the error of a step, without the text of the change that it begins with; `None` if the error is
+    /// not that of this change.
+    fn reason(&self, change: &ReportedChange) -> Option<&str> {
+        let ReportedChange { action, shard, summary, .. } = change;
+        let rest =
+            self.message.strip_prefix(action.sign())?.strip_prefix(' ')?.strip_prefix(summary.as_str())?;
+        rest.strip_prefix(": ").filter(|_| self.shards.contains(shard))
+    }
+}
+
 /// The label of a change that is not made and that no approval releases.
 pub(crate) fn not_done_word(change: &ReportedChange) -> &'static str {
     if change.unchanged_object().is_some() { "left unchanged" } else { "not done" }
@@ -323,16 +342,40 @@ pub(crate) fn value_text(value: &Value, max: usize) -> String {
 }
 
 fn one_error(error: &ReportedFault, indent: &str, out: &mut StyledText) {
-    out.push(TextStyle::Plain, indent);
-    out.push(TextStyle::Error, "error");
-    out.push(TextStyle::Plain, &format!(": {}\n", sanitize(&error.message)));
+    error_line(&error.message, indent, out);
     if let Some(shards) = error.concerned_shards() {
         out.push(TextStyle::Plain, &format!("{indent}    in {}\n", sanitize(&shards)));
     }
+    error_details(error, &error.locations, indent, out);
+}
+
+/// Adds the error of a step below its change.
+fn step_error(
+    error: &ReportedFault,
+    reason: &str,
+    change: &ReportedChange,
+    indent: &str,
+    out: &mut StyledText,
+) {
+    let indent = &format!("{indent}    ");
+    error_line(reason, indent, out);
+    let is_new = |location: &&Location| change.location.as_ref() != Some(*location);
+    let locations: Vec<Location> = error.locations.iter().filter(is_new).cloned().collect();
+    error_details(error, &locations, indent, out);
+}
+
+fn error_line(message: &str, indent: &str, out: &mut StyledText) {
+    out.push(TextStyle::Plain, indent);
+    out.push(TextStyle::Error, "error");
+    out.push(TextStyle::Plain, &format!(": {}\n", sanitize(message)));
+}
+
+/// Adds the details, the locations and the hint of an error.
+fn error_details(error: &ReportedFault, at: &[Location], indent: &str, out: &mut StyledText) {
     for line in &error.details {
         out.push(TextStyle::Plain, &format!("{indent}    {}\n", sanitize(line)));
     }
-    locations(&error.locations, indent, out);
+    locations(at, indent, out);
     if let Some(hint) = &error.hint {
         let lines: Vec<_> = hint.lines().map(sanitize).collect();
         out.push(

@@ -180,6 +180,33 @@ fn a_real_run_marks_the_result_of_each_change() {
 }
 
 #[test]
+fn the_error_of_a_step_is_shown_below_its_change() {
+    let failed = ReportedChange {
+        result: Some(StepResult::Failed),
+        ..change(ChangeAction::Change, "Thing", "x", Vec::new())
+    };
+    let line = format!("~ {}", failed.summary);
+    let error = |message: &str, file: &str| ReportedFault {
+        shards: vec![failed.shard.clone()],
+        message: message.to_owned(),
+        details: vec!["because".to_owned()],
+        hint: Some("mend it".to_owned()),
+        locations: vec![Location::parse(file)],
+    };
+    let at = failed.location.as_ref().unwrap().to_string();
+    let errors = vec![
+        error(&format!("{line}: the cluster refused it"), &at),
+        error(&format!("{line}-two: no"), "data/b.yml:2"),
+    ];
+    let one = integration("a", ReportStatus::Failed, vec![failed.clone()], errors);
+    let expect = format!(
+        "✗ {line}\n    --> {at}\n    error: the cluster refused it\n        because\n        hint: mend it\nerror: {line}-two: no\n    \
+         because\n    --> data/b.yml:2\n    hint: mend it\n0 to add, 1 to change, 0 to remove; 2 errors\n"
+    );
+    assert_eq!(render_integration(&one, PlanDetail::default()).plain(), expect);
+}
+
+#[test]
 fn changes_waits_and_errors_are_grouped_by_shard() {
     let at = |shard: &str| ReportedChange {
         shard: shard.to_owned(),

@@ -447,8 +447,7 @@ impl Metrics {
 
     /// Sets the run time of each key, and removes keys that this process no longer runs.
     fn set_key_seconds(&self, integration: &str, keys: &BTreeMap<&str, f64>) {
-        let labels =
-            |key: &str| KeyLabels { integration: integration.to_owned(), key: key.to_owned() };
+        let labels = |key: &str| KeyLabels { integration: integration.to_owned(), key: key.to_owned() };
         let mut last = self.last_keys.lock();
         for gone in last.iter().filter(|key| !keys.contains_key(key.as_str())) {
             self.key_seconds.remove(&labels(gone));
@@ -475,6 +474,7 @@ impl Metrics {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::time::Duration;
 
     use super::{Metrics, ProcessLabels};

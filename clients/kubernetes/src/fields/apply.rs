@@ -21,7 +21,7 @@ pub(crate) fn apply(
     manager: &str,
     declared: &Value,
 ) -> Result<(Value, Vec<ManagedFieldsEntry>), Vec<ConflictingManager>> {
-    let lists = ListTypes::of(entries.iter().map(|entry| &entry.fields));
+    let lists = ListTypes::of_write(live, entries, declared);
     let wanted = FieldSet::declared(declared, &lists);
     let is_own = |entry: &ManagedFieldsEntry| entry.manager == manager && entry.is_applied;
     let (own, mut others): (Vec<_>, Vec<_>) = entries.iter().cloned().partition(is_own);
@@ -62,7 +62,7 @@ pub(super) fn merge_applied(
     manager: &str,
     declared: &Value,
 ) -> (Value, FieldSet) {
-    let lists = ListTypes::of(entries.iter().map(|entry| &entry.fields));
+    let lists = ListTypes::of_write(live, entries, declared);
     let wanted = FieldSet::declared(declared, &lists);
     let mut object = live.clone();
     merge(&mut object, declared, &mut Vec::new(), &lists);
@@ -89,6 +89,8 @@ pub struct FieldConflicts {
     pub overruled: Vec<ConflictingManager>,
     /// Fields that exclude declared fields and are removed, unless the write is refused.
     pub removed: Vec<ExcludingField>,
+    /// Managers of manual changes whose fields are not declared and stay.
+    pub kept: Vec<ConflictingManager>,
 }
 
 /// The conflicts of a write of `declared` to `live` by `manager`.
@@ -98,7 +100,7 @@ pub(super) fn conflicts(
     manager: &str,
     declared: &Value,
 ) -> FieldConflicts {
-    let lists = ListTypes::of(entries.iter().map(|entry| &entry.fields));
+    let lists = ListTypes::of_write(live, entries, declared);
     let wanted = FieldSet::declared(declared, &lists);
     let mut others: Vec<_> = entries.iter().filter(|entry| entry.manager != manager).cloned().collect();
     find_conflicts(live, &mut others, declared, &wanted)
@@ -186,6 +188,7 @@ fn child<'a>(value: Option<&'a Value>, part: &str, index: &mut ItemIndex) -> Opt
 /// Merges the declared value into the live value.
 fn merge(live: &mut Value, declared: &Value, path: &mut Vec<String>, lists: &ListTypes) {
     match (live, declared) {
+        (live, declared) if lists.is_atomic_map(path) => live.clone_from(declared),
         (Value::Object(live), Value::Object(declared)) if !declared.is_empty() => {
             for (key, value) in declared {
                 path.push(format!("f:{key}"));

@@ -1,5 +1,5 @@
 //! List types, which determine the lists that the API server merges item by item, and the identity of their
-//! items.
+//! items; and the maps that the API server replaces as a whole.
 //!
 //! The schema defines the type of a list (`x-kubernetes-list-type`), and `managedFields` reflect it: the path
 //! of an item is `k:{"name":"web"}` in a list with keys and `v:"a"` in a set. A list without entries in
@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::{FieldPath, FieldSet};
+use super::atomic_maps::atomic_maps;
+use super::{FieldPath, FieldSet, ManagedFieldsEntry};
 
 /// Lists whose items are identified by name if `managedFields` do not mention them.
 const NAMED_LISTS: [&str; 6] =
@@ -26,9 +27,13 @@ enum ListType {
     Atomic,
 }
 
-/// The types of the lists of an object, by paths without item identities.
+/// The types of the lists of an object, and its atomic maps, by paths without item identities.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ListTypes(BTreeMap<FieldPath, ListType>);
+pub(crate) struct ListTypes {
+    lists: BTreeMap<FieldPath, ListType>,
+    /// The maps that a write replaces as a whole.
+    atomic_maps: BTreeSet<FieldPath>,
+}
 
 impl ListTypes {
     /// Derives list types from these sets of fields.
@@ -52,12 +57,24 @@ impl ListTypes {
         for leaf in leaves {
             types.entry(leaf).or_insert(ListType::Atomic);
         }
-        Self(types)
+        Self { lists: types, atomic_maps: BTreeSet::new() }
+    }
+
+    /// The list types and the atomic maps that matter for a write of `declared` to `live`.
+    pub fn of_write(live: &Value, entries: &[ManagedFieldsEntry], declared: &Value) -> Self {
+        let mut types = Self::of(entries.iter().map(|entry| &entry.fields));
+        types.atomic_maps = atomic_maps(live, entries, declared, &types);
+        types
+    }
+
+    /// Whether a write replaces the map at `path` as a whole.
+    pub fn is_atomic_map(&self, path: &[String]) -> bool {
+        !self.atomic_maps.is_empty() && self.atomic_maps.contains(&generic_path(path))
     }
 
     /// The path parts of the items of the list at `path`; `None` if the list is atomic.
     pub fn parts(&self, path: &[String], items: &[Value]) -> Option<Vec<String>> {
-        let declared = self.0.get(&generic_path(path)).cloned();
+        let declared = self.lists.get(&generic_path(path)).cloned();
         let by_name =
             || path.last().is_some_and(|last| NAMED_LISTS.iter().any(|name| field_name(last) == Some(name)));
         let list_type = match declared {
@@ -98,7 +115,7 @@ pub(super) fn field_name(part: &str) -> Option<&str> {
 }
 
 /// A path in which all items of a list are equal.
-fn generic_path(path: &[String]) -> FieldPath {
+pub(super) fn generic_path(path: &[String]) -> FieldPath {
     let part = |part: &String| if part.starts_with("f:") { part.clone() } else { "*".to_owned() };
     path.iter().map(part).collect()
 }

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::apply::{FieldConflicts, conflicts, merge_applied};
+use super::kept::kept_fields;
 use super::projection::Projection;
 use super::residue::residue;
+use super::zero_values::{DeclarationState, VersionedEntries, ZeroValues, zero_values};
 use super::{FieldSet, ListTypes, ManagedFieldsEntry, migrate};
 use crate::MANAGER;
 use crate::WritePrecondition;
@@ -77,14 +79,32 @@ impl ManagedFields {
         &self.0
     }
 
+    /// The zero values of `declared` that `live` lacks, if `manager` writes the object. `state` is only computed if
+    /// there may be any.
+    pub fn zero_values<'a>(
+        &self,
+        live: &'a Value,
+        manager: &str,
+        declared: &Value,
+        state: impl FnOnce() -> DeclarationState,
+    ) -> ZeroValues<'a> {
+        let entries = || {
+            let managed: Value = serde_json::from_str(&self.0).unwrap_or_default();
+            let entries = managed.as_array().into_iter().flatten();
+            VersionedEntries {
+                is_versioned: is_versioned(&managed),
+                entries: entries.filter_map(ManagedFieldsEntry::read_any).collect(),
+            }
+        };
+        zero_values(live, declared, manager, state, entries)
+    }
+
     /// The object `live` after `manager` writes `declared` to it, with fields migrated as `fields` specifies.
     /// Conflicts do not matter: the result is that of a write that is not refused.
     pub fn preview(&self, live: &Value, manager: &str, fields: FieldOwnership, declared: &Value) -> Preview {
         let managed: Value = serde_json::from_str(&self.0).unwrap_or_default();
-        let has_version =
-            |entry: &Value| entry["apiVersion"].as_str().is_some_and(|version| !version.is_empty());
-        let is_versioned = managed.as_array().into_iter().flatten().any(has_version);
-        let api_version = if is_versioned { declared["apiVersion"].as_str().unwrap_or_default() } else { "" };
+        let api_version =
+            if is_versioned(&managed) { declared["apiVersion"].as_str().unwrap_or_default() } else { "" };
         let managed = migrate(live, &managed, manager, api_version, fields).unwrap_or(managed);
         let entries: Vec<ManagedFieldsEntry> =
             managed.as_array().into_iter().flatten().filter_map(ManagedFieldsEntry::read_any).collect();
@@ -102,6 +122,7 @@ impl ManagedFields {
         let conflicts = FieldConflicts {
             excluding: residue.refused,
             removed: residue.excluding,
+            kept: kept_fields(&after, &entries, manager, &declared),
             ..conflicts(live, &entries, manager, &declared)
         };
         let without_ours = merge_applied(live, &entries, manager, &nothing).0;
@@ -110,9 +131,15 @@ impl ManagedFields {
     }
 }
 
+/// Whether the entries of an object name the API version of their fields. Those of a sandbox do not.
+fn is_versioned(managed: &Value) -> bool {
+    let has_version = |entry: &Value| entry["apiVersion"].as_str().is_some_and(|version| !version.is_empty());
+    managed.as_array().into_iter().flatten().any(has_version)
+}
+
 /// The part of an object that only `manager` owns, or that is declared.
 fn own_part(live: &Value, entries: &[ManagedFieldsEntry], manager: &str, declared: &Value) -> Value {
-    let lists = &ListTypes::of(entries.iter().map(|entry| &entry.fields));
+    let lists = &ListTypes::of_write(live, entries, declared);
     let declared = &FieldSet::declared(declared, lists);
     let (mut own, mut others) = (FieldSet::default(), FieldSet::default());
     for entry in entries {

@@ -11,8 +11,8 @@ use super::{FieldPath, FieldSet, ListTypes};
 pub(super) struct Projection<'a> {
     /// The selected fields.
     pub fields: &'a FieldSet,
-    /// The declared fields: a declared field without fields below it is an empty map, whose content is not
-    /// selected.
+    /// The declared fields: a declared field without fields below it is an atomic map, or an empty map, whose
+    /// content is not selected.
     pub declared: &'a FieldSet,
     pub lists: &'a ListTypes,
 }
@@ -24,7 +24,8 @@ impl Projection<'_> {
             return None;
         }
         if !path.is_empty() && !self.has_fields_below(path) {
-            let is_empty_map = value.is_object() && self.declared.0.contains(path);
+            let is_empty_map =
+                value.is_object() && self.declared.0.contains(path) && !self.lists.is_atomic_map(path);
             return Some(if is_empty_map { Value::Object(Map::new()) } else { value.clone() });
         }
         match value {

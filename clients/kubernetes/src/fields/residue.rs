@@ -61,7 +61,7 @@ pub(super) fn residue(
     manager: &str,
     declared: &Value,
 ) -> Residue {
-    let lists = ListTypes::of(entries.iter().map(|entry| &entry.fields));
+    let lists = ListTypes::of_write(live, entries, declared);
     let (mut before, mut retained) = (FieldSet::default(), FieldSet::declared(declared, &lists));
     for entry in entries {
         let side = if entry.manager == manager && entry.is_applied { &mut before } else { &mut retained };
@@ -155,21 +155,24 @@ impl ResidueSearch<'_> {
     }
 
     /// Whether server-side apply removes the value at `path`. Server-side apply removes list items, scalars,
-    /// atomic lists, and maps and lists without other content. It does not remove an empty map.
+    /// atomic lists and maps, and maps and lists without other content. It does not remove an empty map.
     fn is_cleared_by_apply(&self, value: &Value, path: &FieldPath) -> bool {
         let is_leaf = |path: &FieldPath, value: &Value| {
             self.before.0.contains(path)
-                && (is_item(path) || !value.is_object() && self.children(value, path).is_empty())
+                && (is_item(path)
+                    || self.lists.is_atomic_map(path)
+                    || !value.is_object() && self.children(value, path).is_empty())
         };
         let children = self.children(value, path);
         is_leaf(path, value)
             || !children.is_empty() && children.iter().all(|(path, value)| is_leaf(path, value))
     }
 
-    /// The fields of a map, or the items of a list that is merged item by item.
+    /// The fields of a map that is merged field by field, or the items of a list that is merged item by item.
     fn children<'v>(&self, value: &'v Value, path: &[String]) -> Vec<(FieldPath, &'v Value)> {
         let child = |part: String| path.iter().cloned().chain([part]).collect();
         match value {
+            Value::Object(_) if self.lists.is_atomic_map(path) => Vec::new(),
             Value::Object(map) => map.iter().map(|(key, value)| (child(format!("f:{key}")), value)).collect(),
             Value::Array(items) => {
                 let parts = self.lists.parts(path, items).unwrap_or_default();

@@ -7,7 +7,8 @@
 use serde_json::{Value, json};
 
 use crate::fields::{
-    FieldSet, LAST_APPLIED, ManagedFields, ManagedFieldsEntry, field_ownership, last_applied, migrate,
+    FieldSet, LAST_APPLIED, ListTypes, ManagedFields, ManagedFieldsEntry, field_ownership, last_applied,
+    migrate,
 };
 use crate::object::FieldOwnership;
 
@@ -40,6 +41,7 @@ impl ObjectFile {
         if entries.is_empty() {
             entries.extend(client_side_entry(&body));
         }
+        drop_removed_fields(&body, &mut entries);
         entries.sort();
         Ok(Self { body, entries })
     }
@@ -79,6 +81,15 @@ impl ObjectFile {
             entry
         };
         self.entries.iter().map(entry).collect()
+    }
+}
+
+/// Removes the fields that the object lacks from their managers, as an API server does for a write that removes
+/// fields: a user edited the file.
+fn drop_removed_fields(body: &Value, entries: &mut [ManagedFieldsEntry]) {
+    let existing = FieldSet::declared(body, &ListTypes::of(entries.iter().map(|entry| &entry.fields)));
+    for entry in entries {
+        entry.fields.0.retain(|path| existing.contains_below(path) || existing.contains_list_above(path));
     }
 }
 
@@ -130,6 +141,18 @@ mod tests {
         assert_eq!(record.field_ownership(), FieldOwnership::Ours);
         assert_eq!(record.entries[0].manager, "qontract");
         assert_eq!(record.entries[0].fields.0.len(), 2);
+    }
+
+    #[test]
+    fn fields_that_were_removed_from_a_file_have_no_owner() {
+        let text = r#"data: {a: '1'}
+spec: {}
+l: [{name: x}, {name: x}]
+# managed: {"fieldsV1": {"f:data": {"f:a": {}, "f:b": {}}, "f:spec": {"f:selector": {}}, "f:l": {"k:{\"name\":\"x\"}": {"f:name": {}}}}, "manager": "qontract", "operation": "Apply"}
+"#;
+        let record = ObjectFile::read(text.as_bytes());
+        let fields = record.unwrap().entries[0].fields.print();
+        assert_eq!(fields, json!({"f:data": {"f:a": {}}, "f:l": {"k:{\"name\":\"x\"}": {"f:name": {}}}}));
     }
 
     #[test]

@@ -35,10 +35,27 @@ fn definition(group: &str) -> Value {
 }
 
 async fn define(fixture: &ContractFixture, group: &str) -> ObjectAddress {
+    put_definition(fixture, group, definition(group)).await
+}
+
+async fn put_definition(fixture: &ContractFixture, group: &str, definition: Value) -> ObjectAddress {
     let kind = "CustomResourceDefinition".parse().unwrap();
     let address = ObjectAddress::cluster_scoped(kind, format!("widgets.{group}"));
-    fixture.put(&address, definition(group), WritePrecondition::Absent).await.unwrap();
+    fixture.put(&address, definition, WritePrecondition::Absent).await.unwrap();
     address
+}
+
+/// Defines the kind `Widget` in a group of its own. A spec has these properties.
+pub async fn define_widget(fixture: &ContractFixture, properties: &Value) -> [ObjectAddress; 2] {
+    let group = format!("{}.example.com", unique("w"));
+    let mut body = definition(&group);
+    let spec = json!({"type": "object", "properties": properties});
+    body["spec"]["versions"][0]["schema"] =
+        json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
+    let definition = put_definition(fixture, &group, body).await;
+    let kind = format!("Widget.{group}");
+    fixture.wait_until_served(&kind).await;
+    [definition, fixture.address(&kind, "a")]
 }
 
 pub async fn custom_kinds_are_served_after_their_definition(fixture: &ContractFixture) {

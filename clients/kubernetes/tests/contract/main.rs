@@ -55,6 +55,8 @@ contract! {
         undeclared_string_data_is_removed,
         a_preview_equals_the_written_keys,
         a_preview_equals_the_written_lists,
+        a_preview_equals_the_written_selectors,
+        a_preview_equals_the_written_untyped_maps,
         server_defaults_have_no_owner,
         server_defaults_of_another_tool_stay;
     kinds:

@@ -6,6 +6,7 @@ use qontract_client_kubernetes::{
 use serde_json::{Value, json};
 
 use crate::fixture::ContractFixture;
+use crate::kinds::define_widget;
 
 pub async fn undeclared_fields_are_removed_and_fields_of_others_stay(fixture: &ContractFixture) {
     let address = fixture.config_map("a");
@@ -246,4 +247,48 @@ pub async fn server_defaults_of_another_tool_stay(fixture: &ContractFixture) {
     };
     assert_eq!(container(&after), container(&before.body), "only declared fields are removed");
     assert_eq!(after["spec"]["template"]["spec"]["containers"][0].get("tty"), None);
+}
+
+pub async fn a_preview_equals_the_written_selectors(fixture: &ContractFixture) {
+    let labels = |labels: Value| json!({"matchLabels": labels});
+    let both = || labels(json!({"a": "1", "b": "2"}));
+    let policy = |selector: Value| json!({"spec": {"podSelector": selector, "policyTypes": ["Ingress"]}});
+    let address = fixture.address("NetworkPolicy", "a");
+    fixture.put(&address, policy(both()), WritePrecondition::Absent).await.unwrap();
+    let after = check_preview(fixture, &address, policy(labels(json!({"a": "1"})))).await;
+    assert_eq!(after["spec"]["podSelector"], labels(json!({"a": "1"})));
+    let expressions = json!({"matchExpressions": [{"key": "a", "operator": "Exists"}]});
+    let after = check_preview(fixture, &address, policy(expressions.clone())).await;
+    assert_eq!(after["spec"]["podSelector"], expressions);
+    fixture.apply_as("kubectl-edit", &address, json!({"spec": {"policyTypes": ["Ingress"]}})).await;
+    check_preview(fixture, &address, policy(both())).await;
+    check_preview(fixture, &address, json!({"spec": {"policyTypes": ["Ingress"], "podSelector": {}}})).await;
+
+    let budget = |selector: Value| json!({"spec": {"minAvailable": 1, "selector": selector}});
+    let address = fixture.address("PodDisruptionBudget", "a");
+    fixture.put(&address, budget(both()), WritePrecondition::Absent).await.unwrap();
+    let after = check_preview(fixture, &address, budget(labels(json!({"b": "2"})))).await;
+    assert_eq!(after["spec"]["selector"], labels(json!({"b": "2"})));
+}
+
+pub async fn a_preview_equals_the_written_untyped_maps(fixture: &ContractFixture) {
+    let untyped = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let feature = json!({"type": "object", "properties": {
+        "enabled": {"type": "boolean", "default": true}, "level": {"type": "integer"}}});
+    let any = json!({"x-kubernetes-preserve-unknown-fields": true});
+    let [definition, address] =
+        define_widget(fixture, &json!({"untyped": untyped, "any": any, "feature": feature})).await;
+    let map = || json!({"a": 1, "b": {"c": 2, "d": 3}, "e": 4});
+    let spec = |map: Value, feature: Value| json!({"spec": {"untyped": map, "any": map, "feature": feature}});
+    fixture.put(&address, spec(map(), json!({})), WritePrecondition::Absent).await.unwrap();
+    let smaller = || json!({"a": 1, "b": {"c": 2}});
+    let after = check_preview(fixture, &address, spec(smaller(), json!({}))).await;
+    assert_eq!([&after["spec"]["untyped"], &after["spec"]["any"]], [&smaller(), &smaller()]);
+    // The defaults of a map that was declared as empty stay.
+    let enabled = after["spec"]["feature"]["enabled"].clone();
+    let after = check_preview(fixture, &address, spec(smaller(), json!({"level": 2}))).await;
+    assert_eq!(after["spec"]["feature"]["enabled"], enabled);
+    let after = check_preview(fixture, &address, json!({"spec": {"feature": {"level": 2}}})).await;
+    assert_eq!([after["spec"].get("untyped"), after["spec"].get("any")], [None, None]);
+    fixture.remove(&fixture.get(&definition).await).await.unwrap();
 }

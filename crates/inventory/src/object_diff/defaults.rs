@@ -54,6 +54,18 @@ const PROBE_DEFAULTS: [(&str, i64); 4] =
 /// The fields of a container that are probes.
 const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 
+/// Maps that the server stores in every object of a kind that has them, even if they are empty.
+const STORED_MAPS: [&str; 8] = [
+    "jobTemplate",
+    "metadata",
+    "resources",
+    "securityContext",
+    "spec",
+    "strategy",
+    "template",
+    "updateStrategy",
+];
+
 /// Maps that the server creates if they are missing. The defaults in any other map are removed with the map.
 const RECREATED_MAPS: [&str; 3] = ["persistentVolumeClaimRetentionPolicy", "strategy", "updateStrategy"];
 
@@ -80,11 +92,27 @@ impl RemovedField<'_> {
             return false;
         }
         let key = last_key(self.path);
+        if value.as_object().is_some_and(Map::is_empty) {
+            return self.is_stored_map(key);
+        }
         has_entry(&TEXT_DEFAULTS, key, |text| value == text)
             || has_entry(&NUMBER_DEFAULTS, key, |number| *value == json!(number))
             || key == "suspend" && *value == json!(false)
             || self.is_conditional_default(key, value)
             || self.is_chosen(key, value)
+    }
+
+    /// Whether the server replaces the declared zero value with `live`.
+    pub fn is_default_for(&self, declared: &Value, live: &Value) -> bool {
+        let parent = last_key(&self.path[..self.path.len().saturating_sub(1)]);
+        let is_replaced = declared == "" || *declared == json!(0) && PROBES.contains(&parent);
+        is_replaced && self.is_default(live)
+    }
+
+    /// Whether the server stores the map at this path if it is empty.
+    fn is_stored_map(&self, key: &str) -> bool {
+        let is_pod_selector = self.kind == "NetworkPolicy" && self.path.len() == 2 && key == "podSelector";
+        is_pod_selector || STORED_MAPS.contains(&key)
     }
 
     /// Whether the server creates the map that holds the field again, with its defaults.
@@ -198,6 +226,33 @@ mod tests {
         check("CronJob.batch", "spec.suspend", &json!(false), true);
         check("CronJob.batch", "spec.suspend", &json!(true), false);
         check("CronJob.batch", "spec.other", &json!(false), false);
+    }
+
+    #[test]
+    fn a_zero_value_may_be_replaced_with_a_default() {
+        let check = |path: &str, declared: Value, live: Value, expect: bool| {
+            let siblings = json!({"image": "web"});
+            let path: Vec<PathSegment> =
+                path.split('.').map(|key| PathSegment::Key(key.to_owned())).collect();
+            let siblings = siblings.as_object();
+            let field = RemovedField { kind: "Deployment", group: "apps", path: &path, siblings };
+            assert_eq!(field.is_default_for(&declared, &live), expect, "{path:?} {declared} {live}");
+        };
+        check("spec.containers.livenessProbe.timeoutSeconds", json!(0), json!(1), true);
+        check("spec.containers.livenessProbe.timeoutSeconds", json!(0), json!(2), false);
+        check("spec.containers.livenessProbe.timeoutSeconds", json!(2), json!(1), false);
+        check("spec.containers.imagePullPolicy", json!(""), json!("Always"), true);
+        check("spec.replicas", json!(0), json!(1), false);
+    }
+
+    #[test]
+    fn an_empty_map_that_the_server_stores_is_a_default() {
+        check("Deployment.apps", "spec.template.spec.containers.resources", &json!({}), true);
+        check("Deployment.apps", "spec.template.spec.affinity", &json!({}), false);
+        check("NetworkPolicy.networking.k8s.io", "spec.podSelector", &json!({}), true);
+        check("NetworkPolicy.networking.k8s.io", "spec.ingress.from.podSelector", &json!({}), false);
+        check("Deployment.apps", "spec.template.spec.resources", &json!([]), false);
+        check("Widget.example.com", "spec.resources", &json!({}), false);
     }
 
     #[test]

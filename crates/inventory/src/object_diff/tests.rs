@@ -7,6 +7,7 @@ use super::{KeyLoss, LiveWriter, ObjectWrite, body_differences, diff};
 use crate::compare::compare;
 use crate::difference::{DifferenceSide, Disclosure, FieldDifference};
 use crate::items::tests::IDENTIFY_CALLS;
+use crate::mark::SENSITIVE;
 use crate::object::{DesiredBody, LiveBody};
 
 fn object(kind: &str, more: &Value) -> Value {
@@ -57,11 +58,35 @@ fn removed_changed_and_added_fields_are_shown_and_removed_ones_first() {
 }
 
 #[test]
-fn empty_values_do_not_differ_from_absent_ones() {
-    for nothing in [json!(null), json!({}), json!([]), json!({"a": {"b": null}})] {
+fn a_null_does_not_differ_from_an_absent_value() {
+    for nothing in [json!(null), json!({"a": {"b": null}})] {
         check(json!({"a": nothing, "b": 1}), json!({"b": 1}), &[]);
         check(json!({"b": 1}), json!({"a": nothing, "b": 1}), &[]);
     }
+}
+
+#[test]
+fn empty_maps_and_lists_are_values() {
+    for empty in [json!({}), json!([])] {
+        let removed = format!("spec.a.b: {empty} → absent");
+        check(json!({"a": {"b": empty}, "c": 1}), json!({"c": 1}), &[&removed]);
+        check(json!({"a": {"b": empty, "c": 1}}), json!({"a": {"c": 1}}), &[&removed]);
+        let added = format!("spec.a.b: absent → {empty}");
+        check(json!({"c": 1}), json!({"a": {"b": empty}, "c": 1}), &[&added]);
+        check_loss(json!({"a": {"b": empty}, "c": 1}), json!({"c": 1}), [1, 2, 0]);
+        check(json!({"a": empty}), json!({"a": empty}), &[]);
+    }
+    check(json!({"a": {"b": {}}}), json!({"a": {}}), &["spec.a.b: {} → absent"]);
+    check(json!({"a": {"b": 1}}), json!({"a": {}}), &["spec.a.b: 1 → absent"]);
+    check(json!({"a": {}}), json!({"a": {"b": {"c": 1}}}), &["spec.a.b.c: absent → 1"]);
+    let peers = |peer: Value| json!({"ingress": [{"from": [peer]}]});
+    check(
+        peers(json!({"podSelector": {"matchLabels": {"a": "b"}}, "namespaceSelector": {}})),
+        peers(json!({"podSelector": {"matchLabels": {"a": "b"}}})),
+        &["spec.ingress[0].from[0].namespaceSelector: {} → absent"],
+    );
+    let before = json!({"metadata": {"name": "a", "annotations": {SENSITIVE: "false"}}, "spec": {"a": 1}});
+    assert!(changed("Widget", &before, &json!({"spec": {"a": 1}}), Disclosure::Everything).0.is_empty());
 }
 
 #[test]

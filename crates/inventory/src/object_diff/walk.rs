@@ -9,7 +9,7 @@ use super::defaults::RemovedField;
 use super::{item_leaves, leaves};
 use crate::difference::{DifferenceList, DifferenceSide, FieldDifference, Visibility};
 use crate::items;
-use crate::path::{self, PathCursor, PathSegment, is_empty_value};
+use crate::path::{self, PathCursor, PathSegment};
 
 /// An item of a list, with its name.
 struct NamedItem<'a> {
@@ -83,16 +83,22 @@ impl<'a> FieldWalk<'a> {
         after: Option<&Value>,
         siblings: Option<&Map<String, Value>>,
     ) {
-        let [before, after] = [before, after].map(|side| side.filter(|value| !is_empty_value(value)));
+        let [before, after] = [before, after].map(|side| side.filter(|value| !value.is_null()));
         match (before, after) {
             (None, None) => {}
             (Some(before), None) => self.value_removed(before, siblings),
             (None, Some(after)) => self.value_added(after),
-            (Some(Value::Object(before)), Some(Value::Object(after))) => self.map(before, after),
-            (Some(Value::Array(before)), Some(Value::Array(after))) => self.list(before, after),
-            (Some(before), Some(after))
-                if path::is_equivalent(self.kind, self.path.segments(), before, after) => {}
-            (Some(before), Some(after)) => self.value_changed(before, after),
+            (Some(before), Some(after)) => match (before, after) {
+                (before, after) if before == after || !has_content(before) && !has_content(after) => {}
+                (before, after) if !has_content(after) => self.content_removed(before, siblings),
+                (before, after) if !has_content(before) => self.content_added(after),
+                (Value::Object(before), Value::Object(after)) => self.map(before, after),
+                (Value::Array(before), Value::Array(after)) => self.list(before, after),
+                (before, after)
+                    if path::is_equivalent(self.kind, self.path.segments(), before, after)
+                        || self.removed_field(siblings).is_default_for(after, before) => {}
+                (before, after) => self.value_changed(before, after),
+            },
         }
     }
 
@@ -169,12 +175,22 @@ impl<'a> FieldWalk<'a> {
         self.leave();
     }
 
+    /// Reports a removed value. An empty map or list is a value of its own: an empty selector selects everything.
     fn value_removed(&mut self, before: &Value, siblings: Option<&Map<String, Value>>) {
-        let field = RemovedField { kind: self.kind, group: self.group, path: self.path.segments(), siblings };
+        if has_content(before) {
+            self.content_removed(before, siblings);
+        } else if !self.removed_field(siblings).is_default(before) {
+            self.lost += 1;
+            self.report(Some(before), None);
+        }
+    }
+
+    /// Reports the removed fields of a map, the removed items of a list, or a removed scalar.
+    fn content_removed(&mut self, before: &Value, siblings: Option<&Map<String, Value>>) {
         match before {
-            value if field.is_default(value) => {}
+            value if self.removed_field(siblings).is_default(value) => {}
             Value::Object(map) => {
-                for (key, value) in map.iter().filter(|(_, value)| !is_empty_value(value)) {
+                for (key, value) in map.iter().filter(|(_, value)| !value.is_null()) {
                     self.enter(PathSegment::Key(key.clone()));
                     self.value_removed(value, None);
                     self.leave();
@@ -193,10 +209,22 @@ impl<'a> FieldWalk<'a> {
         }
     }
 
+    fn removed_field<'f>(&'f self, siblings: Option<&'f Map<String, Value>>) -> RemovedField<'f> {
+        RemovedField { kind: self.kind, group: self.group, path: self.path.segments(), siblings }
+    }
+
     fn value_added(&mut self, after: &Value) {
+        if has_content(after) {
+            self.content_added(after);
+        } else {
+            self.report(None, Some(after));
+        }
+    }
+
+    fn content_added(&mut self, after: &Value) {
         match after {
             Value::Object(map) => {
-                for (key, value) in map.iter().filter(|(_, value)| !is_empty_value(value)) {
+                for (key, value) in map.iter().filter(|(_, value)| !value.is_null()) {
                     self.enter(PathSegment::Key(key.clone()));
                     self.value_added(value);
                     self.leave();
@@ -267,5 +295,14 @@ impl<'a> FieldWalk<'a> {
     fn leave(&mut self) {
         self.path.pop();
         self.owned_by_others.pop();
+    }
+}
+
+/// Whether a value is anything but an empty map or list.
+fn has_content(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => !map.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     }
 }

@@ -6,13 +6,13 @@ use qontract_runtime::{DiffEntry, Fault};
 use super::fault::cluster_fault;
 use crate::scope::Sensitivity;
 
-/// Maximum number of overruled fields that a note names for a manager.
-const MAX_OVERRULED_FIELDS: usize = 10;
+/// Maximum number of fields that a note names for a manager.
+const MAX_NAMED_FIELDS: usize = 10;
 
 /// The effect of other field managers on a write.
 #[derive(Clone, Debug, Default)]
 pub struct ExpectedConflict {
-    /// Notes about the managers whose fields the write overrules.
+    /// Notes about the managers whose fields the write overrules, removes or keeps.
     pub notes: Vec<DiffEntry>,
     /// The refusal that is expected from the cluster. A dry run reports this refusal if the cluster does not
     /// validate writes; a real run leaves the decision to the cluster.
@@ -39,18 +39,32 @@ impl ExpectedConflict {
         }
         let removed = conflicts.removed.iter().cloned();
         let removed = removed.map(|one| if is_secret { one.without_keys() } else { one }.to_string());
-        let notes = shown(&conflicts.overruled).into_iter().map(note).chain(removed);
+        let kept = shown(&conflicts.kept).into_iter().map(kept_note);
+        let notes = shown(&conflicts.overruled).into_iter().map(note).chain(removed).chain(kept);
         Self { notes: notes.map(DiffEntry::Note).collect(), refusal: None }
     }
 }
 
 /// The note about a manager whose fields are overruled.
-fn note(manager: ConflictingManager) -> String {
-    let ConflictingManager { manager, mut fields, excludes: _ } = manager;
-    let more = fields.len().saturating_sub(MAX_OVERRULED_FIELDS);
-    fields.truncate(MAX_OVERRULED_FIELDS);
+fn note(conflict: ConflictingManager) -> String {
+    let ConflictingManager { manager, fields, excludes: _ } = conflict;
+    format!("overrules the field manager `{manager}`, which set {}", field_list(fields))
+}
+
+/// The note about a manager whose fields are kept.
+fn kept_note(conflict: ConflictingManager) -> String {
+    let ConflictingManager { manager, fields, excludes: _ } = conflict;
+    format!(
+        "keeps {}, which the field manager `{manager}` set and the data does not declare",
+        field_list(fields)
+    )
+}
+
+fn field_list(mut fields: Vec<String>) -> String {
+    let more = fields.len().saturating_sub(MAX_NAMED_FIELDS);
+    fields.truncate(MAX_NAMED_FIELDS);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("overrules the field manager `{manager}`, which set {}{more}", fields.join(", "))
+    format!("{}{more}", fields.join(", "))
 }
 
 #[cfg(test)]
@@ -89,6 +103,20 @@ mod tests {
         };
         let refusal = "ConfigMap `a` in `ns` conflicts with other managers: `m` owns `data.c`";
         check("ConfigMap", &Sensitivity::Public, &both, ["", refusal]);
+    }
+
+    #[test]
+    fn fields_of_manual_changes_that_stay_are_named() {
+        let conflicts = FieldConflicts { kept: managers(&["data.a", "data.b"]), ..FieldConflicts::default() };
+        let who = "which the field manager `m` set and the data does not declare";
+        check(
+            "ConfigMap",
+            &Sensitivity::Public,
+            &conflicts,
+            [&format!("keeps `data.a`, `data.b`, {who}"), ""],
+        );
+        check("Secret", &Sensitivity::Public, &conflicts, [&format!("keeps `data`, {who}"), ""]);
+        check("ConfigMap", &Sensitivity::Template, &conflicts, ["", ""]);
     }
 
     #[test]

@@ -18,6 +18,7 @@ use super::apply::{ObjectAction, ObjectPut};
 use super::diff;
 use super::observe::LiveObject;
 use super::recycle;
+use super::zero_values::CompleteObject;
 use crate::scope::DesiredObject;
 
 /// The live objects by scope and name.
@@ -107,6 +108,8 @@ fn plan_desired(
 ) {
     let managed_scope = &item.managed_scope;
     let kind = item.desired.kind();
+    let complete = seen.map(|seen| CompleteObject::new(seen, &item.desired));
+    let seen = complete.as_ref().map(|complete| &*complete.live);
     let decide = |disclosure| {
         let intent = PresentIntent {
             body: &item.desired,
@@ -117,7 +120,11 @@ fn plan_desired(
         let (owner, callers) = (&managed_scope.owner, &managed_scope.callers);
         decide(owner, callers, ObjectIntent::Present(intent), seen.map(|seen| &seen.live))
     };
+    let removed = complete.as_ref().map(|complete| complete.differences(item.sensitivity.disclosure()));
     let write = match decide(item.sensitivity.disclosure()) {
+        Verdict::Keep if let Some(differences) = removed.filter(|removed| !removed.is_empty()) => {
+            object_change(kind, Verdict::Change { differences })
+        }
         Verdict::Keep => {
             match seen.and_then(|seen| rollout(want, seen)) {
                 Some(rollout) if item.awaits_rollout && rollout.progress == RolloutProgress::InProgress => {

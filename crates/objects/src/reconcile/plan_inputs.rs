@@ -23,6 +23,7 @@ use serde_json::Value;
 use super::masking::{Masking, identity_only};
 use super::observe::LiveObject;
 use super::recycle::is_workload_scope;
+use super::zero_values::CompleteObject;
 use crate::scope::{DesiredObject, ManagedScope, Sensitivity};
 
 /// The parts of a [`ManagedScope`] on which a plan depends.
@@ -245,6 +246,9 @@ fn recorded_live(
     is_workload: bool,
     fingerprints: &Fingerprints,
 ) -> RecordedLive {
+    let complete = item.map(|item| CompleteObject::new(live, &item.desired));
+    let lacks_empty_values = complete.as_ref().is_some_and(CompleteObject::lacks_empty_values);
+    let live = complete.as_ref().map_or(live, |complete| &*complete.live);
     let LiveObject { managed_scope, address, version, field_ownership, managed_fields, live: body } = live;
     let masking = |public| Masking { fingerprints, public };
     let masked = match item {
@@ -256,7 +260,8 @@ fn recorded_live(
                 Some(masking(Some(&**declared)).object(body.body()))
             }
             Sensitivity::Template => {
-                let content = if holds(&item.desired, body) { item.desired.body() } else { body.body() };
+                let is_equal = !lacks_empty_values && holds(&item.desired, body);
+                let content = if is_equal { item.desired.body() } else { body.body() };
                 Some(masking(None).opaque(body.body(), content))
             }
         },

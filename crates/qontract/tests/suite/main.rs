@@ -49,6 +49,7 @@ mod real_cluster;
 mod real_cluster_defaults;
 mod real_cluster_exclusions;
 mod real_cluster_logins;
+mod real_cluster_plans;
 mod real_cluster_renames;
 mod reconcile;
 mod redaction_order;

@@ -222,7 +222,9 @@ fn a_dry_run_validates_objects_in_the_cluster() {
     let (code, plan) = quotas(&["--dry-run"]);
     assert_eq!(code, 1, "{plan}");
     assert!(
-        plan.contains("error: + create ResourceQuota") && plan.contains("greater than or equal to 0"),
+        plan.contains("+ create ResourceQuota")
+            && plan.contains("    error: ")
+            && plan.contains("greater than or equal to 0"),
         "{plan}"
     );
     // A change of an object that qontract manages is not a conflict.

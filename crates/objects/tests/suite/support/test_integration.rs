@@ -188,6 +188,7 @@ impl StagedIntegration for TestIntegration {
                 desired: DesiredBody::new(test_object.body.clone()).unwrap(),
                 sensitivity: Sensitivity::Public,
                 moved_from: test_object.moved_from.clone(),
+                awaits_rollout: false,
             };
             let wanted = match test_object.intent {
                 TestIntent::Present => DesiredState::Present(item()),

@@ -111,7 +111,14 @@ impl TestTarget for SandboxTarget {
         merge(&mut object, edit);
         // An edited field belongs to its editor.
         if object["metadata"]["managedFields"].is_array() {
-            disown(&mut object["metadata"]["managedFields"][0]["fieldsV1"], edit);
+            let managed = &mut object["metadata"]["managedFields"];
+            disown(&mut managed[0]["fieldsV1"], edit);
+            let mut editor = managed[0].clone();
+            (editor["manager"], editor["operation"]) = (json!("kubectl-patch"), json!("Update"));
+            let mut added = json!({});
+            merge(&mut added, edit);
+            editor["fieldsV1"] = applied(&added);
+            managed.as_array_mut().unwrap().push(editor);
         }
         std::fs::write(path, qontract_yaml::json::print(&object)).unwrap();
     }

@@ -42,6 +42,20 @@ impl WebFixture {
         )
     }
 
+    /// Also declares these objects, each with the name of its kind in lower case.
+    pub fn declare_also(&self, objects: &[[&str; 2]]) {
+        let kinds: Vec<&str> = objects.iter().map(|[kind, _]| *kind).collect();
+        let mut more = format!("managedResourceTypes: [Deployment, {}]\n", kinds.join(", "));
+        more += "openshiftResources:\n- {provider: resource, path: /web.yaml}\n";
+        for [kind, fields] in objects {
+            let name = kind.to_lowercase();
+            let text = format!("kind: {kind}\nmetadata: {{name: {name}}}\n{fields}\n");
+            self.repo.0.write(&format!("repo/resources/{name}.yaml"), text);
+            more += &format!("- {{provider: resource, path: /{name}.yaml}}\n");
+        }
+        self.repo.namespace("c1", &self.namespace, &more);
+    }
+
     /// Sets these guards.
     pub fn guard(&self, guards: &str) {
         self.repo.0.write("config.toml", format!("{}[guards]\n{guards}", Self::config(self.api)));
@@ -124,6 +138,13 @@ impl WebFixture {
 
     pub fn web(&self) -> Value {
         let words = ["get", "deployment", "web", "--namespace", &self.namespace, "--output", "json"];
+        serde_json::from_str(&self.api.kubectl(&words, "").text()).unwrap()
+    }
+
+    /// An object of [`Self::declare_also`].
+    pub fn object(&self, kind: &str) -> Value {
+        let name = kind.to_lowercase();
+        let words = ["get", kind, &name, "--namespace", &self.namespace, "--output", "json"];
         serde_json::from_str(&self.api.kubectl(&words, "").text()).unwrap()
     }
 
