@@ -54,9 +54,11 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{/* The security context of a pod: not root, and no system call that the runtime does not allow by default. */}}
 {{- define "qontract.podSecurity" -}}
 runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
+{{- with .root.Values.runAsUser }}
+runAsUser: {{ . | int }}
+runAsGroup: {{ . | int }}
+fsGroup: {{ . | int }}
+{{- end }}
 seccompProfile:
   type: RuntimeDefault
 {{- end -}}

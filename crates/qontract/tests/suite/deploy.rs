@@ -50,7 +50,10 @@ fn every_pod_is_hardened_and_probed() {
         pods += 1;
         let security = &pod["securityContext"];
         assert_eq!(security["runAsNonRoot"], true, "{set}");
-        assert!(security["runAsUser"].as_u64().unwrap() > 0, "{set}");
+        let user = if *set == "only the manager" { Value::Null } else { json!(65532) };
+        for id in ["runAsUser", "runAsGroup", "fsGroup"] {
+            assert_eq!(security[id], user, "{set}");
+        }
         assert_eq!(security["seccompProfile"], json!({"type": "RuntimeDefault"}), "{set}");
         let [container] = pod["containers"].as_array().unwrap().as_slice() else { panic!("{set}: {pod}") };
         let expect = json!({"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,

@@ -174,7 +174,8 @@ pub fn value_sets(others: [&str; 2]) -> Vec<(&'static str, Value)> {
         ),
         (
             "only the manager",
-            json!({"server": {"enabled": false}, "manager": {"enabled": true, "config": {"secret": "m"}}}),
+            json!({"server": {"enabled": false}, "runAsUser": 0,
+                "manager": {"enabled": true, "config": {"secret": "m"}}}),
         ),
     ]
 }
