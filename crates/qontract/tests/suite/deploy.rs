@@ -286,9 +286,9 @@ fn the_manager_has_the_environment_of_its_integration() {
 #[test]
 #[ignore = "needs QONTRACT_PYTHON; run by `cargo xtask test`"]
 fn the_binary_accepts_the_arguments_of_the_server() {
-    let scratch = Scratch::new();
+    let (scratch, sets) = (Scratch::new(), rendered());
     let arguments = |set: usize| {
-        let (_, all) = &rendered()[set];
+        let (_, all) = &sets[set];
         let server = all.iter().find(|object| {
             object["kind"] == "Deployment"
                 && object["metadata"]["name"].as_str().unwrap().ends_with("-server")

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use crate::support::api_request::{ApiUser, collection};
 use crate::support::chart::{Chart, RELEASE, find, names, objects, usual_values, value_sets};
+use crate::support::web_deployment::{RESOURCES, WebFixture};
 use qontract_client_http::Method;
 use qontract_testkit::cluster::{Api, shared, unique_name};
 use qontract_testkit::eventually;
@@ -273,6 +274,63 @@ fn the_manager_has_exactly_the_rights_that_it_needs() {
         (format!("/api/v1/namespaces/{fleet}/serviceaccounts/qontract-reconcile/token"), json!({})),
     ] {
         assert_eq!(manager.send(&Method::POST, &path, Some(&body)).0, 403, "{path}");
+    }
+}
+
+/// Lets the runs of a fixture use the kubeconfig of the chart, with the token and the CA of this machine.
+fn use_kubeconfig(fixture: &WebFixture, api: &Api, all: &[Value], own: &str) {
+    let path = format!("/api/v1/namespaces/{own}/serviceaccounts/q-qontract-manager/token");
+    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+    let (_, token) = ApiUser::admin(api).send(&Method::POST, &path, Some(&request));
+    let token = fixture.repo.0.write("token", token["status"]["token"].as_str().unwrap());
+    let kubeconfig = find(all, "ConfigMap/q-qontract-manager")["data"]["kubeconfig"].as_str().unwrap();
+    let mounted = "/var/run/secrets/kubernetes.io/serviceaccount";
+    let here = kubeconfig
+        .replace(&format!("{mounted}/token"), token.to_str().unwrap())
+        .replace(&format!("{mounted}/ca.crt"), api.ca.to_str().unwrap());
+    assert!(here.contains(&api.url) && !here.contains(mounted), "{here}");
+    fixture.repo.0.write("kubeconfig", here);
+    let config =
+        "[kubernetes]\nrequests_per_second = 400\n[kubernetes.clusters.c1]\nkubeconfig = \"kubeconfig\"\n";
+    fixture.repo.0.write("config.toml", config);
+}
+
+#[test]
+#[ignore = "needs a Kubernetes API server and QONTRACT_PYTHON; run by `cargo xtask test`"]
+fn a_run_with_the_kubeconfig_of_the_chart_needs_all_of_its_rights() {
+    let api = shared();
+    let (own, fixture) = (namespace(api, "platform"), WebFixture::new());
+    let fleet = &fixture.namespace;
+    let mut values = usual_values();
+    values["manager"]["rbac"] = json!({"namespaces": [fleet]});
+    values["manager"]["inCluster"] = json!({"server": api.url});
+    let all = objects(Chart::in_cluster(&own, &api.kubeconfig).run(&json!([{ "plan": values }])).remove(0));
+    grant(api, &all);
+    use_kubeconfig(&fixture, api, &all, &own);
+    let manager = ApiUser::service_account(api, &own, "q-qontract-manager");
+    eventually("the authorizer knows the role", || (rights(&manager, fleet).len() > 2).then_some(()));
+
+    let probe = "livenessProbe: {httpGet: {path: /, port: 80}}\n";
+    // The second write removes defaults, so it reads the current version of the object.
+    for container in [probe, "", probe] {
+        fixture.declare(container, "");
+        let (code, text) = fixture.run(RESOURCES, &[]);
+        assert_eq!(code, 0, "{text}");
+    }
+
+    let mut role = find(&all, "Role/q-qontract-manager").clone();
+    let verbs = |verb: &str| VERBS.into_iter().filter(|other| *other != verb).collect::<Vec<_>>();
+    let variable = "env: [{name: A, value: b}]\n";
+    for (verb, container) in [("get", ""), ("patch", variable), ("list", variable)] {
+        role["rules"][0]["verbs"] = json!(verbs(verb));
+        let path = format!("{}/q-qontract-manager", collection(&role));
+        let (status, answer) = ApiUser::admin(api).send(&Method::PUT, &path, Some(&role));
+        assert_eq!(status, 200, "{answer}");
+        let missing = format!("apps/deployments {verb}");
+        eventually("the role has changed", || (!rights(&manager, fleet).contains(&missing)).then_some(()));
+        fixture.declare(container, "");
+        let (code, text) = fixture.run(RESOURCES, &[]);
+        assert!(code == 1 && text.contains("forbidden"), "without `{verb}`: {code} {text}");
     }
 }
 
