@@ -130,6 +130,31 @@ pub struct DistArgs {
     /// Output directory [default: `dist` in the target directory]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Also assemble and check the root file system of this container image; can be repeated
+    #[arg(long, value_name = "NAME")]
+    pub image: Vec<ImageName>,
+    /// Add this program to the image `tools`, such as a Terraform binary; can be repeated
+    #[arg(long, value_name = "FILE", requires = "image")]
+    pub tool: Vec<PathBuf>,
+}
+
+/// A container image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum ImageName {
+    /// Only the binary and certificates
+    Minimal,
+    /// Also Git, a shell and promtool
+    Tools,
+}
+
+impl ImageName {
+    /// The name on the command line, and of the directory.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Minimal => "minimal",
+            Self::Tools => "tools",
+        }
+    }
 }
 
 /// Arguments of `fuzz`.

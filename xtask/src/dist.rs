@@ -7,6 +7,7 @@ mod archive;
 mod build;
 mod check;
 mod checksums;
+mod image;
 mod release;
 mod sbom;
 mod staging;
@@ -16,7 +17,9 @@ use crate::workspace::Workspace;
 use crate::{console, setup};
 use anyhow::{Context as _, Result};
 use release::Release;
+use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
 /// Builds, stages and packs the binary, writes the SBOM and the checksums, and then checks the result.
 pub fn run(workspace: &Workspace, arguments: &DistArgs) -> Result<()> {
@@ -42,7 +45,24 @@ pub fn run(workspace: &Workspace, arguments: &DistArgs) -> Result<()> {
     checksums::write(&out)?;
 
     check::run(workspace, &release, &out)?;
+    if !arguments.image.is_empty() {
+        images(workspace, arguments, &folder.join("bin/qontract"), &out)?;
+    }
     console::print(format_args!("release built and checked, in {}:", out.display()));
     console::print(fs::read_to_string(out.join(checksums::FILE))?.trim_end());
+    Ok(())
+}
+
+/// Assembles and checks the root file systems of images, from the newest packages.
+fn images(workspace: &Workspace, arguments: &DistArgs, binary: &Path, out: &Path) -> Result<()> {
+    setup::renew(&workspace.cache, &setup::ImagePackages)?;
+    let programs = image::Programs { binary, tools: &arguments.tool };
+    for name in arguments.image.iter().copied().collect::<BTreeSet<_>>() {
+        let root = out.join("images").join(name.as_str());
+        image::assemble(workspace, name, programs, root.clone())?;
+        for line in image::check(workspace, name, programs, &root)? {
+            console::print(format_args!("image {}: {line}", name.as_str()));
+        }
+    }
     Ok(())
 }

@@ -10,6 +10,7 @@ mod cargo_tool;
 mod chromium;
 mod faketime;
 mod folder;
+mod image_packages;
 mod install_log;
 mod kubernetes;
 mod npm;
@@ -22,6 +23,7 @@ mod rusty_vault;
 pub use cargo_tool::{DENY, FUZZ, NEXTEST};
 pub use chromium::Chromium;
 pub use faketime::Faketime;
+pub use image_packages::ImagePackages;
 pub use kubernetes::{Kubernetes, binaries as kubernetes_binaries};
 pub use npm::{APOLLO, GRAPHQL_JS};
 pub use prometheus::Prometheus;
@@ -37,13 +39,14 @@ use qontract_files::atomic;
 use std::fs::{self, File, TryLockError};
 
 /// The tools that `cargo xtask test` needs.
-pub const FOR_TESTS: [&dyn Provision; 11] = [
+pub const FOR_TESTS: [&dyn Provision; 12] = [
     &PYTHON,
     &NEXTEST,
     &Promtool,
     &Prometheus,
     &Faketime,
     &Chromium,
+    &ImagePackages,
     &RustyVault,
     &GRAPHQL_JS,
     &PEER,
@@ -58,6 +61,16 @@ pub const FOR_RELEASES: [&dyn Provision; 2] = [&cargo_tool::AUDITABLE, &cargo_to
 pub fn run(cache: &ToolCache, wanted: &[&dyn Provision]) -> Result<()> {
     let _lock = lock(cache)?;
     wanted.iter().try_for_each(|provision| provide(cache, *provision))
+}
+
+/// Installs a tool again, even if it is present.
+pub fn renew(cache: &ToolCache, provision: &dyn Provision) -> Result<()> {
+    let _lock = lock(cache)?;
+    let stamp = cache.path("stamps").join(provision.name());
+    if stamp.exists() {
+        fs::remove_file(&stamp)?;
+    }
+    provide(cache, provision)
 }
 
 fn provide(cache: &ToolCache, provision: &dyn Provision) -> Result<()> {

@@ -85,7 +85,7 @@ fn required_provisions(steps: &[TestStep], arguments: &TestArgs) -> Vec<&'static
     }
     if steps.contains(&TestStep::Tests) {
         needed.extend([&setup::Promtool as &dyn Provision, &setup::Prometheus]);
-        needed.extend([&setup::Faketime as &dyn Provision, &setup::Chromium]);
+        needed.extend([&setup::Faketime as &dyn Provision, &setup::Chromium, &setup::ImagePackages]);
         needed.extend([&setup::RustyVault as &dyn Provision, &setup::GRAPHQL_JS, &setup::PEER]);
     }
     if steps.contains(&TestStep::Tests) && !arguments.without_kube {

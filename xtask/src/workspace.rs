@@ -112,6 +112,11 @@ impl ToolCache {
         named.or_else(found).unwrap_or_else(|| self.path("chromium/unpacked/chromium"))
     }
 
+    /// The unpacked Debian packages of container images.
+    pub fn image_packages(&self) -> PathBuf {
+        self.path("image-packages/packages")
+    }
+
     /// A cargo command with the cached tools at the end of its `PATH`.
     pub fn cargo(&self, words: &str) -> CommandLine {
         let mut path = env::var_os("PATH").unwrap_or_default();

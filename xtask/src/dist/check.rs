@@ -22,8 +22,8 @@ pub fn run(workspace: &Workspace, release: &Release, out: &Path) -> Result<()> {
     check_version(&program, release)?;
     for (name, peer) in staging::PEERS {
         let help = CommandLine::program(&unpacked.join("bin").join(name)).args(["--help"]).output()?;
-        let wanted = format!("qontract peer {peer}");
-        ensure!(String::from_utf8_lossy(&help).contains(&wanted), "`{name}` is not `{wanted}`");
+        let is_peer = String::from_utf8_lossy(&help).starts_with(&format!("{name}: "));
+        ensure!(is_peer, "`{name}` is not `qontract peer {peer}`");
     }
     let example = workspace.root.join("examples/app-interface");
     let query = CommandLine::program(&program).args(["query", "{ apps_v1 { name } }", "--data"]);

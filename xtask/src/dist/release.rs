@@ -82,18 +82,23 @@ mod tests {
         assert_eq!(release.sbom_name(), format!("qontract-{version}-a-b-c.cdx.json"));
     }
 
-    /// Only this test ensures that the toolchain file and the Containerfile agree.
+    /// Only this test ensures that the toolchain file and the Containerfiles agree.
     #[test]
-    fn the_image_uses_the_toolchain_of_the_checkout_and_a_numeric_user() {
+    fn images_use_the_toolchain_of_the_checkout_and_a_numeric_user() {
         let workspace = Workspace::of_this_checkout().expect("a checkout");
         let read =
             |name: &str| fs::read_to_string(workspace.root.join(name)).expect("a file of the checkout");
         let toolchain = read("rust-toolchain.toml");
         let channel = toolchain.lines().find_map(|line| line.strip_prefix("channel = ")).expect("a channel");
-        let image = read("Containerfile");
         let builder = format!("ARG BUILDER=rust:{}", channel.trim_matches('"'));
-        assert!(image.lines().any(|line| line == builder), "{builder}");
-        let user = image.lines().find_map(|line| line.strip_prefix("USER ")).expect("a user");
-        assert!(user.split(':').all(|number| number.parse::<u32>().is_ok_and(|number| number > 0)), "{user}");
+        for name in ["from-source", "minimal", "tools"] {
+            let image = read(&format!("deploy/images/{name}.Containerfile"));
+            assert_eq!(image.lines().any(|line| line == builder), name == "from-source", "{builder}");
+            let user = format!("USER {0}:{0}", crate::dist::image::USER);
+            assert!(image.lines().any(|line| line == user), "{name}: {user}");
+            // No file is fetched and no program is run, unless the binary is built there.
+            let has_files = image.lines().any(|line| line == format!("COPY images/{name}/ /"));
+            assert_eq!(has_files, name != "from-source", "{name}");
+        }
     }
 }

@@ -6,6 +6,7 @@ mod sources;
 use super::install_log::InstallLog;
 use crate::command::CommandLine;
 use anyhow::{Context as _, Result, bail};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -53,6 +54,38 @@ impl<'a> Apt<'a> {
         self.unpack_files(&self.folder.join("cache/archives"), root)
     }
 
+    /// Fetches packages and the libraries that they depend on, and unpacks each one below a directory with its
+    /// name, next to a file `NAME.control` that describes it. Dependencies that are not libraries are omitted.
+    pub fn unpack_separately(&self, packages: &[&str], root: &Path) -> Result<()> {
+        let mut known: BTreeSet<String> = packages.iter().map(ToString::to_string).collect();
+        let mut pending: Vec<String> = known.iter().cloned().collect();
+        while !pending.is_empty() {
+            let line = CommandLine::new("apt-cache -c").args([self.folder.join("apt.conf")]);
+            let line = line.args(["depends", "--important"]).args(std::mem::take(&mut pending));
+            let listed = line.output()?;
+            for name in library_names(&String::from_utf8_lossy(&listed)) {
+                if known.insert(name.to_owned()) {
+                    pending.push(name.to_owned());
+                }
+            }
+        }
+        let folder = self.folder.join("packages");
+        let what = format!("fetching {} and {} libraries", packages.join(", "), known.len() - packages.len());
+        self.steps.run(&what, &self.get("download", &folder).args(known))?;
+        fs::create_dir_all(root)?;
+        for file in files(&folder, "deb")? {
+            let field =
+                |field: &str| CommandLine::new("dpkg-deb --field").args([&file]).args([field]).output();
+            let name = String::from_utf8_lossy(&field("Package")?).trim().to_owned();
+            let control = CommandLine::new("dpkg-deb --field").args([&file]).output()?;
+            fs::write(root.join(format!("{name}.control")), control)?;
+            let place = root.join(&name);
+            let line = CommandLine::new("dpkg -x").args([file.as_path(), &place]);
+            self.steps.run(&format!("unpacking {name}"), &line)?;
+        }
+        Ok(())
+    }
+
     fn unpack_files(&self, folder: &Path, root: &Path) -> Result<()> {
         fs::create_dir_all(root)?;
         for file in files(folder, "deb")? {
@@ -78,6 +111,15 @@ impl<'a> Apt<'a> {
             .args(words.split(' '))
             .folder(folder)
     }
+}
+
+/// The names of shared libraries in the output of `apt-cache depends`, without libraries for Perl and JavaScript. The
+/// licence of the libraries of GCC is in a package `gcc-VERSION-base`.
+fn library_names(text: &str) -> impl Iterator<Item = &str> {
+    let names = text.lines().filter_map(|line| line.split_once("Depends: ").map(|(_, name)| name.trim()));
+    let is_shared =
+        |name: &&str| name.starts_with("lib") && !name.starts_with("libjs-") && !name.ends_with("-perl");
+    names.filter(move |name| is_shared(name) || name.starts_with("gcc-"))
 }
 
 /// The configuration file. apt reads it after the configuration of the system, so it takes precedence.
@@ -112,4 +154,17 @@ fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::library_names;
+
+    #[test]
+    fn only_shared_libraries_are_followed() {
+        let text = "git\n  Depends: libc6\n |Depends: libcurl3-gnutls\n  PreDepends: libpcre2-8-0\n  Depends: gcc-12-base\n  Depends: perl\n  \
+                    Depends: liberror-perl\n  Depends: libjs-jquery\n  Depends: <debconf-2.0>\n    cdebconf\n";
+        let names: Vec<&str> = library_names(text).collect();
+        assert_eq!(names, ["libc6", "libcurl3-gnutls", "libpcre2-8-0", "gcc-12-base"]);
+    }
 }

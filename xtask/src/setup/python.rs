@@ -1,5 +1,5 @@
 //! Two Python environments. One has the reference implementations with which tests compare results (YAML,
-//! JSON Schema, templates), real Vault and GraphQL clients, and an AWS server. The other has
+//! JSON Schema, templates), real Vault and GraphQL clients, Helm's library, and an AWS server. The other has
 //! qontract-reconcile.
 
 use super::{Provision, folder};
@@ -10,7 +10,7 @@ use anyhow::Result;
 /// The packages. `setuptools` is needed because jsonschema 3.2 imports `pkg_resources`. moto's extra `server`
 /// requires a newer jsonschema for services that we do not use, so Flask, which its server needs, is listed
 /// separately. S3, SQS, EC2, STS and IAM need no other extra than `s3`.
-const REQUIREMENTS: [&str; 11] = [
+const REQUIREMENTS: [&str; 12] = [
     "PyYAML==6.0.3",
     "jsonschema==3.2.0",
     "setuptools<81",
@@ -22,6 +22,7 @@ const REQUIREMENTS: [&str; 11] = [
     "flask==3.1.3",
     "flask-cors==6.0.5",
     "boto3==1.44.0",
+    "helm-python-sdk==0.2.2",
 ];
 
 /// qontract-reconcile, which requires other versions of the same packages. It needs Python 3.11.

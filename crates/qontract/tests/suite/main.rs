@@ -10,6 +10,8 @@ mod codes;
 mod complete_plans;
 mod config_check;
 mod configured_integrations;
+mod deploy;
+mod deploy_real_cluster;
 mod drop_in;
 mod empty_files;
 mod example_real_cluster;

@@ -1,7 +1,9 @@
 //! Shared code of the tests.
 
+pub mod api_request;
 pub mod api_server;
 pub mod bounded_output;
+pub mod chart;
 pub mod clock;
 pub mod cluster;
 pub mod cluster_repo;
