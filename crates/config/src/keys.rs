@@ -320,6 +320,13 @@ pub const KEYS: &[Key] = &[
         "time that the command needs to exit after `SIGINT`",
     ),
     key(
+        "targets.prometheus.url",
+        KeyType::Text,
+        "",
+        "URL of the Prometheus server with the metrics of loops, for shards that scale themselves",
+    ),
+    key("targets.prometheus.token", KeyType::Secret, "none", "bearer token for the Prometheus server"),
+    key(
         "fleet.commands.*.flags",
         KeyType::Texts,
         "none",
@@ -475,7 +482,10 @@ mod tests {
                 "guards"
             ]
         );
-        assert_eq!(children(&["targets"]), ["kubernetes", "vault", "blobs", "queue", "state", "journal"]);
+        assert_eq!(
+            children(&["targets"]),
+            ["kubernetes", "vault", "blobs", "queue", "state", "journal", "prometheus"]
+        );
         assert_eq!(children(&["targets", "kubernetes", "clusters"]), ["*"]);
     }
 }

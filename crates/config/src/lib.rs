@@ -33,7 +33,7 @@ pub use foreign::ForeignTable;
 pub use located::LocatedConfig;
 pub use location::{ConfigLocation, IgnoreReason, IgnoredFile};
 pub use read::ConfigError;
-pub use targets::{BucketTable, QueueTable, TargetsTable};
+pub use targets::{BucketTable, PrometheusTable, QueueTable, TargetsTable};
 pub use usage::UsageError;
 
 /// The configuration. All other tables hold secrets.

@@ -18,10 +18,28 @@ pub struct TargetsTable {
     pub state: Option<BucketTable>,
     /// The bucket of the journal. Without it, the journal is a directory next to the run records.
     pub journal: Option<BucketTable>,
+    /// The Prometheus server with the metrics of the loops.
+    pub prometheus: Option<PrometheusTable>,
     /// An alternative position of `[kubernetes]`.
     pub(super) kubernetes: Option<KubernetesTable>,
     /// An alternative position of `[vault]`.
     pub(super) vault: Option<VaultTable>,
+}
+
+/// A Prometheus server, or a server with the same query API.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrometheusTable {
+    /// The URL.
+    pub url: String,
+    /// The bearer token; by default, requests have no credentials.
+    pub token: Option<String>,
+}
+
+impl std::fmt::Debug for PrometheusTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PrometheusTable").field("url", &self.url).finish_non_exhaustive()
+    }
 }
 
 /// A bucket of S3, or of a compatible server.

@@ -17,12 +17,13 @@ use lazy_secrets::LazySecrets;
 use no_clusters::NoClusters;
 use qontract_access::{Mode, ReadPermit};
 use qontract_client_blobs::{Blobs, StateStore};
-use qontract_client_http::{Http, Settings, Url};
+use qontract_client_http::{Http, Secret, Settings, Url};
 use qontract_client_kubernetes::{Kubernetes, Sandbox};
+use qontract_client_prometheus::{Prometheus, PrometheusLogin};
 use qontract_client_promtool::{self as promtool, Promtool};
 use qontract_client_queue::Queue;
 use qontract_client_secrets::{ConfigSecrets, SecretReader, Secrets, Vault, VaultSettings};
-use qontract_config::{Config, ConfigError, FleetTable, TemplatesTable, VaultTable};
+use qontract_config::{Config, ConfigError, FleetTable, PrometheusTable, TemplatesTable, VaultTable};
 use qontract_objects::templates::{ExternalLookups, HttpLookups};
 use qontract_runtime::process::{Program, StderrLog};
 use qontract_telemetry::log::Log;
@@ -48,6 +49,7 @@ pub struct Targets {
     lookups: Arc<ExternalLookups>,
     promtool: Promtool,
     fleet: FleetTable,
+    prometheus: Option<PrometheusTable>,
     /// The sandbox directory, if a sandbox is used.
     sandbox: Option<PathBuf>,
     mode: Mode,
@@ -135,6 +137,8 @@ impl Targets {
             lookups,
             promtool,
             fleet: config.fleet.clone(),
+            // A sandbox stands in for all targets.
+            prometheus: config.targets.prometheus.clone().filter(|_| folder.is_none()),
             sandbox,
             mode: modes.kubernetes,
             stderr_log: None,
@@ -180,6 +184,7 @@ impl Targets {
             lookups,
             promtool,
             fleet: FleetTable::default(),
+            prometheus: None,
             sandbox: None,
             mode: Mode::DryRun,
             stderr_log: None,
@@ -198,6 +203,7 @@ impl Targets {
             queues: QueueStores::unused(),
             promtool: Promtool::new(Err(unused)),
             fleet: FleetTable::default(),
+            prometheus: None,
             sandbox: None,
             mode: Mode::DryRun,
             stderr_log: None,
@@ -212,6 +218,16 @@ impl Targets {
     /// The commands that pods run and that are not part of this binary.
     pub fn fleet(&self) -> &FleetTable {
         &self.fleet
+    }
+
+    /// The Prometheus server with the metrics of the loops, if one is configured.
+    pub fn prometheus(&self) -> anyhow::Result<Option<Prometheus>> {
+        let Some(table) = &self.prometheus else { return Ok(None) };
+        let url = Url::parse(&table.url)
+            .map_err(|error| ConfigError::new(format!("`targets.prometheus.url` is not a URL: {error}")))?;
+        let token = table.token.as_ref().map(|token| PrometheusLogin::Token(Secret::new(token.clone())));
+        let http = Http::new(&ReadPermit::for_targets(self.mode), Settings::default())?;
+        Ok(Some(Prometheus::new(&http, url, &token.unwrap_or(PrometheusLogin::None))))
     }
 
     /// The sources that templates may read: secrets, and the allow-list of the configuration.
@@ -306,9 +322,6 @@ fn external_lookups(config: &Config, secrets: Arc<dyn SecretReader>, mode: Mode)
 /// The lookups over HTTP that the configuration allows; `None` if it allows none.
 fn http_lookups(templates: &TemplatesTable, mode: Mode) -> anyhow::Result<Option<HttpLookups>> {
     let allowed = templates.allowed()?;
-    if allowed.is_empty() {
-        return Ok(None);
-    }
     let deadline = allowed.limits.deadline;
     let settings = Settings {
         deadline,

@@ -41,8 +41,8 @@ mod tests {
     use crate::model::{ExtraEnv, IntegrationSpec};
 
     #[track_caller]
-    fn check(spec: IntegrationSpec, expect: &[&str]) {
-        let findings = check_spec(&spec);
+    fn check(spec: &IntegrationSpec, expect: &[&str]) {
+        let findings = check_spec(spec);
         assert_eq!(findings.iter().map(ToString::to_string).collect::<Vec<_>>(), expect);
     }
 
@@ -50,11 +50,11 @@ mod tests {
     fn settings_that_kubernetes_refuses_are_errors() {
         let text = |text: &str| Some(text.to_owned());
         let cron = IntegrationSpec { cron: text("0 * * * *"), ..IntegrationSpec::default() };
-        check(cron.clone(), &[]);
+        check(&cron, &[]);
         let expect = "a scheduled integration cannot have the restart policy `Always`";
-        check(IntegrationSpec { restart_policy: text("Always"), ..cron }, &[expect]);
+        check(&IntegrationSpec { restart_policy: text("Always"), ..cron }, &[expect]);
         let slow = IntegrationSpec { sleep_duration_secs: text("soon"), ..IntegrationSpec::default() };
-        check(slow, &["`soon` is not a number of seconds"]);
+        check(&slow, &["`soon` is not a number of seconds"]);
         let named = |name: &str| ExtraEnv { name: text(name), value: text("x"), ..ExtraEnv::default() };
         let secret =
             |key: &str| ExtraEnv { secret_name: text("s"), secret_key: text(key), ..ExtraEnv::default() };
@@ -62,6 +62,6 @@ mod tests {
         let invalid =
             ["1a", "a b"].map(|name| format!("`{name}` is not a valid name of an environment variable"));
         let invalid: Vec<&str> = invalid.iter().map(String::as_str).collect();
-        check(IntegrationSpec { extra_env, ..IntegrationSpec::default() }, &invalid);
+        check(&IntegrationSpec { extra_env, ..IntegrationSpec::default() }, &invalid);
     }
 }

@@ -93,6 +93,9 @@ pub struct Workload {
     /// Annotations of the object, which do not restart its pods.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
+    /// Annotations of the pods.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub pod_annotations: BTreeMap<String, String>,
     /// Further environment variables of the integration.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub variables: BTreeMap<String, String>,
@@ -101,12 +104,25 @@ pub struct Workload {
 impl Workload {
     /// The workload of a shard.
     pub fn new(integration: &str, spec: &IntegrationSpec, shard: ShardSpec, commands: &Commands) -> Self {
+        Self::of_shard(integration, spec, shard, commands.grace_seconds(integration))
+    }
+
+    /// The workload of a shard whose pods get this time to end.
+    pub fn of_shard(integration: &str, spec: &IntegrationSpec, shard: ShardSpec, grace_seconds: u64) -> Self {
         let kind = WorkloadKind::of(spec);
         let name = shorten(&shard_name(integration, &shard.shard_name_suffix), kind.max_name());
         let (integration, spec) = (integration.to_owned(), spec.clone());
-        let grace_seconds = commands.grace_seconds(&integration);
-        let (annotations, variables) = (BTreeMap::new(), BTreeMap::new());
-        Self { integration, kind, name, spec, shard, grace_seconds, annotations, variables }
+        Self {
+            integration,
+            kind,
+            name,
+            spec,
+            shard,
+            grace_seconds,
+            annotations: BTreeMap::new(),
+            pod_annotations: BTreeMap::new(),
+            variables: BTreeMap::new(),
+        }
     }
 
     /// The metadata of the object.

@@ -15,8 +15,8 @@ use qontract_runtime::guard::Date;
 use qontract_runtime::replay::{Fingerprints, PlanInputs};
 use qontract_runtime::{
     ApplyResult, CALLER_DIMENSION, CurrentState, Data, DeclaredShardView, DeclaredStateOf, DesiredItem,
-    Fault, IntegrationMeta, ManagedKinds, Observed, Options, Patience, Plan, PlanHint, ReadContext,
-    RehearsalResult, ReleasedPart, SecretLookup, ShardKey, StagedIntegration, WriteContext,
+    Fault, IntegrationMeta, ManagedKinds, Observed, Options, Patience, Plan, ReadContext, RehearsalResult,
+    ReleasedPart, SecretLookup, ShardKey, StagedIntegration, WriteContext,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -120,8 +120,6 @@ pub struct ScopeSpec {
     pub adopts_unmarked: bool,
     /// The objects that may be replaced in order to change an immutable field.
     pub replacement: Replacement,
-    /// Remarks about the declaration, such as a setting without effect.
-    pub hints: Vec<PlanHint>,
 }
 
 /// The identity of a declared object, with the group of its kind.
@@ -261,7 +259,7 @@ impl<I: ObjectIntegration> ManagedObjects<I> {
         read: &ReadContext,
         shard: ObjectShardView<'_, I::State>,
     ) -> Result<Arc<ManagedScope>, Fault> {
-        let ScopeSpec { namespace, kinds, adopts_unmarked, replacement, hints } = I::State::scope_spec(shard);
+        let ScopeSpec { namespace, kinds, adopts_unmarked, replacement } = I::State::scope_spec(shard);
         let (owner, callers) = match shard.key.get(CALLER_DIMENSION) {
             Some(caller) => (owner_of(&self.meta, Some(caller)), self.callers(read).await?),
             None => (Arc::clone(&self.owner), Arc::new(Callers::Unknown)),
@@ -277,7 +275,6 @@ impl<I: ObjectIntegration> ManagedObjects<I> {
             adopts_unmarked,
             is_shared,
             replacement,
-            hints,
         }))
     }
 

@@ -57,7 +57,6 @@ mod tests {
             adopts_unmarked: false,
             is_shared: false,
             replacement: Replacement::default(),
-            hints: Vec::new(),
         });
         let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "yes"}});
         scope.desired_item(body, sensitivity, None)

@@ -31,8 +31,6 @@ pub struct ManagedScope {
     pub is_shared: bool,
     /// The objects that may be replaced in order to change an immutable field.
     pub replacement: Replacement,
-    /// Remarks about the declaration.
-    pub hints: Vec<PlanHint>,
 }
 
 /// A managed kind.
@@ -65,6 +63,8 @@ pub struct DesiredObject {
     pub moved_from: BTreeSet<String>,
     /// Whether the shard waits for the rollout of the object, because its next steps depend on the rollout.
     pub awaits_rollout: bool,
+    /// Remarks about the declaration, such as a setting without effect.
+    pub hints: Vec<PlanHint>,
 }
 
 /// Whether an object contains secrets, and which of its parts may be shown. Secret values are never shown.
@@ -205,14 +205,14 @@ impl ManagedScope {
         let wanted = match DesiredBody::new(body) {
             Ok(desired) => {
                 let (managed_scope, moved_from) = (Arc::clone(self), BTreeSet::new());
-                let awaits_rollout = false;
                 DesiredState::Present(DesiredObject {
                     managed_scope,
                     kind,
                     desired,
                     sensitivity,
                     moved_from,
-                    awaits_rollout,
+                    awaits_rollout: false,
+                    hints: Vec::new(),
                 })
             }
             Err(why) => DesiredState::Unresolved(Fault::author(why.to_string())),

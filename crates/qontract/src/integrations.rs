@@ -51,6 +51,7 @@ fn integrations_manager_meta() -> IntegrationMeta {
 
 fn integrations_manager(targets: &Targets) -> anyhow::Result<Integration> {
     let manager = IntegrationsManager::new(Arc::new(fleet_commands(targets)));
+    let manager = manager.with_run_times(targets.prometheus()?);
     let (kubernetes, lookups) = (Arc::clone(targets.kubernetes()?), Arc::clone(targets.lookups()));
     Ok(Integration::staged(ManagedObjects::new(manager, kubernetes, lookups)))
 }

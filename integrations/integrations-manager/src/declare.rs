@@ -73,7 +73,9 @@ pub fn declare(
         keys: KeyPlaces::of(&fleet, &places),
     };
     let mut shards = ShardBuilder::new(NAME).with_caller(settings.caller());
-    for deployed in deployed_namespaces(fleet, &places, &settings, (&shardings, &older)) {
+    for deployed in
+        deployed_namespaces(fleet, &places, &settings, ShardingSources { own: &shardings, older: &older })
+    {
         if deployed.namespace.target.is_marked_for_deletion() {
             shards.skip_deleted(deployed.namespace);
             continue;
@@ -174,12 +176,19 @@ fn inventory(data: &Data, fleet: &Fleet, with_labels: bool) -> Result<Inventory,
     })
 }
 
+/// Shardings that are not part of the query result of the integrations.
+#[derive(Clone, Copy)]
+struct ShardingSources<'s> {
+    own: &'s OwnShardings,
+    older: &'s OlderForms,
+}
+
 /// The selected deployments by namespace, in order of first use.
 fn deployed_namespaces(
     fleet: Fleet,
     places: &SourceLocations,
     settings: &ManagerSettings,
-    (shardings, older): (&OwnShardings, &OlderForms),
+    sources: ShardingSources<'_>,
 ) -> Vec<DeployedNamespace> {
     let mut namespaces: Vec<(String, DeployedNamespace)> = Vec::new();
     for (index, integration) in fleet.integrations_v1.into_iter().flatten().enumerate() {
@@ -202,7 +211,8 @@ fn deployed_namespaces(
                 namespaces.push((path.clone(), deployed));
                 namespaces.len() - 1
             });
-            let own = shardings.matching(&name, &path).last();
+            let ShardingSources { own, older } = sources;
+            let own = own.matching(&name, &path).last();
             let position_of_entry = (index, entry);
             let spec = model::IntegrationSpec {
                 shards: older.shards.get(&position_of_entry).copied(),

@@ -1,5 +1,6 @@
 //! Deploys the shards of integrations to Kubernetes.
 
+mod balance;
 mod convert;
 mod declare;
 mod optional;
@@ -12,6 +13,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use qontract_client_prometheus::Prometheus;
 use qontract_fleet::Commands;
 use qontract_objects::{
     Callers, Declared, DesiredObject, ObjectIntegration, ObjectShardView, ResolveContext, cluster_integration,
@@ -31,12 +33,20 @@ const ROUNDS: u32 = 3;
 #[derive(Clone, Debug)]
 pub struct IntegrationsManager {
     commands: Arc<Commands>,
+    prometheus: Option<Prometheus>,
 }
 
 impl IntegrationsManager {
     /// Creates the integration; `commands` are the commands that pods can run.
     pub fn new(commands: Arc<Commands>) -> Self {
-        Self { commands }
+        Self { commands, prometheus: None }
+    }
+
+    /// Sets the server with the run times of integrations whose shards are balanced.
+    #[must_use]
+    pub fn with_run_times(mut self, prometheus: Option<Prometheus>) -> Self {
+        self.prometheus = prometheus;
+        self
     }
 }
 
@@ -69,6 +79,7 @@ impl ObjectIntegration for IntegrationsManager {
             .flag(settings::PARAMETER, "A template parameter: NAME=VALUE; can be repeated", FlagKind::Value)
             .variable("INTEGRATIONS_MANAGER_PARAMETERS")
             .rounds(ROUNDS)
+            .resolves_each_round()
             .patience(Duration::from_secs(2), Duration::from_mins(5))
     }
 
@@ -102,6 +113,6 @@ impl ObjectIntegration for IntegrationsManager {
         context: ResolveContext<'_>,
         shard: ObjectShardView<'_, NamespaceFleet>,
     ) -> Result<Vec<DesiredItem<DesiredObject>>, Fault> {
-        resolve::resolve(context, shard).await
+        resolve::resolve(context, self.prometheus.as_ref(), shard).await
     }
 }

@@ -1,15 +1,19 @@
 //! The desired objects of a namespace: manifests, with the tags of images that are commits of refs.
 
+use qontract_client_prometheus::Prometheus;
 use qontract_fleet::manifest::{self, PodSettings, Workload};
+use qontract_fleet::names::app_name;
 use qontract_fleet::parameters::RepositoryRef;
 use qontract_objects::{DesiredObject, ObjectShardView, ResolveContext, Sensitivity};
-use qontract_runtime::{DesiredItem, DesiredState, Fault, SourceLocation};
+use qontract_runtime::{DesiredItem, DesiredState, Fault, PlanHint, SourceLocation};
 
+use crate::balance::{self, BalancedWorkload};
 use crate::state::{BrokenDeployment, NamespaceFleet, kinds};
 
 /// The desired objects of a namespace.
 pub async fn resolve(
     context: ResolveContext<'_>,
+    prometheus: Option<&Prometheus>,
     shard: ObjectShardView<'_, NamespaceFleet>,
 ) -> Result<Vec<DesiredItem<DesiredObject>>, Fault> {
     let state = &shard.shard.state;
@@ -37,9 +41,41 @@ pub async fn resolve(
             Err(fault) => items.extend(unresolved(context, &workload.name, fault, place.as_ref())),
         }
     }
+    let mut hints = state.hints.clone();
+    for (index, deployment) in state.balanced.iter().enumerate() {
+        let place = shard.shard.place(&format!("/balanced/{index}")).cloned();
+        let balanced = balance::workloads(context, prometheus, deployment).await;
+        match (&settings, balanced) {
+            (Ok(settings), Ok(balanced)) => {
+                let hint = |text| PlanHint { text, place: place.clone() };
+                hints.extend(balanced.remarks.into_iter().map(hint));
+                for BalancedWorkload { workload, is_draining } in balanced.workloads {
+                    let mut objects = objects(context, &workload, settings, place.as_ref());
+                    for object in &mut objects {
+                        if let DesiredState::Present(object) = &mut object.state {
+                            object.awaits_rollout = is_draining;
+                        }
+                    }
+                    items.extend(objects);
+                }
+            }
+            (Err(fault), _) => {
+                let name = app_name(&deployment.integration);
+                items.extend(unresolved(context, &name, fault, place.as_ref()));
+            }
+            (_, Err(fault)) => {
+                let name = app_name(&deployment.integration);
+                items.extend(unresolved(context, &name, &fault, place.as_ref()));
+            }
+        }
+    }
     if state.has_pods() {
         let place = shard.shard.place("").cloned();
-        items.push(context.scope.desired_item(manifest::service(), Sensitivity::Public, place));
+        let mut service = context.scope.desired_item(manifest::service(), Sensitivity::Public, place);
+        if let DesiredState::Present(service) = &mut service.state {
+            service.hints = hints;
+        }
+        items.push(service);
     }
     Ok(items)
 }

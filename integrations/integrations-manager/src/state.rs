@@ -94,7 +94,6 @@ impl ObjectState for NamespaceFleet {
             namespace: shard.key.get("namespace").map(str::to_owned),
             kinds: kinds().map(ManagedKind::from).collect(),
             replacement: Replacement::WithPods,
-            hints: shard.shard.state.hints.clone(),
             ..ScopeSpec::default()
         }
     }

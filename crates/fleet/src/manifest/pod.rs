@@ -23,8 +23,9 @@ pub(super) fn template(workload: &Workload, settings: &PodSettings) -> Value {
         WorkloadKind::CronJob => Some(workload.spec.restart_policy.as_deref().unwrap_or("OnFailure")),
         WorkloadKind::Deployment | WorkloadKind::StatefulSet => None,
     };
+    let annotations = (!workload.pod_annotations.is_empty()).then_some(&workload.pod_annotations);
     json!({
-        "metadata": {"labels": labels},
+        "metadata": {"labels": labels, "annotations": annotations},
         "spec": {
             "serviceAccountName": settings.parameters.text_or("SERVICE_ACCOUNT", "qontract-reconcile"),
             "restartPolicy": restart_policy,

@@ -98,9 +98,10 @@ pub struct AutoSharding {
 }
 
 impl AutoSharding {
-    /// The shard with index `slot` of `count`, which runs these keys. A shard without keys does not run, because a
-    /// command without selection would run all of them.
-    pub fn shard<'k>(&self, slot: u32, count: u32, keys: impl IntoIterator<Item = &'k str>) -> ShardSpec {
+    /// The shard with index `slot`, which runs these keys. A shard without keys does not run, because a command without
+    /// selection would run all of them. The label in metrics does not depend on the number of shards, so that pods are
+    /// not restarted when it changes.
+    pub fn shard<'k>(&self, slot: u32, keys: impl IntoIterator<Item = &'k str>) -> ShardSpec {
         let mut extra_args = self.extra_args.clone();
         let mut is_empty = true;
         for key in keys {
@@ -109,7 +110,7 @@ impl AutoSharding {
         }
         let disabled = ShardSpecOverride { disabled: Some(true), ..ShardSpecOverride::default() };
         ShardSpec {
-            shard_key: format!("{slot}-of-{count}"),
+            shard_key: format!("slot-{slot}"),
             shard_name_suffix: format!("-{slot}"),
             extra_args,
             shard_spec_overrides: is_empty.then_some(disabled),
@@ -215,10 +216,10 @@ mod tests {
         assert_eq!(auto.findings(&context), []);
         let Ok(Shards::Measured(sharding)) = auto.shards(&context) else { panic!("measured shards") };
         assert_eq!(sharding.keys, ["c1", "c2"]);
-        let shard = sharding.shard(0, 2, ["c1", "c2"]);
+        let shard = sharding.shard(0, ["c1", "c2"]);
         assert_eq!(shard.extra_args, " --cluster-name c1 --cluster-name c2");
         assert_eq!((shard.shard_name_suffix.as_str(), shard.is_disabled()), ("-0", false));
-        assert!(sharding.shard(1, 2, []).is_disabled());
+        assert!(sharding.shard(1, []).is_disabled());
     }
 
     #[test]

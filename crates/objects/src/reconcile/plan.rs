@@ -53,12 +53,12 @@ pub fn plan_objects(
     plan
 }
 
-/// The hints about the declarations of the scopes, each once.
+/// The hints about the declarations of the objects, each once.
 fn hints(wanted: &[DesiredItem<DesiredObject>]) -> Vec<PlanHint> {
     let mut hints: Vec<PlanHint> = Vec::new();
     for want in wanted {
         let DesiredState::Present(item) = &want.state else { continue };
-        for hint in &item.managed_scope.hints {
+        for hint in &item.hints {
             if !hints.contains(hint) {
                 hints.push(hint.clone());
             }

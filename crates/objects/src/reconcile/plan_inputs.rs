@@ -142,7 +142,16 @@ pub fn restore_inputs(recorded: &Value) -> Option<PlanInputs<DesiredObject, Live
             };
             let (desired, managed_scope) = (DesiredBody::new(body).ok()?, managed_scope.clone()?);
             let kind = kind.into();
-            Some(DesiredObject { managed_scope, kind, desired, sensitivity, moved_from, awaits_rollout })
+            let hints = Vec::new();
+            Some(DesiredObject {
+                managed_scope,
+                kind,
+                desired,
+                sensitivity,
+                moved_from,
+                awaits_rollout,
+                hints,
+            })
         },
         |value| {
             let recorded = RecordedLive::deserialize(value).ok()?;
@@ -180,7 +189,6 @@ fn recorded_context(managed_scope: &ManagedScope) -> RecordedContext {
         adopts_unmarked,
         is_shared: _,
         replacement,
-        hints: _,
     } = managed_scope;
     RecordedContext {
         cluster: cluster.name.clone(),
@@ -218,12 +226,12 @@ fn restored_scope(context: RecordedContext) -> Option<ManagedScope> {
         adopts_unmarked,
         is_shared: false,
         replacement,
-        hints: Vec::new(),
     })
 }
 
 fn recorded_desired(item: &DesiredObject, fingerprints: &Fingerprints) -> RecordedDesired {
-    let DesiredObject { managed_scope: _, kind, desired, sensitivity, moved_from, awaits_rollout } = item;
+    let DesiredObject { managed_scope: _, kind, desired, sensitivity, moved_from, awaits_rollout, hints: _ } =
+        item;
     let (recorded, declared) = match sensitivity {
         Sensitivity::Public => (RecordedSensitivity::Public, None),
         Sensitivity::Template => (RecordedSensitivity::Template, None),

@@ -33,7 +33,6 @@ fn managed_scope(token: &str) -> Arc<ManagedScope> {
         adopts_unmarked: false,
         is_shared: false,
         replacement: Replacement::default(),
-        hints: Vec::new(),
     })
 }
 

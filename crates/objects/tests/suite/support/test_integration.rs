@@ -120,7 +120,6 @@ impl TestIntegration {
             adopts_unmarked: false,
             is_shared: false,
             replacement: Replacement::default(),
-            hints: Vec::new(),
         })
     }
 
@@ -189,6 +188,7 @@ impl StagedIntegration for TestIntegration {
                 sensitivity: Sensitivity::Public,
                 moved_from: test_object.moved_from.clone(),
                 awaits_rollout: false,
+                hints: Vec::new(),
             };
             let wanted = match test_object.intent {
                 TestIntent::Present => DesiredState::Present(item()),
