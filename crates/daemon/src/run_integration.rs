@@ -1,7 +1,7 @@
 //! Settings of `run-integration` from the peer's environment variables.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use qontract_client_http::{Secret, Url};
@@ -107,6 +107,29 @@ impl Settings {
     }
 }
 
+/// Marks the end of a log file: while the value exists, the file `FILE.end` does not; afterwards it does, so that a
+/// process that ships the log knows that no further lines follow.
+#[derive(Debug)]
+pub struct LogEndMark(PathBuf);
+
+impl LogEndMark {
+    /// Removes the mark of an earlier run.
+    pub fn new(log_file: &Path) -> Self {
+        let mut name = log_file.as_os_str().to_owned();
+        name.push(".end");
+        let mark = PathBuf::from(name);
+        let _ = std::fs::remove_file(&mark);
+        Self(mark)
+    }
+}
+
+impl Drop for LogEndMark {
+    fn drop(&mut self) {
+        // The run has its result; without the mark, only the sidecar keeps running.
+        let _ = std::fs::write(&self.0, "");
+    }
+}
+
 /// Reads the settings of the Pushgateway; fails unless all of its variables are set.
 fn pushgateway_config<'v>(get: &impl Fn(&str) -> Option<&'v str>) -> Result<PushgatewayConfig, UsageError> {
     let needed = |name: &str| {
@@ -145,7 +168,7 @@ fn split_words(text: &str) -> Result<Vec<String>, UsageError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Settings, split_words};
+    use super::{LogEndMark, Settings, split_words};
     use std::time::Duration;
 
     fn settings(variables: &[(&str, &str)]) -> Result<Settings, String> {
@@ -174,6 +197,17 @@ mod tests {
         assert_eq!(config(&[("CONFIG", "a"), ("QONTRACT_CONFIG", "b")]), ("a".to_owned(), true));
         assert_eq!(config(&[("QONTRACT_CONFIG", "b")]), ("b".to_owned(), true));
         assert_eq!(config(&[]), ("/config/config.toml".to_owned(), false));
+    }
+
+    #[test]
+    fn the_end_of_a_log_is_marked_after_the_run() {
+        let scratch = qontract_testkit::Scratch::new();
+        let (log, mark) = (scratch.path().join("a.log"), scratch.path().join("a.log.end"));
+        scratch.write("a.log.end", "");
+        let end = LogEndMark::new(&log);
+        assert!(!mark.exists());
+        drop(end);
+        assert!(mark.exists());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use qontract_cli::{CliFlavor, ColorWhen, Command, PeerTool, RunOptions};
 use qontract_config::ConfigError;
 use qontract_daemon::exit::{Exit, UsageError};
-use qontract_daemon::run_integration::{IGNORED_VARIABLES, Settings};
+use qontract_daemon::run_integration::{IGNORED_VARIABLES, LogEndMark, Settings};
 use qontract_daemon::run_loop::LoopOptions;
 use qontract_runtime::reconcile_loop::Schedule;
 use qontract_telemetry::log::{Level, LineFormat, Log, LogLine};
@@ -33,6 +33,8 @@ pub fn run() -> anyhow::Result<Exit> {
         log = log.with_file(form, file).with_context(|| format!("cannot write `{}`", file.display()))?;
     }
     let log = Arc::new(log);
+    // The sidecar of a job ends when this file exists.
+    let _end_mark = settings.log_file.as_deref().filter(|_| settings.once).map(LogEndMark::new);
     for name in
         IGNORED_VARIABLES.iter().filter(|name| variables.get(**name).is_some_and(|value| !value.is_empty()))
     {
