@@ -175,7 +175,7 @@ pub fn balance(
     let nothing =
         |rebalanced| BalanceDecision { slots: slots.clone(), trigger: Trigger::Nothing, plan: rebalanced };
     let Ok(windows) = &evidence.windows else { return nothing(placed) };
-    let imbalanced = imbalanced_slots(&placed.assignment, windows, policy.dead_band());
+    let imbalanced = imbalanced_slots(&placed.assignment, costs, windows, policy.dead_band());
     if imbalanced.is_empty() {
         return nothing(placed);
     }
@@ -191,21 +191,24 @@ pub fn balance(
     }
 }
 
-/// The slots that are above the mean load by more than the dead band in all of these windows, or below it in all of
-/// them. Noise puts different slots at the top in different windows; imbalance does not. An estimate is not evidence:
-/// a slot is not above the mean because of a key that was never measured.
-fn imbalanced_slots(assignment: &Assignment, windows: &[CostEstimate], dead_band: f64) -> BTreeSet<u32> {
-    let measured: Vec<CostEstimate> = windows.iter().map(CostEstimate::measured).collect();
-    let all = |windows: &[BTreeMap<u32, f64>], is_off: &dyn Fn(f64) -> bool| -> BTreeSet<u32> {
-        let is_always_off =
-            |slot: &u32| windows.iter().all(|window| window.get(slot).is_some_and(|one| is_off(*one)));
-        (0..assignment.slots()).filter(is_always_off).collect()
+/// The slots that are above the mean load by more than the dead band in all of these windows and in the estimate, or
+/// below it in all of them. Noise puts different slots at the top in different windows; imbalance does not. An assumed
+/// cost is not evidence: a slot is not above the mean because of a key that was never measured.
+fn imbalanced_slots(
+    assignment: &Assignment,
+    estimate: &CostEstimate,
+    windows: &[CostEstimate],
+    dead_band: f64,
+) -> BTreeSet<u32> {
+    let all = |views: &[BTreeMap<u32, f64>], is_off: &dyn Fn(f64) -> bool| -> BTreeSet<u32> {
+        let is_off = |slot: &u32| views.iter().all(|view| view.get(slot).is_some_and(|one| is_off(*one)));
+        (0..assignment.slots()).filter(is_off).collect()
     };
-    let deviations = |windows: &[CostEstimate]| -> Vec<BTreeMap<u32, f64>> {
-        windows.iter().map(|window| deviations(assignment, window)).collect()
+    let views = |of: &dyn Fn(&CostEstimate) -> CostEstimate| -> Vec<BTreeMap<u32, f64>> {
+        windows.iter().chain([estimate]).map(|view| deviations(assignment, &of(view))).collect()
     };
-    let mut slots = all(&deviations(&measured), &|deviation| deviation > dead_band);
-    slots.extend(all(&deviations(windows), &|deviation| deviation < -dead_band));
+    let mut slots = all(&views(&CostEstimate::measured), &|deviation| deviation > dead_band);
+    slots.extend(all(&views(&Clone::clone), &|deviation| deviation < -dead_band));
     slots
 }
 

@@ -322,3 +322,6 @@ fn fix_heavy(items: &mut [Item], share: FairShare) {
         item.is_fixed = item.slot.is_some_and(|slot| full_slots.insert(slot));
     }
 }
+
+#[cfg(test)]
+mod tests;
