@@ -128,3 +128,27 @@ fn empty_inputs_have_empty_results() {
     check("|", "", 2, " |  ;  ; extra 0 ; heavy []");
     check("a=0 b=0 |", "", 2, "a b |  ;  ; extra 0 ; heavy []");
 }
+
+#[test]
+fn a_new_slot_is_filled_although_no_slot_is_overloaded() {
+    let slot = |slot: usize| (0..60).map(|key| format!("k{slot}-{key}=1")).collect::<Vec<_>>().join(" ");
+    let slots = (0..50).map(slot).collect::<Vec<_>>().join(" | ");
+    let (assignment, costs) = parse(&slots);
+    let policy = BalancePolicy::new(PolicyInput::default()).unwrap();
+    let plan = rebalance(&assignment, &CostEstimate::of(costs), 51, &policy);
+    let counts: Vec<usize> =
+        plan.assignment.keys_by_slot().values().map(std::collections::BTreeSet::len).collect();
+    assert_eq!((counts[50], plan.moves.len(), plan.extra_moves), (58, 58, 0));
+    assert!(counts[..50].iter().all(|count| (58..=60).contains(count)), "{counts:?}");
+}
+
+#[test]
+fn many_slots_are_balanced_without_a_search_of_all_pairs() {
+    let key = |slot: usize, key: usize| format!("k{slot}-{key}={}", 10 + (slot * 10 + key) * 7919 % 97);
+    let slot = |slot: usize| (0..10).map(|index| key(slot, index)).collect::<Vec<_>>().join(" ");
+    let (assignment, costs) = parse(&(0..100).map(slot).collect::<Vec<_>>().join(" | "));
+    let input = PolicyInput { move_budget: 200, ..PolicyInput::default() };
+    let plan = rebalance(&assignment, &CostEstimate::of(costs), 100, &BalancePolicy::new(input).unwrap());
+    let result = (plan.before.ratio() > 0.3, plan.after.ratio() <= 0.025, plan.extra_moves <= 200);
+    assert_eq!(result, (true, true, true), "{:?} {:?} {}", plan.before, plan.after, plan.extra_moves);
+}
