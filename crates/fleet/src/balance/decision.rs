@@ -46,6 +46,12 @@ pub enum SlotReason {
         /// The mean run time of a slot, in the window with the highest one.
         load: Duration,
     },
+    /// The slots took longer than the target in all windows, and there are as many slots as the policy or the number
+    /// of keys allows.
+    Limited {
+        /// The mean run time of a slot, in the window with the lowest one.
+        load: Duration,
+    },
     /// The number of slots was outside the bounds of the policy, or exceeded the number of keys.
     Bounds,
 }
@@ -63,6 +69,13 @@ impl std::fmt::Display for SlotReason {
             }
             Self::BelowTarget { load } => {
                 write!(f, "a slot took at most {:.1} s in each window, less than the target", seconds(load))
+            }
+            Self::Limited { load } => {
+                write!(
+                    f,
+                    "a slot took at least {:.1} s in each window, but no more slots are allowed",
+                    seconds(load)
+                )
             }
             Self::Bounds => {
                 f.write_str("the number of slots is limited by the policy and by the number of keys")
@@ -108,6 +121,8 @@ fn decide(evidence: &Evidence, current: u32, policy: &BalancePolicy) -> SlotDeci
     let is_overloaded = lowest / f64::from(within) > target * (1.0 + policy.dead_band());
     let (slots, reason) = if is_overloaded && up > within {
         (up, SlotReason::AboveTarget { load: load(lowest) })
+    } else if is_overloaded {
+        (within, SlotReason::Limited { load: load(lowest) })
     } else if down < within {
         (down, SlotReason::BelowTarget { load: load(highest) })
     } else {
@@ -287,6 +302,15 @@ mod tests {
         check(&[1000.0; 3], 1, 10);
         let decision = decide_slots(&CostHistory::default(), &keys(100), 30, &policy());
         assert_eq!((decision.slots, decision.reason), (20, SlotReason::Bounds));
+        check(&[9000.0; 3], 20, 20);
+        let limited = CostHistory::new(vec![window(&keys(100), 90.0); 3]);
+        let decision = decide_slots(&limited, &keys(100), 20, &policy());
+        assert_eq!(
+            decision.reason.to_string(),
+            "a slot took at least 450.0 s in each window, but no more slots are allowed"
+        );
+        let decision = decide_slots(&limited, &BTreeSet::new(), 2, &policy());
+        assert_eq!(decision.reason, SlotReason::Unmeasured { windows: 0, needed: 3 });
         // More slots than keys would have nothing to do.
         let decision = decide_slots(&CostHistory::default(), &keys(4), 10, &policy());
         assert_eq!((decision.slots, decision.reason), (4, SlotReason::Bounds));
@@ -351,6 +375,25 @@ mod tests {
         assert_eq!(trigger([1, 1, 3]), (Trigger::Nothing, false));
         // All keys cost the same but those of one slot, so only exchanges help.
         assert_eq!(trigger([1, 1, 1]), (Trigger::Imbalance([1].into()), true));
+        // The estimate follows more windows.
+        let mut windows = vec![even; 4];
+        windows.extend(vec![slow_slot(1); 3]);
+        let balanced = balance(&assignment, &keys, &CostHistory::new(windows), &policy());
+        assert_eq!((balanced.trigger, balanced.plan.moves), (Trigger::Nothing, vec![]));
+    }
+
+    #[test]
+    fn an_imbalance_that_no_move_can_improve_moves_nothing() {
+        let keys = keys(21);
+        let costs = window(&keys, 70.0);
+        let history = CostHistory::new(vec![costs; 3]);
+        let input =
+            PolicyInput { max_slots: 10, min_slots: 10, windows: 3, target: 150.0, ..PolicyInput::default() };
+        let policy = BalancePolicy::new(input).unwrap();
+        let assignment = balance(&Assignment::default(), &keys, &history, &policy).plan.assignment;
+        let balanced = balance(&assignment, &keys, &history, &policy);
+        // One of ten slots has three of the 21 keys.
+        assert_eq!((balanced.trigger, balanced.plan.moves), (Trigger::Unimprovable([0].into()), vec![]));
     }
 
     #[test]

@@ -204,7 +204,7 @@ impl<'i> Problem<'i> {
         reason = "compares loads with fractions of the mean"
     )]
     fn release_for_new_slots(&mut self, tolerance: f64) -> usize {
-        let before = self.packing.items().iter().filter(|item| item.slot.is_some()).count();
+        let before = self.placed();
         // Items without a slot are part of the mean, but not of any load.
         let total: u128 = self.packing.items().iter().map(|item| u128::from(item.cost)).sum();
         let mean = u64::try_from(total / u128::from(self.slots)).unwrap_or(u64::MAX);
@@ -215,16 +215,40 @@ impl<'i> Problem<'i> {
                 self.release_surplus(slot, surplus, tolerated);
             }
         }
-        // Slots without an overload can still be too full for the new slots to get anything.
+        // Slots that exceed the mean only slightly are together too full if the new slots get nothing.
         let share = f64::from(self.slots - self.previous.slots()) * (mean as f64 - tolerated);
+        let released = before - self.placed();
+        let mut rest = self.keys_to_fill(share).saturating_sub(released);
         for part in [0.5, 1.0] {
             let floor = mean.saturating_sub((tolerated * part) as u64);
-            while (self.unplaced() as f64) < share {
+            while rest > 0 && (self.unplaced() as f64) < share {
                 let Some(index) = self.largest_above(floor) else { break };
                 self.packing.remove(index);
+                rest -= 1;
             }
         }
-        before - self.packing.items().iter().filter(|item| item.slot.is_some()).count()
+        before - self.placed()
+    }
+
+    /// The number of keys with a slot.
+    fn placed(&self) -> usize {
+        self.packing.items().iter().filter(|item| item.slot.is_some()).count()
+    }
+
+    /// The lowest number of keys that have this load.
+    #[expect(clippy::cast_precision_loss, reason = "compares a sum with a fraction")]
+    fn keys_to_fill(&self, load: f64) -> usize {
+        let mut costs: Vec<u64> = self.packing.items().iter().map(|item| item.cost).collect();
+        costs.sort_unstable_by(|left, right| right.cmp(left));
+        let mut sum = 0;
+        costs
+            .iter()
+            .take_while(|cost| {
+                let is_short = (sum as f64) < load;
+                sum += **cost;
+                is_short
+            })
+            .count()
     }
 
     /// Takes keys out of a slot whose costs are together near its surplus.
