@@ -115,7 +115,8 @@ impl CostHistory {
         Self { windows }
     }
 
-    /// Adds the newest window, and drops all but the newest `limit` windows.
+    /// Adds the newest window, and drops all but the newest `limit` windows
+    /// ([`BalancePolicy::history_windows`](super::BalancePolicy::history_windows)).
     pub fn push(&mut self, window: CostWindow, limit: usize) {
         self.windows.push(window);
         let surplus = self.windows.len().saturating_sub(limit);

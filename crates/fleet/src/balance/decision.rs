@@ -46,6 +46,12 @@ pub enum SlotReason {
         /// The mean run time of a slot, in the window with the highest one.
         load: Duration,
     },
+    /// The slots took longer than the target in all windows, and there are as many slots as the policy or the number
+    /// of keys allows.
+    Limited {
+        /// The mean run time of a slot, in the window with the lowest one.
+        load: Duration,
+    },
     /// The number of slots was outside the bounds of the policy, or exceeded the number of keys.
     Bounds,
 }
@@ -63,6 +69,13 @@ impl std::fmt::Display for SlotReason {
             }
             Self::BelowTarget { load } => {
                 write!(f, "a slot took at most {:.1} s in each window, less than the target", seconds(load))
+            }
+            Self::Limited { load } => {
+                write!(
+                    f,
+                    "a slot took at least {:.1} s in each window, but no more slots are allowed",
+                    seconds(load)
+                )
             }
             Self::Bounds => {
                 f.write_str("the number of slots is limited by the policy and by the number of keys")
@@ -108,6 +121,8 @@ fn decide(evidence: &Evidence, current: u32, policy: &BalancePolicy) -> SlotDeci
     let is_overloaded = lowest / f64::from(within) > target * (1.0 + policy.dead_band());
     let (slots, reason) = if is_overloaded && up > within {
         (up, SlotReason::AboveTarget { load: load(lowest) })
+    } else if is_overloaded {
+        (within, SlotReason::Limited { load: load(lowest) })
     } else if down < within {
         (down, SlotReason::BelowTarget { load: load(highest) })
     } else {
@@ -175,7 +190,7 @@ pub fn balance(
     let nothing =
         |rebalanced| BalanceDecision { slots: slots.clone(), trigger: Trigger::Nothing, plan: rebalanced };
     let Ok(windows) = &evidence.windows else { return nothing(placed) };
-    let imbalanced = imbalanced_slots(&placed.assignment, windows, policy.dead_band());
+    let imbalanced = imbalanced_slots(&placed.assignment, costs, windows, policy.dead_band());
     if imbalanced.is_empty() {
         return nothing(placed);
     }
@@ -191,21 +206,24 @@ pub fn balance(
     }
 }
 
-/// The slots that are above the mean load by more than the dead band in all of these windows, or below it in all of
-/// them. Noise puts different slots at the top in different windows; imbalance does not. An estimate is not evidence:
-/// a slot is not above the mean because of a key that was never measured.
-fn imbalanced_slots(assignment: &Assignment, windows: &[CostEstimate], dead_band: f64) -> BTreeSet<u32> {
-    let measured: Vec<CostEstimate> = windows.iter().map(CostEstimate::measured).collect();
-    let all = |windows: &[BTreeMap<u32, f64>], is_off: &dyn Fn(f64) -> bool| -> BTreeSet<u32> {
-        let is_always_off =
-            |slot: &u32| windows.iter().all(|window| window.get(slot).is_some_and(|one| is_off(*one)));
-        (0..assignment.slots()).filter(is_always_off).collect()
+/// The slots that are above the mean load by more than the dead band in all of these windows and in the estimate, or
+/// below it in all of them. Noise puts different slots at the top in different windows; imbalance does not. An assumed
+/// cost is not evidence: a slot is not above the mean because of a key that was never measured.
+fn imbalanced_slots(
+    assignment: &Assignment,
+    estimate: &CostEstimate,
+    windows: &[CostEstimate],
+    dead_band: f64,
+) -> BTreeSet<u32> {
+    let all = |views: &[BTreeMap<u32, f64>], is_off: &dyn Fn(f64) -> bool| -> BTreeSet<u32> {
+        let is_off = |slot: &u32| views.iter().all(|view| view.get(slot).is_some_and(|one| is_off(*one)));
+        (0..assignment.slots()).filter(is_off).collect()
     };
-    let deviations = |windows: &[CostEstimate]| -> Vec<BTreeMap<u32, f64>> {
-        windows.iter().map(|window| deviations(assignment, window)).collect()
+    let views = |of: &dyn Fn(&CostEstimate) -> CostEstimate| -> Vec<BTreeMap<u32, f64>> {
+        windows.iter().chain([estimate]).map(|view| deviations(assignment, &of(view))).collect()
     };
-    let mut slots = all(&deviations(&measured), &|deviation| deviation > dead_band);
-    slots.extend(all(&deviations(windows), &|deviation| deviation < -dead_band));
+    let mut slots = all(&views(&CostEstimate::measured), &|deviation| deviation > dead_band);
+    slots.extend(all(&views(&Clone::clone), &|deviation| deviation < -dead_band));
     slots
 }
 
@@ -284,6 +302,15 @@ mod tests {
         check(&[1000.0; 3], 1, 10);
         let decision = decide_slots(&CostHistory::default(), &keys(100), 30, &policy());
         assert_eq!((decision.slots, decision.reason), (20, SlotReason::Bounds));
+        check(&[9000.0; 3], 20, 20);
+        let limited = CostHistory::new(vec![window(&keys(100), 90.0); 3]);
+        let decision = decide_slots(&limited, &keys(100), 20, &policy());
+        assert_eq!(
+            decision.reason.to_string(),
+            "a slot took at least 450.0 s in each window, but no more slots are allowed"
+        );
+        let decision = decide_slots(&limited, &BTreeSet::new(), 2, &policy());
+        assert_eq!(decision.reason, SlotReason::Unmeasured { windows: 0, needed: 3 });
         // More slots than keys would have nothing to do.
         let decision = decide_slots(&CostHistory::default(), &keys(4), 10, &policy());
         assert_eq!((decision.slots, decision.reason), (4, SlotReason::Bounds));
@@ -348,6 +375,25 @@ mod tests {
         assert_eq!(trigger([1, 1, 3]), (Trigger::Nothing, false));
         // All keys cost the same but those of one slot, so only exchanges help.
         assert_eq!(trigger([1, 1, 1]), (Trigger::Imbalance([1].into()), true));
+        // The estimate follows more windows.
+        let mut windows = vec![even; 4];
+        windows.extend(vec![slow_slot(1); 3]);
+        let balanced = balance(&assignment, &keys, &CostHistory::new(windows), &policy());
+        assert_eq!((balanced.trigger, balanced.plan.moves), (Trigger::Nothing, vec![]));
+    }
+
+    #[test]
+    fn an_imbalance_that_no_move_can_improve_moves_nothing() {
+        let keys = keys(21);
+        let costs = window(&keys, 70.0);
+        let history = CostHistory::new(vec![costs; 3]);
+        let input =
+            PolicyInput { max_slots: 10, min_slots: 10, windows: 3, target: 150.0, ..PolicyInput::default() };
+        let policy = BalancePolicy::new(input).unwrap();
+        let assignment = balance(&Assignment::default(), &keys, &history, &policy).plan.assignment;
+        let balanced = balance(&assignment, &keys, &history, &policy);
+        // One of ten slots has three of the 21 keys.
+        assert_eq!((balanced.trigger, balanced.plan.moves), (Trigger::Unimprovable([0].into()), vec![]));
     }
 
     #[test]

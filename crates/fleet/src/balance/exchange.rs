@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 /// have enough different costs.
 const MAX_KEYS_FOR_PAIRS: usize = 40;
 
-/// All pairs of slots are searched only if there are at most this number of slots.
+/// All pairs of slots are searched only if there are at most this number of slots. Otherwise, each extreme slot is
+/// paired with this number of slots from the other end.
 const MAX_SLOTS_FOR_ALL_PAIRS: usize = 32;
 
 /// An exchange between two slots.
@@ -71,9 +72,13 @@ pub(super) fn best_exchange(packing: &Packing, price: Price) -> Option<Exchange>
     let extremes = packing.extremes()?;
     let slots = packing.loads().len();
     let mut best = None;
-    for slot in 0..slots {
-        consider(packing, SlotPair { from: extremes.highest, to: slot }, price, &mut best);
-        consider(packing, SlotPair { from: slot, to: extremes.lowest }, price, &mut best);
+    let mut by_load: Vec<usize> = (0..slots).collect();
+    by_load.sort_by_key(|slot| (packing.loads()[*slot], *slot));
+    for slot in by_load.iter().take(MAX_SLOTS_FOR_ALL_PAIRS) {
+        consider(packing, SlotPair { from: extremes.highest, to: *slot }, price, &mut best);
+    }
+    for slot in by_load.iter().rev().take(MAX_SLOTS_FOR_ALL_PAIRS) {
+        consider(packing, SlotPair { from: *slot, to: extremes.lowest }, price, &mut best);
     }
     if best.is_none() && price == Price::Free && slots <= MAX_SLOTS_FOR_ALL_PAIRS {
         for from in 0..slots {

@@ -41,7 +41,7 @@ impl Default for PolicyInput {
             target: 300.0,
             min_slots: 1,
             max_slots: 10,
-            windows: 4,
+            windows: 5,
             move_budget: 8,
             tolerance: 0.025,
             dead_band: 0.15,
@@ -103,6 +103,12 @@ impl BalancePolicy {
     /// How many consecutive windows have to agree before anything changes.
     pub fn windows(&self) -> usize {
         self.input.windows as usize
+    }
+
+    /// How many windows a history should keep: the estimates of costs follow a change only if more than half of these
+    /// windows show it.
+    pub fn history_windows(&self) -> usize {
+        2 * self.windows() + 1
     }
 
     /// How many keys may move per decision to improve the balance.

@@ -195,30 +195,89 @@ impl<'i> Problem<'i> {
         }
     }
 
-    /// Takes keys out of overloaded slots, for slots that are new: from each slot the lowest number of keys that
-    /// brings its load to the mean. Returns how many keys these are.
-    #[expect(clippy::cast_precision_loss, reason = "compares a load with a fraction of the mean")]
+    /// Takes keys out of slots, for slots that are new: from each overloaded slot as few keys as possible, then further
+    /// large keys, until the new slots have their share. Returns how many keys these are.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "compares loads with fractions of the mean"
+    )]
     fn release_for_new_slots(&mut self, tolerance: f64) -> usize {
+        let before = self.placed();
         // Items without a slot are part of the mean, but not of any load.
         let total: u128 = self.packing.items().iter().map(|item| u128::from(item.cost)).sum();
         let mean = u64::try_from(total / u128::from(self.slots)).unwrap_or(u64::MAX);
-        let mut released = 0;
+        let tolerated = tolerance * mean as f64;
         for slot in 0..self.packing.loads().len() {
             let surplus = self.packing.loads()[slot].saturating_sub(mean);
-            if surplus as f64 <= tolerance * mean as f64 {
-                continue;
-            }
-            let needed = self.keys_to_release(slot, surplus as f64 - tolerance * mean as f64);
-            let mut rest = surplus;
-            for position in 0..needed {
-                let wanted = rest / (needed - position) as u64;
-                let Some(index) = self.nearest_key(slot, wanted) else { break };
-                rest = rest.saturating_sub(self.packing.items()[index].cost);
-                self.packing.remove(index);
-                released += 1;
+            if surplus as f64 > tolerated {
+                self.release_surplus(slot, surplus, tolerated);
             }
         }
-        released
+        // Slots that exceed the mean only slightly are together too full if the new slots get nothing.
+        let share = f64::from(self.slots - self.previous.slots()) * (mean as f64 - tolerated);
+        let released = before - self.placed();
+        let mut rest = self.keys_to_fill(share).saturating_sub(released);
+        for part in [0.5, 1.0] {
+            let floor = mean.saturating_sub((tolerated * part) as u64);
+            while rest > 0 && (self.unplaced() as f64) < share {
+                let Some(index) = self.largest_above(floor) else { break };
+                self.packing.remove(index);
+                rest -= 1;
+            }
+        }
+        before - self.placed()
+    }
+
+    /// The number of keys with a slot.
+    fn placed(&self) -> usize {
+        self.packing.items().iter().filter(|item| item.slot.is_some()).count()
+    }
+
+    /// The lowest number of keys that have this load.
+    #[expect(clippy::cast_precision_loss, reason = "compares a sum with a fraction")]
+    fn keys_to_fill(&self, load: f64) -> usize {
+        let mut costs: Vec<u64> = self.packing.items().iter().map(|item| item.cost).collect();
+        costs.sort_unstable_by(|left, right| right.cmp(left));
+        let mut sum = 0;
+        costs
+            .iter()
+            .take_while(|cost| {
+                let is_short = (sum as f64) < load;
+                sum += **cost;
+                is_short
+            })
+            .count()
+    }
+
+    /// Takes keys out of a slot whose costs are together near its surplus.
+    #[expect(clippy::cast_precision_loss, reason = "compares a load with a fraction of the mean")]
+    fn release_surplus(&mut self, slot: usize, surplus: u64, tolerated: f64) {
+        let largest =
+            self.movable(slot).map(|index| self.packing.items()[index].cost).max().unwrap_or_default();
+        let needed = self.keys_to_release(slot, surplus as f64 - tolerated.min(largest as f64 / 2.0));
+        let mut rest = surplus;
+        for position in 0..needed {
+            let wanted = rest / (needed - position) as u64;
+            let Some(index) = self.nearest_key(slot, wanted) else { break };
+            rest = rest.saturating_sub(self.packing.items()[index].cost);
+            self.packing.remove(index);
+        }
+    }
+
+    /// The costs of all keys without a slot.
+    fn unplaced(&self) -> u64 {
+        self.packing.items().iter().filter(|item| item.slot.is_none()).map(|item| item.cost).sum()
+    }
+
+    /// The largest key of the fullest slot that can leave without a load below `floor`.
+    fn largest_above(&self, floor: u64) -> Option<usize> {
+        let highest = self.packing.extremes()?.highest;
+        let limit = self.packing.loads()[highest].checked_sub(floor)?;
+        let cost = |index: &usize| self.packing.items()[*index].cost;
+        let fitting = self.movable(highest).filter(|index| (1..=limit).contains(&cost(index)));
+        fitting.max_by_key(|index| (cost(index), std::cmp::Reverse(*index)))
     }
 
     /// The lowest number of keys of a slot whose costs exceed a surplus.
@@ -322,3 +381,6 @@ fn fix_heavy(items: &mut [Item], share: FairShare) {
         item.is_fixed = item.slot.is_some_and(|slot| full_slots.insert(slot));
     }
 }
+
+#[cfg(test)]
+mod tests;

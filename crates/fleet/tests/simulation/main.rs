@@ -19,7 +19,7 @@ use qontract_testkit::chaos_count;
 #[test]
 #[expect(clippy::print_stdout, reason = "`cargo xtask chaos fleet-balance` prints the tables")]
 fn simulated_fleets_are_balanced_with_few_moves() {
-    let count = chaos_count(10);
+    let count = chaos_count(6);
     let mut rows = Vec::new();
     for family in Family::ALL {
         rows.extend(resizing::simulate(family, count));

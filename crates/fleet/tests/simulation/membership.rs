@@ -163,7 +163,7 @@ impl Fleet {
         let is_measured = !self.rng.percent(10);
         let window = self.costs.iter().filter(|_| is_measured && !self.rng.percent(20));
         let window = CostWindow::new(window.map(|(key, cost)| (key.clone(), *cost)).collect());
-        self.history.push(window, policy.windows());
+        self.history.push(window, policy.history_windows());
         let keys: BTreeSet<String> = self.costs.keys().cloned().collect();
         let balanced = balance(&self.balanced, &keys, &self.history, &policy);
         self.check(&self.balanced, &balanced.plan);

@@ -77,7 +77,7 @@ fn simulate(family: Family, load: f64, seed: u64) -> Changes {
         let noisy = |(key, cost): (&String, &Duration)| {
             (key.clone(), cost.mul_f64(1.0 - NOISE + 2.0 * NOISE * fraction(&mut rng)))
         };
-        history.push(CostWindow::new(costs.iter().map(noisy).collect()), policy.windows());
+        history.push(CostWindow::new(costs.iter().map(noisy).collect()), policy.history_windows());
         let balanced = balance(&assignment, &keys, &history, &policy);
         if balanced.slots.slots == assignment.slots() {
             changes.moves += balanced.plan.moves.len();
