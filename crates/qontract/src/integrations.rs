@@ -12,7 +12,7 @@ use qontract_daemon::registry::{IntegrationEntry as Entry, Registry};
 use qontract_daemon::targets::Targets;
 use qontract_fleet::commands::{DEFAULT_GRACE_SECONDS, SHARD};
 use qontract_fleet::{CommandInfo, Commands};
-use qontract_integration_integrations_manager::IntegrationsManager;
+use qontract_integration_integrations_manager::{IntegrationsManager, RunTimes};
 use qontract_integration_openshift_namespace_labels as openshift_namespace_labels;
 use qontract_integration_prometheus_rules_tester as prometheus_rules_tester;
 use qontract_objects::{ManagedObjects, object_meta, with_print_flag};
@@ -51,7 +51,12 @@ fn integrations_manager_meta() -> IntegrationMeta {
 
 fn integrations_manager(targets: &Targets) -> anyhow::Result<Integration> {
     let manager = IntegrationsManager::new(Arc::new(fleet_commands(targets)));
-    let manager = manager.with_run_times(targets.prometheus()?);
+    let run_times = match targets.prometheus()? {
+        Some(prometheus) => RunTimes::Server(prometheus),
+        None if targets.is_sandbox() => RunTimes::None,
+        None => RunTimes::NotConfigured,
+    };
+    let manager = manager.with_run_times(run_times);
     let (kubernetes, lookups) = (Arc::clone(targets.kubernetes()?), Arc::clone(targets.lookups()));
     Ok(Integration::staged(ManagedObjects::new(manager, kubernetes, lookups)))
 }

@@ -31,6 +31,18 @@ const BALANCED_BY: &str = "QONTRACT_BALANCED_BY";
 /// The API version of the Deployments that are declared.
 const DEPLOYMENT_VERSION: &str = "apps/v1";
 
+/// The source of the run times of balanced integrations.
+#[derive(Clone, Debug, Default)]
+pub enum RunTimes {
+    /// There are none, as in a sandbox.
+    #[default]
+    None,
+    /// The operator has not configured a server.
+    NotConfigured,
+    /// A Prometheus server.
+    Server(Prometheus),
+}
+
 /// A workload of a balanced deployment.
 #[derive(Debug)]
 pub struct BalancedWorkload {
@@ -52,7 +64,7 @@ pub struct BalancedWorkloads {
 /// The workloads of a balanced deployment.
 pub async fn workloads(
     context: ResolveContext<'_>,
-    prometheus: Option<&Prometheus>,
+    run_times: &RunTimes,
     deployment: &BalancedDeployment,
 ) -> Result<BalancedWorkloads, Fault> {
     let sharding = &deployment.sharding;
@@ -63,7 +75,7 @@ pub async fn workloads(
     let live = LiveSlots::of(&deployment.integration, &deployments, &pods);
     let keys: BTreeSet<String> = sharding.keys.iter().cloned().collect();
     let mut remarks = Vec::new();
-    let history = match history(context.read, prometheus, deployment).await {
+    let history = match history(context.read, run_times, deployment, &policy).await {
         Ok(history) => history,
         Err(why) => {
             remarks.push(format!("the shards of `{}` keep their keys: {why}", deployment.integration));
@@ -111,11 +123,16 @@ fn policy(sharding: &AutoSharding) -> Result<BalancePolicy, Fault> {
 /// The run time of each key in the last windows; empty without a Prometheus server.
 async fn history(
     read: &ReadContext,
-    prometheus: Option<&Prometheus>,
+    run_times: &RunTimes,
     deployment: &BalancedDeployment,
+    policy: &BalancePolicy,
 ) -> Result<CostHistory, String> {
-    let Some(prometheus) = prometheus else {
-        return Err("no Prometheus server is configured (`targets.prometheus.url`)".to_owned());
+    let prometheus = match run_times {
+        RunTimes::None => return Ok(CostHistory::default()),
+        RunTimes::NotConfigured => {
+            return Err("no Prometheus server is configured (`targets.prometheus.url`)".to_owned());
+        }
+        RunTimes::Server(prometheus) => prometheus,
     };
     let sharding = &deployment.sharding;
     let minutes = sharding.window_minutes;
@@ -124,13 +141,10 @@ async fn history(
         "max by (key) (avg_over_time(qontract_reconcile_key_seconds{{integration=\"{name}\"}}[{minutes}m]))"
     );
     let step = std::time::Duration::from_secs(u64::from(minutes) * 60);
-    let windows = sharding.windows.max(1);
+    let steps = policy.history_windows() as u64;
     let end = u64::try_from(read.now.as_second()).unwrap_or_default();
-    let range = QueryRange {
-        start: end.saturating_sub(step.as_secs() * u64::from(windows - 1)),
-        step,
-        steps: u64::from(windows),
-    };
+    let start = end.saturating_sub(step.as_secs() * (steps - 1));
+    let range = QueryRange { start, step, steps };
     let windows = prometheus.run_seconds_by_window(&read.permit, &query, "key", range).await;
     let windows = windows.map_err(|error| qontract_diagnostics::error_chain(&error))?;
     let windows: Result<Vec<CostWindow>, _> = windows.iter().map(CostWindow::from_seconds).collect();

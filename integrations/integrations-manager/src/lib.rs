@@ -13,15 +13,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use qontract_client_prometheus::Prometheus;
 use qontract_fleet::Commands;
 use qontract_objects::{
     Callers, Declared, DesiredObject, ObjectIntegration, ObjectShardView, ResolveContext, cluster_integration,
 };
 use qontract_runtime::{Data, DesiredItem, Fault, FlagKind, IntegrationMeta, ManagedKinds, Options};
 
+pub use balance::{ASSIGNMENT, KEYS, RunTimes};
 pub use settings::DEFAULT_UPSTREAM;
-pub use state::NamespaceFleet;
+pub use state::{BalancedDeployment, BrokenDeployment, NamespaceFleet};
 
 /// The name of the integration.
 pub const NAME: &str = "integrations-manager";
@@ -33,19 +33,19 @@ const ROUNDS: u32 = 3;
 #[derive(Clone, Debug)]
 pub struct IntegrationsManager {
     commands: Arc<Commands>,
-    prometheus: Option<Prometheus>,
+    run_times: RunTimes,
 }
 
 impl IntegrationsManager {
     /// Creates the integration; `commands` are the commands that pods can run.
     pub fn new(commands: Arc<Commands>) -> Self {
-        Self { commands, prometheus: None }
+        Self { commands, run_times: RunTimes::None }
     }
 
-    /// Sets the server with the run times of integrations whose shards are balanced.
+    /// Sets the source of the run times of integrations whose shards are balanced.
     #[must_use]
-    pub fn with_run_times(mut self, prometheus: Option<Prometheus>) -> Self {
-        self.prometheus = prometheus;
+    pub fn with_run_times(mut self, run_times: RunTimes) -> Self {
+        self.run_times = run_times;
         self
     }
 }
@@ -113,6 +113,6 @@ impl ObjectIntegration for IntegrationsManager {
         context: ResolveContext<'_>,
         shard: ObjectShardView<'_, NamespaceFleet>,
     ) -> Result<Vec<DesiredItem<DesiredObject>>, Fault> {
-        resolve::resolve(context, self.prometheus.as_ref(), shard).await
+        resolve::resolve(context, &self.run_times, shard).await
     }
 }

@@ -1,19 +1,18 @@
 //! The desired objects of a namespace: manifests, with the tags of images that are commits of refs.
 
-use qontract_client_prometheus::Prometheus;
 use qontract_fleet::manifest::{self, PodSettings, Workload};
 use qontract_fleet::names::app_name;
 use qontract_fleet::parameters::RepositoryRef;
 use qontract_objects::{DesiredObject, ObjectShardView, ResolveContext, Sensitivity};
 use qontract_runtime::{DesiredItem, DesiredState, Fault, PlanHint, SourceLocation};
 
-use crate::balance::{self, BalancedWorkload};
+use crate::balance::{self, BalancedWorkload, RunTimes};
 use crate::state::{BrokenDeployment, NamespaceFleet, kinds};
 
 /// The desired objects of a namespace.
 pub async fn resolve(
     context: ResolveContext<'_>,
-    prometheus: Option<&Prometheus>,
+    run_times: &RunTimes,
     shard: ObjectShardView<'_, NamespaceFleet>,
 ) -> Result<Vec<DesiredItem<DesiredObject>>, Fault> {
     let state = &shard.shard.state;
@@ -44,7 +43,7 @@ pub async fn resolve(
     let mut hints = state.hints.clone();
     for (index, deployment) in state.balanced.iter().enumerate() {
         let place = shard.shard.place(&format!("/balanced/{index}")).cloned();
-        let balanced = balance::workloads(context, prometheus, deployment).await;
+        let balanced = balance::workloads(context, run_times, deployment).await;
         match (&settings, balanced) {
             (Ok(settings), Ok(balanced)) => {
                 let hint = |text| PlanHint { text, place: place.clone() };

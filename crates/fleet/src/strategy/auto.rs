@@ -16,6 +16,12 @@ const STRATEGY: &str = "auto";
 /// Default for the maximum number of shards.
 const DEFAULT_MAX_SHARDS: i64 = 20;
 
+/// Default number of windows that must agree.
+const DEFAULT_WINDOWS: i64 = 5;
+
+/// Default for the maximum number of keys that move at a time.
+const DEFAULT_MOVES: i64 = 8;
+
 /// The objects of the data whose names are the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -154,9 +160,9 @@ impl ShardingStrategy for Auto {
             target_seconds: number(*target_seconds),
             min_shards: number(self.min_shards()),
             max_shards: number(self.max_shards()),
-            windows: number(windows.unwrap_or(3)),
+            windows: number(windows.unwrap_or(DEFAULT_WINDOWS)),
             window_minutes: number(window_minutes.unwrap_or(60)),
-            moves: number(moves.unwrap_or(2)),
+            moves: number(moves.unwrap_or(DEFAULT_MOVES)),
         }))
     }
 
