@@ -21,7 +21,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         "Reconciliation",
         &["plan", "affected", "reconcile", "approve", "runs", "explain", "journal", "loop", "state"],
     ),
-    ("Inspection", &["integrations", "shards", "inventory"]),
+    ("Inspection", &["integrations", "fleet", "shards", "inventory"]),
     ("Setup and other", &["config", "peer", "completions", "man", "version", "help"]),
 ];
 

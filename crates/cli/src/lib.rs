@@ -3,6 +3,7 @@
 //! size and sets the modes of the terminal.
 
 mod flavor;
+mod fleet;
 mod global;
 mod groups;
 mod loops;
@@ -31,6 +32,7 @@ use qontract_config::environment::{ReadBy, help};
 pub use qontract_config::variable;
 
 pub use flavor::CliFlavor;
+pub use fleet::{FleetAction, FleetArgs, FleetFormat, FleetStatusArgs};
 pub use global::{ColorWhen, GlobalOptions};
 pub use groups::{command, ungrouped_command};
 pub use loops::{LoopAction, LoopArgs, OrderTarget, PauseArgs};
@@ -141,6 +143,13 @@ pub enum Command {
     Affected(AffectedArgs),
     /// List the integrations, or the schemas that one of them reads
     Integrations(IntegrationsArgs),
+    /// Show the shards of integrations, and the objects that run them
+    #[command(after_long_help = examples(&[
+        ("qontract fleet plan --config config.toml", "show what the manager would change"),
+        ("qontract fleet status --sandbox ./sandbox", "list the shards, and the state of their objects"),
+        ("qontract fleet explain openshift-resources-harbor-prod-0", "why this shard exists"),
+    ]))]
+    Fleet(FleetArgs),
     /// Work with hash slots
     Shards(ShardsArgs),
     /// Work with Kubernetes objects

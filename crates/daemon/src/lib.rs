@@ -16,6 +16,7 @@ pub mod debug_log;
 pub mod discovery;
 pub mod exit;
 pub mod failed_shards;
+pub mod fleet_status;
 pub mod health;
 pub mod held_changes;
 pub mod input;

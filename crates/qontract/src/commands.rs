@@ -9,6 +9,7 @@ mod config_init;
 mod data_server;
 mod diff;
 mod explain;
+mod fleet;
 mod get;
 mod help;
 mod integrations;
@@ -53,6 +54,7 @@ pub fn run(cli: Cli, config: Option<LocatedConfig>, printer: &Printer) -> anyhow
         Command::Reconcile(arguments) => reconcile(*arguments, CliFlavor::Qontract),
         Command::Affected(arguments) => affected::run(arguments, printer),
         Command::Integrations(arguments) => integrations::run(arguments, printer),
+        Command::Fleet(arguments) => fleet::run(arguments, printer),
         Command::Shards(arguments) => shards::run(arguments, printer),
         Command::Inventory(arguments) => inventory::run(arguments, printer),
         Command::Explain(arguments) => explain::run(arguments, printer),

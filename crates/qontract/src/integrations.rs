@@ -45,7 +45,8 @@ const POD_OVERHEAD: Duration = Duration::from_secs(15);
 /// The registry of this binary.
 pub const REGISTRY: Registry = Registry::new(ALL);
 
-fn integrations_manager_meta() -> IntegrationMeta {
+/// The metadata of `integrations-manager`.
+pub fn integrations_manager_meta() -> IntegrationMeta {
     object_meta(&IntegrationsManager::new(Arc::default()))
 }
 
@@ -62,7 +63,7 @@ fn integrations_manager(targets: &Targets) -> anyhow::Result<Integration> {
 }
 
 /// The commands that pods can run: those of this binary, of qontract-reconcile, and of the configuration.
-fn fleet_commands(targets: &Targets) -> Commands {
+pub fn fleet_commands(targets: &Targets) -> Commands {
     let mut commands = Commands::of_peer();
     for meta in REGISTRY.metas() {
         let selects = |flag: &Flag| matches!(flag.kind, FlagKind::Selects(_)).then(|| flag.spelling());

@@ -7,6 +7,7 @@ mod optional;
 mod query;
 mod resolve;
 mod settings;
+mod shards;
 mod state;
 
 use std::collections::BTreeSet;
@@ -21,6 +22,7 @@ use qontract_runtime::{Data, DesiredItem, Fault, FlagKind, IntegrationMeta, Mana
 
 pub use balance::{ASSIGNMENT, KEYS, RunTimes};
 pub use settings::DEFAULT_UPSTREAM;
+pub use shards::{DeclaredShard, DeclaredShards, declared_shards};
 pub use state::{BalancedDeployment, BrokenDeployment, NamespaceFleet};
 
 /// The name of the integration.
