@@ -296,7 +296,7 @@ mod tests {
         let text = explanation(&ready);
         let why = "`c1` is in this shard, because the move improved the balance; it was in shard 1 before";
         assert!(text.contains(why) && text.contains("--> data/quotas.yml:3"), "{text}");
-        let text = table_text(&[&ready, &missing]).plain().into_owned();
+        let text = table_text(&[&ready, &missing]).plain();
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("INTEGRATION  OBJECT") && lines[1].contains("ready"), "{text}");
         let mut off = row();

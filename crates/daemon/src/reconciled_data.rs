@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use qontract_access::Permits;
 use qontract_bundle::{Bundle, Layout, Pool, Sha256};
 use qontract_client_blobs::Etag;
-use qontract_journal::{Journal, ReconciledBundles, ReconciledError, ReconciledPointer};
+use qontract_journal::{Journal, PointerUpdate, ReconciledBundles, ReconciledError, ReconciledPointer};
 use qontract_runtime::RunEnd;
 use qontract_runtime::slot::Slot;
 use tokio::sync::Mutex;
@@ -310,7 +310,8 @@ impl LoopStore {
         let pointer = ReconciledPointer::new(self.data.clone(), sha, Timestamp::now());
         let bytes = data.bundle().map(|bundle| || encode(bundle));
         let name = self.name.of_slot(self.name.slot);
-        let etag = self.bundles.store(write, &name, &pointer, over, bytes).await.with_context(storing)?;
+        let update = PointerUpdate { of_loop: &name, pointer: &pointer, over };
+        let etag = self.bundles.store(write, update, bytes).await.with_context(storing)?;
         if self.is_prune_due() {
             self.bundles.prune(write, &self.process, Timestamp::now()).await.with_context(storing)?;
         }

@@ -39,7 +39,7 @@ use document::{IndexError, JournalIndex};
 
 pub use lease::{LeaseHost, LeaseProcess, LeaseTable, LeaseTiming};
 pub use orders::{CurrentOrders, LoggedOrder, Order, OrderAction, OrderOrigin, Orders, OrdersError, Pause};
-pub use reconciled::{ReconciledBundles, ReconciledError, ReconciledPointer, StoredPointer};
+pub use reconciled::{PointerUpdate, ReconciledBundles, ReconciledError, ReconciledPointer, StoredPointer};
 pub use rounds::{ChangeResult, RoundOwner, RoundRecord, Rounds};
 pub use run_key::{ChangesByKind, RunFacts, RunId, RunKey, RunSummary};
 pub use run_records::{PrunedRuns, RecordsError, Retention, RunRecords};

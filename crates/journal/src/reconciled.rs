@@ -59,6 +59,17 @@ pub struct StoredPointer {
     pub etag: Option<Etag>,
 }
 
+/// A pointer that replaces another one.
+#[derive(Clone, Copy, Debug)]
+pub struct PointerUpdate<'p> {
+    /// The loop.
+    pub of_loop: &'p str,
+    /// The new pointer.
+    pub pointer: &'p ReconciledPointer,
+    /// The tag of the pointer that was read; `None` if the loop had none.
+    pub over: Option<&'p Etag>,
+}
+
 /// An error of the pointers and bundles in a store.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconciledError {
@@ -126,17 +137,16 @@ impl ReconciledBundles {
         Ok(blob.map(|blob| blob.bytes))
     }
 
-    /// Stores a pointer, after the bundle that it names, unless another process has replaced the pointer that has the
-    /// tag `over`. Returns the new tag. `bundle` returns the bytes of the bundle; it is `None` if
-    /// the bundle can be read from its source again. It is called only if no process has stored the bundle.
+    /// Stores a pointer, after the bundle that it names, unless another process has replaced the pointer that was read.
+    /// Returns the new tag. `bundle` returns the bytes of the bundle; it is `None` if the bundle can be read from its
+    /// source again. It is called only if no process has stored the bundle.
     pub async fn store(
         &self,
         write: &WritePermit,
-        of_loop: &str,
-        pointer: &ReconciledPointer,
-        over: Option<&Etag>,
+        update: PointerUpdate<'_>,
         bundle: Option<impl FnOnce() -> std::io::Result<Vec<u8>>>,
     ) -> Result<Etag, ReconciledError> {
+        let PointerUpdate { of_loop, pointer, over } = update;
         let (key, has_bundle) = (bundle_key(&pointer.sha)?, bundle.is_some());
         if let Some(bundle) = bundle
             && self.blobs.head(&self.read, &key).await?.is_none()

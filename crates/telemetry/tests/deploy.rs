@@ -20,13 +20,14 @@ fn loop_metrics() -> String {
     let process = ProcessLabels { integration: text("a"), shards: text("1"), shard_id: text("0-1") };
     let metrics = Metrics::default();
     metrics.set_build("1.2.3", "abc");
+    metrics.balance_by("cluster");
     metrics.start(&process);
     metrics.count_start(&process);
     metrics.observe_run(&process, 1.5, 0);
     metrics.set_faults(&process, "author", 1);
-    metrics.observe_phase("a", "plan", 1.0);
-    metrics.set_planned("a", "add", 1);
-    metrics.count_skipped("a", "disabled", 1);
+    metrics.observe_phase(&process, "plan", 1.0);
+    metrics.set_planned(&process, "add", 1);
+    metrics.count_skipped(&process, "disabled", 1);
     metrics.observe_write("a", "b", 1.0);
     metrics.set_success(
         &process,
@@ -45,6 +46,10 @@ fn loop_metrics() -> String {
                 shard: text("n=1"),
                 state: ObjectState::Current,
                 count: 1,
+            },
+            Measurement::Shard {
+                dimensions: [(text("cluster"), text("c"))].into(),
+                took: Duration::from_secs(1),
             },
             Measurement::Redacted,
         ],

@@ -60,7 +60,8 @@ async fn store(blobs: impl Blobs + 'static, now: Timestamp) -> Result<(), Reconc
     let permits = write();
     let over = bundles.read_pointer("loop").await?.etag;
     let bundle = Some(|| Ok(b"bundle".to_vec()));
-    bundles.store(permits.write.as_ref().unwrap(), "loop", &pointer, over.as_ref(), bundle).await.map(drop)
+    let update = PointerUpdate { of_loop: "loop", pointer: &pointer, over: over.as_ref() };
+    bundles.store(permits.write.as_ref().unwrap(), update, bundle).await.map(drop)
 }
 
 async fn prune(blobs: impl Blobs + 'static, now: Timestamp) -> usize {
@@ -152,7 +153,8 @@ async fn a_pointer_that_another_process_replaced_is_not_overwritten() {
     let store = async |data: &str, over: Option<&Etag>| {
         let pointer = ReconciledPointer::new(data.to_owned(), digest(), Timestamp::now());
         let bundle = Some(|| Ok(b"bundle".to_vec()));
-        bundles.store(permits.write.as_ref().unwrap(), "loop", &pointer, over, bundle).await
+        let update = PointerUpdate { of_loop: "loop", pointer: &pointer, over };
+        bundles.store(permits.write.as_ref().unwrap(), update, bundle).await
     };
     let first = store("one", None).await.unwrap();
     assert!(matches!(store("two", None).await, Err(ReconciledError::Replaced)));

@@ -50,7 +50,9 @@ pub fn run(arguments: FleetArgs, printer: &Printer) -> anyhow::Result<Exit> {
             }
             match output {
                 FleetFormat::Text => {
-                    rows.iter().try_for_each(|row| printer.text(&fleet_status::explanation(row)))?
+                    for row in &rows {
+                        printer.text(&fleet_status::explanation(row))?;
+                    }
                 }
                 FleetFormat::Json => printer.json(&json(&rows)?)?,
             }
@@ -76,7 +78,9 @@ fn shards(arguments: FleetStatusArgs, printer: &Printer) -> anyhow::Result<Vec<F
     let data = Data::new(source, QueryPolicy::of(&integrations_manager_meta()));
     let mut options = Options::default();
     for (flag, value) in [("upstream", upstream), ("environment-name", environment_name)] {
-        value.into_iter().for_each(|value| options.add(flag, value));
+        if let Some(value) = value {
+            options.add(flag, value);
+        }
     }
     let declared = integrations_manager::declared_shards(&data, &options, &fleet_commands(&targets));
     let declared = declared.map_err(|fault| anyhow::anyhow!("{fault}"))?;
