@@ -72,6 +72,6 @@ pub use location::Location;
 pub use provenance::{ObjectOrigin, OriginKind, Provenance};
 pub use read_set::ReadSet;
 pub use same_key::normalize_key;
-pub use schema::{Schema, SchemaError};
+pub use schema::{Schema, SchemaCache, SchemaError};
 pub use tree::Node;
 pub use typed_answer::{Operation, QuerySource, ShapeMismatch, TypedAnswer, TypedError};

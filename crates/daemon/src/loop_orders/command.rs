@@ -93,10 +93,8 @@ impl<'a> OrderDesk<'a> {
         let order = Order { integration, action };
         self.journal.orders().give(write, &order, &origin).await?;
         let place = &self.journal.location().place;
-        let unknown = match self.has_loops(order.integration.as_deref()).await? {
-            true => String::new(),
-            false => format!("\nwarning: {NO_LOOP}"),
-        };
+        let is_known = self.has_loops(order.integration.as_deref()).await?;
+        let unknown = if is_known { String::new() } else { format!("\nwarning: {NO_LOOP}") };
         let heard = match self.kind {
             JournalKind::Folder => "within a second".to_owned(),
             JournalKind::Bucket => format!("within {} s", self.kind.order_period().as_secs()),
