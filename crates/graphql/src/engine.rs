@@ -8,7 +8,8 @@ use qontract_bundle::{Bundle, Map, Sha256};
 
 use crate::answer::{Answer, Execution};
 use crate::cache::Cache;
-use crate::document::{ChosenOperation, Document, limit};
+use crate::data_view::DataView;
+use crate::document::{ChosenOperation, Document};
 use crate::element_selection::ElementSelection;
 use crate::execute::{ExecutionRecord, Task, execute};
 use crate::failure::{Code, Failure};
@@ -21,7 +22,6 @@ use crate::read_set::ReadSet;
 use crate::reference_graph::ReferenceGraph;
 use crate::schema::{Schema, SchemaCache, SchemaError};
 use crate::sink::Sink;
-use crate::source::DataView;
 use crate::variables::Variables;
 
 /// Approximate size of the document cache, in bytes. A document that needs more than an eighth of it is not
@@ -332,7 +332,7 @@ impl Engine {
         if cost > max {
             let message =
                 format!("The response would contain about {cost} objects; at most {max} are allowed.");
-            return Err(one(limit(message)));
+            return Err(one(Failure::limit(message)));
         }
         Ok(PlannedRequest::Query { plan, variables, cost })
     }
