@@ -11,6 +11,7 @@ mod integrations;
 mod layers;
 mod links;
 mod mechanisms;
+mod module_cycles;
 mod names;
 mod packages;
 mod promises;
@@ -52,13 +53,14 @@ impl fmt::Display for Violation {
 pub type Rule = fn(&SourceTree) -> Vec<Violation>;
 
 /// Every rule.
-const RULES: [Rule; 15] = [
+const RULES: [Rule; 16] = [
     code_map::check,
     git::check,
     headers::check,
     layers::check,
     links::check,
     mechanisms::check,
+    module_cycles::check,
     names::check,
     promises::check,
     purity::check,

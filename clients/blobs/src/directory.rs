@@ -7,17 +7,16 @@
 mod names;
 
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_access::{Mode, ReadPermit, WritePermit};
-use qontract_files::atomic::{AtomicFile, Durability};
-use qontract_files::{lock, private_files};
+use qontract_concurrency::run_blocking;
+use qontract_files::atomic::Durability;
+use qontract_files::locked_folder::{self, FileError, LockedFolder};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Mutex;
 
@@ -31,31 +30,29 @@ use crate::{BlobReader, BlobWriter};
 const PAGE_SIZE: usize = 1000;
 /// Maximum size of a blob that is read, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
-/// The lock file, whose lock the writing process holds.
-const LOCK: &str = ".lock";
 
 /// A directory that replaces a bucket. Clones use the same directory.
 #[derive(Clone, Debug)]
 pub struct Directory {
-    root: Arc<Path>,
+    files: Arc<BlobFiles>,
     /// Serializes the writers of this process, so that only one of them blocks a thread on the lock file.
     write_lock: Arc<Mutex<()>>,
     mode: Mode,
-    durability: Durability,
 }
 
 impl Directory {
     /// A store in the directory `root`, which the first write creates.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        let (write_lock, mode, durability) = (Arc::default(), Mode::Real, Durability::Directory);
-        Self { root: root.into().into(), write_lock, mode, durability }
+        let files = Arc::new(BlobFiles(LockedFolder::new(root, Durability::Directory)));
+        Self { files, write_lock: Arc::default(), mode: Mode::Real }
     }
 
     /// Returns this store without durability: writes do not wait for the disk, so blobs may be lost or
     /// damaged if the machine crashes.
     #[must_use]
     pub fn volatile(&self) -> Self {
-        Self { durability: Durability::None, ..self.clone() }
+        let files = Arc::new(BlobFiles(self.files.0.with_durability(Durability::None)));
+        Self { files, ..self.clone() }
     }
 
     /// Returns this store with the mode of the run that `permit` belongs to: in a dry run, it refuses every
@@ -76,26 +73,21 @@ impl Directory {
     /// Runs file operations on a blocking thread.
     async fn run_blocking<T: Send + 'static>(
         &self,
-        act: impl FnOnce(&BlockingDirectory) -> Result<T, BlobsError> + Send + 'static,
+        act: impl FnOnce(&BlobFiles) -> Result<T, BlobsError> + Send + 'static,
     ) -> Result<T, BlobsError> {
-        let folder = BlockingDirectory { root: Arc::clone(&self.root), durability: self.durability };
-        match tokio::task::spawn_blocking(move || act(&folder)).await {
-            Ok(outcome) => outcome,
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        }
+        let files = Arc::clone(&self.files);
+        run_blocking(move || act(&files)).await
     }
 }
 
-/// The blocking implementation.
-struct BlockingDirectory {
-    root: Arc<Path>,
-    durability: Durability,
-}
+/// The files of a store. Its methods block.
+#[derive(Debug)]
+struct BlobFiles(LockedFolder);
 
-impl BlockingDirectory {
+impl BlobFiles {
     /// The path of a blob. Fails if a component is a symbolic link.
     fn file(&self, key: &BlobKey) -> Result<PathBuf, BlobsError> {
-        let mut path = self.root.to_path_buf();
+        let mut path = self.0.root().to_path_buf();
         for name in names::file_names(key)? {
             path.push(name);
             let is_link = path.symlink_metadata().is_ok_and(|found| found.file_type().is_symlink());
@@ -109,20 +101,15 @@ impl BlockingDirectory {
 
     fn get(&self, key: &BlobKey) -> Result<Option<Blob>, BlobsError> {
         let file = self.file(key)?;
-        let bytes = match read(&file) {
-            Ok(bytes) => bytes,
-            Err(error) if is_absent(&error) => return Ok(None),
-            Err(error) => return Err(file_error("read", &file, error)),
-        };
+        let Some(bytes) = locked_folder::read_regular(&file, MAX_BYTES)? else { return Ok(None) };
         let etag = digest_tag(&bytes);
         let metadata_file = names::metadata_path(&file, &etag);
-        let metadata: Metadata = match read(&metadata_file) {
-            Ok(text) => serde_json::from_slice(&text).map_err(|_| BlobsError::Malformed {
+        let metadata: Metadata = match locked_folder::read_regular(&metadata_file, MAX_BYTES)? {
+            Some(text) => serde_json::from_slice(&text).map_err(|_| BlobsError::Malformed {
                 key: key.to_string(),
                 why: "its metadata is not JSON",
             })?,
-            Err(error) if is_absent(&error) => Metadata::new(),
-            Err(error) => return Err(file_error("read", &metadata_file, error)),
+            None => Metadata::new(),
         };
         let head = BlobHead { etag, size: bytes.len() as u64, metadata };
         Ok(Some(Blob { bytes, head }))
@@ -131,7 +118,7 @@ impl BlockingDirectory {
     /// The keys that start with `prefix`, sorted.
     fn keys(&self, prefix: &str) -> Result<Vec<String>, BlobsError> {
         let mut keys = Vec::new();
-        collect_keys(&self.root, "", prefix, &mut keys)?;
+        collect_keys(self.0.root(), "", prefix, &mut keys)?;
         keys.sort_unstable();
         Ok(keys)
     }
@@ -161,7 +148,7 @@ impl BlockingDirectory {
         precondition: &Precondition,
     ) -> Result<Etag, BlobsError> {
         content.check(key)?;
-        let _lock = self.lock()?;
+        let _lock = self.0.lock()?;
         let current = self.get(key)?;
         let holds = match precondition {
             Precondition::Any => true,
@@ -173,77 +160,35 @@ impl BlockingDirectory {
         }
         let (file, etag) = (self.file(key)?, digest_tag(&content.bytes));
         if let Some(folder) = file.parent() {
-            create_private_dir(folder)?;
+            locked_folder::create_private_folder(folder)?;
         }
         // The metadata is written before the bytes, under a name derived from their digest, so that the new
         // bytes are never read without their metadata.
         let metadata_file = names::metadata_path(&file, &etag);
         if content.metadata.is_empty() {
-            ignore_absent(fs::remove_file(&metadata_file))
-                .map_err(|error| file_error("remove", &metadata_file, error))?;
+            locked_folder::remove(&metadata_file)?;
         } else {
             let text = serde_json::to_vec(&content.metadata).expect("strings can be written as JSON");
-            self.replace(&metadata_file, &text)?;
+            self.0.replace(&metadata_file, &text)?;
         }
-        self.replace(&file, &content.bytes)?;
+        self.0.replace(&file, &content.bytes)?;
         if let Some(old) = current.filter(|old| old.head.etag != etag) {
-            let metadata_file = names::metadata_path(&file, &old.head.etag);
-            ignore_absent(fs::remove_file(&metadata_file))
-                .map_err(|error| file_error("remove", &metadata_file, error))?;
+            locked_folder::remove(&names::metadata_path(&file, &old.head.etag))?;
         }
         Ok(etag)
     }
 
     fn delete(&self, key: &BlobKey, expected: Option<&Etag>) -> Result<(), BlobsError> {
-        let _lock = self.lock()?;
+        let _lock = self.0.lock()?;
         let Some(current) = self.get(key)? else { return Ok(()) };
         if expected.is_some_and(|expected| *expected != current.head.etag) {
             return Err(BlobsError::Stale { key: key.clone() });
         }
         let file = self.file(key)?;
         let metadata_file = names::metadata_path(&file, &current.head.etag);
-        for path in [&file, &metadata_file] {
-            ignore_absent(fs::remove_file(path)).map_err(|error| file_error("remove", path, error))?;
-        }
-        Ok(())
+        locked_folder::remove(&file)?;
+        Ok(locked_folder::remove(&metadata_file)?)
     }
-
-    /// Takes the lock of the directory. The lock is held until the returned file is dropped.
-    fn lock(&self) -> Result<File, BlobsError> {
-        create_private_dir(&self.root)?;
-        let path = self.root.join(LOCK);
-        lock::acquire(&path, lock::DEFAULT_TIMEOUT).map_err(|error| file_error("lock", &path, error))
-    }
-
-    /// Replaces a file. The caller holds the lock, so nothing else uses the temporary file.
-    fn replace(&self, file: &Path, bytes: &[u8]) -> Result<(), BlobsError> {
-        let write = || {
-            let mut out = AtomicFile::locked(file, &self.root.join(".draft"), self.durability)?;
-            out.write_all(bytes)?;
-            out.commit()
-        };
-        write().map_err(|error| file_error("write", file, error))
-    }
-}
-
-/// Creates a directory that only its owner may read.
-fn create_private_dir(folder: &Path) -> Result<(), BlobsError> {
-    private_files::create_folder(folder, folder).map_err(|error| file_error("create", folder, error))
-}
-
-/// Reads a regular file of at most [`MAX_BYTES`].
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let file = File::options().read(true).custom_flags(lock::SAFE_OPEN_FLAGS).open(path)?;
-    let file = lock::require_regular(file)?;
-    let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(io::Error::new(
-            ErrorKind::FileTooLarge,
-            format!("it has more than {} MiB", MAX_BYTES >> 20),
-        ));
-    }
-    Ok(bytes)
 }
 
 impl BlobReader for Directory {
@@ -321,14 +266,10 @@ impl BlobWriter for Directory {
 /// Collects the keys below a directory. `above` is the key prefix of the directory: empty or with a trailing
 /// slash.
 fn collect_keys(folder: &Path, above: &str, prefix: &str, keys: &mut Vec<String>) -> Result<(), BlobsError> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if is_absent(&error) => return Ok(()),
-        Err(error) => return Err(file_error("list", folder, error)),
-    };
-    for entry in entries {
-        let entry = entry.map_err(|error| file_error("list", folder, error))?;
-        let kind = entry.file_type().map_err(|error| file_error("list", folder, error))?;
+    let failed = |error| FileError::new("list", folder, error);
+    for entry in locked_folder::list(folder)?.into_iter().flatten() {
+        let entry = entry.map_err(failed)?;
+        let kind = entry.file_type().map_err(failed)?;
         let name = entry.file_name();
         let Some(name) = name.to_str() else { continue };
         if kind.is_dir() {
@@ -354,21 +295,4 @@ fn digest_tag(bytes: &[u8]) -> Etag {
         let _ = fmt::Write::write_fmt(&mut text, format_args!("{byte:02x}"));
     }
     Etag(text)
-}
-
-/// Whether the error means that the blob does not exist, including a file in place of a directory.
-fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
-}
-
-/// Treats a missing file as removed.
-fn ignore_absent(removed: io::Result<()>) -> io::Result<()> {
-    match removed {
-        Err(error) if is_absent(&error) => Ok(()),
-        other => other,
-    }
-}
-
-fn file_error(what: &str, path: &Path, source: io::Error) -> BlobsError {
-    BlobsError::File { what: format!("{what} `{}`", path.display()), source }
 }

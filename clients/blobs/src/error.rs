@@ -5,6 +5,7 @@
 use std::io;
 
 use qontract_client_http::GuardRefusal;
+use qontract_files::locked_folder::FileError;
 
 use crate::blob::BlobKey;
 
@@ -109,5 +110,11 @@ impl BlobsError {
             | Self::File { .. }
             | Self::Unsupported(_) => false,
         }
+    }
+}
+
+impl From<FileError> for BlobsError {
+    fn from(FileError { what, source }: FileError) -> Self {
+        Self::File { what, source }
     }
 }

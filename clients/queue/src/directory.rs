@@ -8,9 +8,7 @@
 mod stored;
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -18,8 +16,9 @@ use std::time::{Duration, SystemTime};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_access::{Mode, ReadPermit, WritePermit};
-use qontract_files::atomic::{AtomicFile, Durability};
-use qontract_files::{lock, private_files};
+use qontract_concurrency::run_blocking;
+use qontract_files::atomic::Durability;
+use qontract_files::locked_folder::{self, FileError, LockedFolder};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
@@ -37,8 +36,6 @@ const MAX_MESSAGES: usize = 10_000;
 /// Maximum size of a file, which may contain a body in which every byte is escaped, and the other fields of a
 /// message.
 const MAX_FILE_BYTES: u64 = (MAX_MESSAGE_BYTES as u64) * 6 + (1 << 20);
-/// The lock file, whose lock is held by the process that changes the queue.
-const LOCK: &str = ".lock";
 /// The file with the facts about deleted messages.
 const HISTORY: &str = ".history.json";
 
@@ -54,7 +51,7 @@ pub struct QueueDirectory {
 impl QueueDirectory {
     /// A queue in the directory `root`, which the first message creates.
     pub fn new(root: impl Into<PathBuf>, name: QueueName) -> Self {
-        let files = Arc::new(QueueFiles { root: root.into(), name });
+        let files = Arc::new(QueueFiles { folder: LockedFolder::new(root, Durability::Directory), name });
         Self { files, write_lock: Arc::default(), mode: Mode::Real }
     }
 
@@ -71,10 +68,7 @@ impl QueueDirectory {
         act: impl FnOnce(&QueueFiles) -> Result<T, QueueError> + Send + 'static,
     ) -> Result<T, QueueError> {
         let files = Arc::clone(&self.files);
-        match tokio::task::spawn_blocking(move || act(&files)).await {
-            Ok(outcome) => outcome,
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        }
+        run_blocking(move || act(&files)).await
     }
 
     /// Changes the queue while holding its lock. A change is refused in a dry run.
@@ -90,7 +84,7 @@ impl QueueDirectory {
         }
         let _turn = self.write_lock.lock().await;
         self.run_blocking(move |files| {
-            let _lock = files.lock()?;
+            let _lock = files.folder.lock()?;
             act(files)
         })
         .await
@@ -100,7 +94,7 @@ impl QueueDirectory {
 /// The files of a queue.
 #[derive(Debug)]
 struct QueueFiles {
-    root: PathBuf,
+    folder: LockedFolder,
     name: QueueName,
 }
 
@@ -184,9 +178,8 @@ impl QueueFiles {
         // The history is written before the message is removed. After a crash between the two, the message
         // still exists, and its position is not used again.
         let history = self.history()?.with_deleted(position, &message, now);
-        self.replace(&self.root.join(HISTORY), &history)?;
-        let file = self.file(position);
-        fs::remove_file(&file).map_err(|error| file_error("remove", &file, error))
+        self.replace(&self.folder.root().join(HISTORY), &history)?;
+        Ok(locked_folder::remove(&self.file(position))?)
     }
 
     fn change_visibility(
@@ -204,14 +197,15 @@ impl QueueFiles {
 
     /// The positions of the messages, in order.
     fn positions(&self) -> Result<Vec<u64>, QueueError> {
-        let entries = match fs::read_dir(&self.root) {
+        let failed = |error| FileError::new("list", self.folder.root(), error);
+        let entries = match self.folder.root().read_dir() {
             Ok(entries) => entries,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(file_error("list", &self.root, error)),
+            Err(error) => return Err(failed(error).into()),
         };
         let mut positions = Vec::new();
         for entry in entries {
-            let entry = entry.map_err(|error| file_error("list", &self.root, error))?;
+            let entry = entry.map_err(failed)?;
             positions.extend(entry.file_name().to_str().and_then(position));
         }
         positions.sort_unstable();
@@ -223,53 +217,31 @@ impl QueueFiles {
     }
 
     fn history(&self) -> Result<QueueHistory, QueueError> {
-        Ok(read(&self.root.join(HISTORY))?.unwrap_or_default())
+        Ok(read(&self.folder.root().join(HISTORY))?.unwrap_or_default())
     }
 
     fn file(&self, position: u64) -> PathBuf {
-        self.root.join(stored::file_name(position))
+        self.folder.root().join(stored::file_name(position))
     }
 
-    /// Takes the lock of the directory. The lock is held until the returned file is dropped.
-    fn lock(&self) -> Result<File, QueueError> {
-        private_files::create_folder(&self.root, &self.root)
-            .map_err(|error| file_error("create", &self.root, error))?;
-        let path = self.root.join(LOCK);
-        lock::acquire(&path, lock::DEFAULT_TIMEOUT).map_err(|error| file_error("lock", &path, error))
-    }
-
-    /// Replaces a file. The caller holds the lock, so nothing else uses the temporary file.
+    /// Replaces a file. The caller holds the lock.
     fn replace(&self, file: &Path, content: &impl Serialize) -> Result<(), QueueError> {
-        let write = || {
-            let mut out = AtomicFile::locked(file, &self.root.join(".draft"), Durability::Directory)?;
-            out.write_all(&serde_json::to_vec(content).map_err(io::Error::other)?)?;
-            out.commit()
-        };
-        write().map_err(|error| file_error("write", file, error))
+        let bytes =
+            serde_json::to_vec(content).map_err(|error| FileError::new("write", file, error.into()))?;
+        Ok(self.folder.replace(file, &bytes)?)
     }
 }
 
 /// Reads a file, if it exists.
 fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, QueueError> {
-    let open = || {
-        let file = File::options().read(true).custom_flags(lock::SAFE_OPEN_FLAGS).open(path)?;
-        let (file, mut bytes) = (lock::require_regular(file)?, Vec::new());
-        file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
-        Ok::<_, io::Error>(bytes)
-    };
     let malformed = |why| QueueError::Malformed { what: format!("`{}`", path.display()), why };
-    match open() {
-        Ok(bytes) if bytes.len() as u64 > MAX_FILE_BYTES => Err(malformed("it is too large")),
-        Ok(bytes) => {
-            serde_json::from_slice(&bytes).map(Some).map_err(|_| malformed("it is not a message of a queue"))
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(file_error("read", path, error)),
-    }
-}
-
-fn file_error(what: &str, path: &Path, source: io::Error) -> QueueError {
-    QueueError::File { what: format!("{what} `{}`", path.display()), source }
+    let bytes =
+        locked_folder::read_regular(path, MAX_FILE_BYTES).map_err(|error| match error.source.kind() {
+            ErrorKind::FileTooLarge => malformed("it is too large"),
+            _ => error.into(),
+        })?;
+    let parsed = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose();
+    parsed.map_err(|_| malformed("it is not a message of a queue"))
 }
 
 impl QueueReader for QueueDirectory {

@@ -6,6 +6,7 @@
 use std::io;
 
 use qontract_client_http::GuardRefusal;
+use qontract_files::locked_folder::FileError;
 
 /// An error of a read or write.
 #[derive(Debug, thiserror::Error)]
@@ -93,5 +94,11 @@ impl QueueError {
             | Self::File { .. }
             | Self::Unsupported(_) => false,
         }
+    }
+}
+
+impl From<FileError> for QueueError {
+    fn from(FileError { what, source }: FileError) -> Self {
+        Self::File { what, source }
     }
 }

@@ -13,6 +13,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use qontract_access::{Mode, ReadPermit, WritePermit};
 use qontract_client_http::Secret;
+use qontract_concurrency::run_blocking;
 use qontract_files::atomic::{AtomicFile, Durability};
 use qontract_files::{lock, private_files};
 use toml::{Table, Value};
@@ -171,10 +172,7 @@ impl SecretWriter for FileSecrets {
         let (shared, path, fields) = (Arc::clone(&self.shared), path.to_owned(), fields.clone());
         async move {
             // The write runs on a blocking thread, because the lock may block.
-            match tokio::task::spawn_blocking(move || shared.write(&path, &fields)).await {
-                Ok(outcome) => outcome,
-                Err(error) => std::panic::resume_unwind(error.into_panic()),
-            }
+            run_blocking(move || shared.write(&path, &fields)).await
         }
         .boxed()
     }

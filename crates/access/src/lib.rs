@@ -9,6 +9,7 @@
 //! writes to the journal and to no target. A lint refuses [`mint`] everywhere else (`clippy.toml`).
 
 mod bounds;
+mod change_kind;
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use bounds::{BoundError, WriteBound, WriteBounds};
+pub use change_kind::ChangeKind;
 
 /// Whether a run may write to targets. Logs, records and reports have its [name](Mode::as_str).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use qontract_bundle::repo::{GitError, Revision, merge_base};
 use qontract_bundle::{Bundle, Layout, Pool, Repo, Sha256, load_from};
 use qontract_diagnostics::{MessageSink, Report, Sources};
-use qontract_graphql::{Engine, SchemaError};
+use qontract_graphql::{Engine, SchemaCache, SchemaError};
 
 use crate::discovery::{self, DEFAULT_BASE, DEFAULT_REVISIONS, PassedAs};
 use crate::exit::UsageError;
@@ -30,12 +30,12 @@ pub struct Input {
 
 impl Input {
     /// Creates a query engine for the bundle. The engine shares indexes with `beside`, the engine of a similar
-    /// bundle.
-    pub fn engine(&self, beside: Option<&Engine>) -> Result<Engine, SchemaError> {
+    /// bundle, and takes the schema from `schemas`, the cache with which the bundle was checked.
+    pub fn engine(&self, beside: Option<&Engine>, schemas: &SchemaCache) -> Result<Engine, SchemaError> {
         let bundle = Arc::new(self.bundle.clone());
         match beside {
-            Some(other) => other.derive(bundle),
-            None => Engine::new(bundle),
+            Some(other) => other.derive_with_schemas(bundle, schemas),
+            None => Engine::with_schemas(bundle, schemas),
         }
     }
 }
@@ -95,13 +95,15 @@ pub struct InputResolver<'a> {
     /// The layout of data repos.
     pub layout: Layout,
     pool: Pool,
+    /// The schema of the input that was opened last.
+    pub schemas: SchemaCache,
     messages: &'a dyn MessageSink,
 }
 
 impl<'a> InputResolver<'a> {
     /// Creates a resolver that looks up revisions in the repo at `folder`.
     pub fn new(folder: &'a Path, layout: Layout, messages: &'a dyn MessageSink) -> Self {
-        Self { folder, layout, pool: Pool::default(), messages }
+        Self { folder, layout, pool: Pool::default(), schemas: SchemaCache::default(), messages }
     }
 
     /// The base and head of a comparison, with defaults: the default branch of the remote as the base, and the
@@ -173,7 +175,7 @@ impl<'a> InputResolver<'a> {
     /// cannot be bundled or does not pass the check, its findings are reported, and an error is returned. A bundle
     /// file is not checked: it was validated when it was built.
     pub fn open(&self, spec: &str, check: InputCheck) -> anyhow::Result<Input> {
-        let Self { folder, layout, pool, messages } = self;
+        let Self { folder, layout, pool, schemas, messages } = self;
         let path = PathBuf::from(spec);
         let is_path = !DEFAULT_REVISIONS.contains(&spec) && path.exists();
         if is_path {
@@ -195,7 +197,8 @@ impl<'a> InputResolver<'a> {
         if outcome.built.is_some() {
             cache.save(None);
         }
-        let bundle = match validation::checked_bundle(&repo, outcome, check, &mut cache.validation)? {
+        let checked = validation::checked_bundle(&repo, outcome, check, &mut cache.validation, schemas)?;
+        let bundle = match checked {
             CheckedBundle::Passed(bundle) => bundle,
             CheckedBundle::Failed(FailedCheck { findings, sha }) => {
                 let (findings, sha) = (Report::new(findings), sha.map(|sha| sha.to_string()));

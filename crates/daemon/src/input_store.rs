@@ -109,8 +109,8 @@ impl RunInputs {
 
 impl RecordingSink for RunInputs {
     fn planned(&self, run: PlannedRun<'_>) {
-        let PlannedRun { recording, request, applies_steps } = run;
-        let bundles = std::iter::once(&request.head).chain(&request.base).map(Arc::clone).collect();
+        let PlannedRun { recording, head, base, applies_steps } = run;
+        let bundles = std::iter::once(head).chain(base).map(Arc::clone).collect();
         let held = Box::new(HeldRecording { recording, bundles });
         *self.state.lock() = if applies_steps {
             RecordingState::Stored(self.store.store(&self.key, &held))

@@ -4,6 +4,7 @@
 //! The binary provides the list of integrations ([`registry::Registry`]), the parsed configuration, and a sink for
 //! messages ([`qontract_diagnostics::MessageSink`]). No code of this crate prints to stdout.
 
+pub mod allocator;
 pub mod announcement;
 pub mod audit;
 pub mod bundle_analysis;

@@ -12,7 +12,7 @@ use qontract_bundle::diff::fields;
 use qontract_bundle::{Bundle, Document, Layout, Repo, Sha256};
 use qontract_config::Config;
 use qontract_diagnostics::Sources;
-use qontract_graphql::{Engine, SchemaError};
+use qontract_graphql::{Engine, SchemaCache, SchemaError};
 use qontract_runtime::{BundleReader, LoadedBundle, SourceLocation};
 use tokio::runtime::Handle;
 
@@ -51,7 +51,8 @@ impl PinnedData {
         beside: Option<&PinnedData>,
     ) -> anyhow::Result<Self> {
         let input = resolver.open(spec, check)?;
-        Self::of_input(input, &resolver.layout, beside).with_context(|| invalid_types_message(spec))
+        Self::of_input(input, &resolver.layout, beside, &resolver.schemas)
+            .with_context(|| invalid_types_message(spec))
     }
 
     /// Opens a data specifier, which can be the sha of a bundle on this server.
@@ -68,8 +69,14 @@ impl PinnedData {
         }
     }
 
-    fn of_input(input: Input, layout: &Layout, beside: Option<&PinnedData>) -> Result<Self, SchemaError> {
-        let engine = input.engine(beside.and_then(|other| other.source.engine()).map(|engine| &**engine))?;
+    fn of_input(
+        input: Input,
+        layout: &Layout,
+        beside: Option<&PinnedData>,
+        schemas: &SchemaCache,
+    ) -> Result<Self, SchemaError> {
+        let beside = beside.and_then(|other| other.source.engine()).map(|engine| &**engine);
+        let engine = input.engine(beside, schemas)?;
         Ok(Self::with_engine(input, Arc::new(engine), layout))
     }
 
@@ -93,15 +100,16 @@ impl PinnedData {
     }
 
     /// Creates pinned data from a bundle of a data repo; `last` is the previous bundle of the data repo, with which
-    /// tables are shared.
+    /// tables are shared, and `schemas` is the cache with which the bundle was checked.
     pub fn of(
         bundle: Bundle,
         repo: Repo,
         layout: &Layout,
         last: Option<&PinnedData>,
+        schemas: &SchemaCache,
     ) -> anyhow::Result<Self> {
         let input = Input { bundle, repo: Some(repo) };
-        Self::of_input(input, layout, last).context("its GraphQL types are invalid")
+        Self::of_input(input, layout, last, schemas).context("its GraphQL types are invalid")
     }
 
     /// The bundle; `None` if it is on a server.
@@ -395,7 +403,8 @@ mod tests {
         let opened = OpenedRepo::in_folder(scratch.path(), Layout::default()).expect("a data repo");
         let outcome = opened.bundle(&Pool::default(), qontract_bundle::BuildOptions::default());
         let bundle = outcome.expect("readable files").built.expect("no errors");
-        PinnedData::of(bundle, opened.repo, &Layout::default(), None).expect("valid types")
+        PinnedData::of(bundle, opened.repo, &Layout::default(), None, &SchemaCache::default())
+            .expect("valid types")
     }
 
     #[test]

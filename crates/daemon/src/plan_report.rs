@@ -7,16 +7,15 @@ use qontract_diagnostics::{StyledText, pluralize};
 use qontract_report::FileName;
 use qontract_report::text::{self, PlanDetail};
 use qontract_report::{
-    ChangeAction, DeclaredField, DisabledShards, FieldAction, IntegrationReport, Location, PlanReport,
-    ReleasedEntry, ReportStatus, ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo,
-    Totals, UnaffectedIntegration, UnplannedEntry,
+    DeclaredField, DisabledShards, FieldAction, IntegrationReport, Location, PlanReport, ReleasedEntry,
+    ReportStatus, ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo, Totals,
+    UnaffectedIntegration, UnplannedEntry,
 };
 use qontract_runtime::record::{
     BundleRecord, ChangeRecord, LocatedText, RecordedState, ReleasedRecord, UnplannedRecord,
 };
 use qontract_runtime::{
-    ChangeKind, DeclaredCount, DiffEntry, FieldChange, FieldDiff, NOT_VALIDATED, RunEnd, RunRecord, SkipKind,
-    StepResult,
+    DeclaredCount, DiffEntry, FieldChange, FieldDiff, NOT_VALIDATED, RunEnd, RunRecord, SkipKind, StepResult,
 };
 
 use crate::exit::Exit;
@@ -343,12 +342,6 @@ impl<'a> FaultGroup<'a> {
 }
 
 fn change(shard: &str, planned: &ChangeRecord) -> ReportedChange {
-    let action = match planned.change {
-        ChangeKind::Add => ChangeAction::Add,
-        ChangeKind::Change => ChangeAction::Change,
-        ChangeKind::Replace => ChangeAction::Replace,
-        ChangeKind::Remove => ChangeAction::Remove,
-    };
     let (mut fields, mut notes, mut trailing_notes) = (Vec::new(), Vec::new(), Vec::new());
     for entry in &planned.diff {
         match entry {
@@ -359,7 +352,7 @@ fn change(shard: &str, planned: &ChangeRecord) -> ReportedChange {
     }
     let sign = format!("{} ", planned.change.sign());
     ReportedChange {
-        action,
+        action: planned.change,
         shard: shard.to_owned(),
         namespace: namespace(&planned.scope),
         scope: planned.scope.clone(),

@@ -23,6 +23,7 @@ use jiff::Timestamp;
 use qontract_access::Permits;
 use qontract_bundle::{Bundle, Layout, Pool, Sha256};
 use qontract_client_blobs::Etag;
+use qontract_graphql::SchemaCache;
 use qontract_journal::{Journal, PointerUpdate, ReconciledBundles, ReconciledError, ReconciledPointer};
 use qontract_runtime::RunEnd;
 use qontract_runtime::slot::Slot;
@@ -267,7 +268,7 @@ impl LoopStore {
             return Err(OpenError::Lost(anyhow::anyhow!("the bundle is damaged")));
         }
         let input = Input { bundle, repo: None };
-        let engine = input.engine(head.source.engine().map(|engine| &**engine));
+        let engine = input.engine(head.source.engine().map(|engine| &**engine), &SchemaCache::default());
         let engine = engine.map_err(|error| OpenError::Lost(error.into()))?;
         Ok(PinnedData::with_engine(input, Arc::new(engine), &Layout::default()))
     }

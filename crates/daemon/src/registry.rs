@@ -8,7 +8,7 @@ use qontract_access::Mode;
 use qontract_config::{Config, ForeignTable, UsageError};
 use qontract_diagnostics::MessageSink;
 use qontract_diagnostics::suggest::did_you_mean;
-use qontract_objects::{ManagedObjects, ObjectIntegration, ObjectProgram, object_meta};
+use qontract_objects::{ManagedObjects, ObjectIntegration, ObjectProgram, object_meta, with_print_flag};
 use qontract_runtime::foreign::ForeignIntegration;
 use qontract_runtime::process::ProcessIntegration;
 use qontract_runtime::{Fault, Function, Integration, IntegrationMeta, Options, StagedIntegration};
@@ -126,6 +126,30 @@ impl Registry {
     /// The metadata of the compiled-in integrations, in registry order.
     pub fn metas(self) -> impl Iterator<Item = IntegrationMeta> {
         self.entries.iter().map(|entry| (entry.meta)())
+    }
+
+    /// The metadata of the compiled-in integrations and of those of a configuration, by name. The metadata of the
+    /// integration `selected` comes from its program, which is started to describe itself.
+    pub fn metas_with(self, config: &Config, selected: Option<&str>) -> Vec<IntegrationMeta> {
+        let mut metas: Vec<IntegrationMeta> = self.metas().collect();
+        for (name, registered) in &config.integrations {
+            metas.retain(|meta| meta.name != *name);
+            let is_selected = selected == Some(name.as_str());
+            let process = is_selected.then(|| ProcessIntegration::describe(name, registered.program()));
+            metas.push(match process {
+                Some(Ok(process)) if process.declares_objects() => with_print_flag(process.meta().clone()),
+                Some(Ok(process)) => process.meta().clone(),
+                // The description of this program is not needed, or it has an error, which is reported when the
+                // integration is created.
+                _ => IntegrationMeta::new(name.clone(), "A process integration"),
+            });
+        }
+        for (name, registered) in &config.foreign {
+            metas.retain(|meta| meta.name != *name);
+            metas.push(ForeignIntegration::meta_of(name, &registered.command));
+        }
+        metas.sort_by(|a, b| a.name.cmp(&b.name));
+        metas
     }
 
     /// Whether an integration is compiled in or configured.

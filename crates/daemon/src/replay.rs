@@ -7,7 +7,7 @@ use qontract_access::{Mode, ReadPermit};
 use qontract_bundle::{Bundle, Layout};
 use qontract_client_secrets::SecretReader;
 use qontract_config::Config;
-use qontract_graphql::Engine;
+use qontract_graphql::{Engine, SchemaCache};
 use qontract_objects::{ManagedObjects, RecordedObjects};
 use qontract_runtime::process::ProcessIntegration;
 use qontract_runtime::replay::{Fingerprints, RecordedSecret, Recording, ReplayData, replay};
@@ -107,8 +107,10 @@ impl Replay<'_> {
                     options.add(flag, value.clone());
                 }
             }
+            let schemas = SchemaCache::default();
             let data = |bundle: Bundle| -> anyhow::Result<Data> {
-                let engine = Engine::new(Arc::new(bundle)).context("the GraphQL types are invalid")?;
+                let engine = Engine::with_schemas(Arc::new(bundle), &schemas)
+                    .context("the GraphQL types are invalid")?;
                 let reader = Arc::new(LoadedBundle::new(Arc::new(engine)));
                 Ok(Data::new(reader, QueryPolicy::of(integration.meta())))
             };

@@ -1,14 +1,15 @@
-//! A row in the list of runs.
+//! The list of runs, and its rows.
 
 use std::time::Duration;
 
-use qontract_diagnostics::human;
+use qontract_diagnostics::{StyledText, TextStyle, human, pluralize};
 use qontract_journal::{ChangesByKind, RunSummary};
+use qontract_report::table;
 use qontract_runtime::record::BundleRecord;
 use qontract_runtime::{RunEnd, RunRecord, RunState};
 use serde::Serialize;
 
-use crate::run_store::ListedRun;
+use crate::run_store::{IdleCounter, ListedRun};
 use crate::run_summary;
 
 /// The columns of the table.
@@ -130,4 +131,42 @@ pub fn row(listed: &ListedRun) -> Vec<String> {
         summary.errors.to_string(),
         human::duration(Duration::from_millis(summary.milliseconds)),
     ]
+}
+
+/// The table of runs. On a terminal, runs that need attention are coloured.
+pub fn runs_table(runs: &[ListedRun]) -> StyledText {
+    let mut styled = StyledText::default();
+    if runs.is_empty() {
+        styled.push(TextStyle::Plain, "no runs\n");
+        return styled;
+    }
+    let rows: Vec<Vec<String>> = runs.iter().map(row).collect();
+    let text = table::to_text(&HEADER.map(str::to_owned), &rows);
+    let styles = runs.iter().map(|listed| match listed.summary.state {
+        RunState::Failed | RunState::Interrupted => TextStyle::Error,
+        RunState::Held | RunState::Degraded => TextStyle::Warning,
+        RunState::Ok | RunState::Waiting | RunState::NotKnown | RunState::Running => TextStyle::Plain,
+    });
+    for (line, style) in text.lines().zip(std::iter::once(TextStyle::Bold).chain(styles)) {
+        styled.push(style, line);
+        styled.push(TextStyle::Plain, "\n");
+    }
+    styled
+}
+
+/// Lines about loop runs that had nothing to do and therefore have no record.
+pub fn idle_lines(all: &[IdleCounter], integration: Option<&str>) -> String {
+    let mut text = String::new();
+    for idle in all.iter().filter(|idle| integration.is_none_or(|name| name == idle.integration)) {
+        let IdleCounter { integration: name, first, last, .. } = idle;
+        let counts = [
+            (idle.count, "with nothing to do"),
+            (idle.degraded_runs, "as degraded as the last recorded one"),
+        ];
+        for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
+            let count = pluralize(usize::try_from(count).unwrap_or(usize::MAX), "run");
+            text.push_str(&format!("{name}: {count} {what}, from {first} to {last}\n"));
+        }
+    }
+    if text.is_empty() { text } else { format!("\n{text}") }
 }

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use qontract_bundle::{BuildOptions, Bundle, Layout, MIN_CACHED_FILES, Pool, Repo, RepoStamp, Sha256};
 use qontract_diagnostics::{Report, render};
+use qontract_graphql::SchemaCache;
 use tokio::sync::watch;
 
 use crate::data_validity::{DataErrors, DataReporter, DataValidity, InvalidData, ValidityChange};
@@ -53,6 +54,8 @@ pub struct WatchedRepo {
     repo: PathBuf,
     layout: Layout,
     pool: Pool,
+    /// The schema of the last bundle, with which the next one is checked if its types are equal.
+    schemas: SchemaCache,
     state: Mutex<RepoState>,
     /// The cache of a build for the next build, so that only changed files are read. The lock is held during a build.
     /// `None` for small data repos.
@@ -112,8 +115,16 @@ impl WatchedRepo {
     /// Creates the source for the data repo in a directory, without reading it.
     pub fn new(repo: PathBuf, layout: Layout) -> Self {
         let (generation, _) = watch::channel(0);
-        let (pool, state, cache) = (Pool::default(), Mutex::default(), Mutex::default());
-        Self { repo, layout, pool, state, cache, generation, reporter: OnceLock::new() }
+        Self {
+            repo,
+            layout,
+            pool: Pool::default(),
+            schemas: SchemaCache::default(),
+            state: Mutex::default(),
+            cache: Mutex::default(),
+            generation,
+            reporter: OnceLock::new(),
+        }
     }
 
     /// Sets the reporter to which changes in validity are reported. Later calls have no effect.
@@ -211,7 +222,7 @@ impl WatchedRepo {
             self.update_validity(DataValidity::recover);
             return Ok(if was_wrong { PollResult::ValidAgain } else { PollResult::Unchanged });
         }
-        let side = PinnedData::of(bundle, *repo, &self.layout, last.as_deref())?;
+        let side = PinnedData::of(bundle, *repo, &self.layout, last.as_deref(), &self.schemas)?;
         self.lock().current = Some(Arc::new(side));
         self.update_validity(DataValidity::recover);
         self.pool.sweep();
@@ -334,7 +345,8 @@ impl WatchedRepo {
         let opened = OpenedRepo::in_folder(&self.repo, self.layout.clone())?;
         let outcome = opened.bundle(&self.pool, options)?;
         let repo = opened.repo;
-        let report = match validation::checked_bundle(&repo, outcome, InputCheck::Valid, known)? {
+        let checked = validation::checked_bundle(&repo, outcome, InputCheck::Valid, known, &self.schemas)?;
+        let report = match checked {
             CheckedBundle::Passed(bundle) => return Ok(RepoBuild::Valid { bundle, repo: Box::new(repo) }),
             CheckedBundle::Failed(invalid) => Report::new(invalid.findings),
         };

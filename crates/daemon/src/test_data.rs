@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use qontract_bundle::{Layout, Pool, load};
-use qontract_graphql::Engine;
+use qontract_graphql::{Engine, SchemaCache};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
@@ -35,7 +35,7 @@ pub fn data_with(integrations: &[&str]) -> Arc<PinnedData> {
     });
     let bundle = load(bundle.to_string().as_bytes(), &Pool::default()).expect("a bundle");
     let input = Input { bundle, repo: None };
-    let engine = Arc::new(input.engine(None).expect("valid types")) as Arc<Engine>;
+    let engine = Arc::new(input.engine(None, &SchemaCache::default()).expect("valid types")) as Arc<Engine>;
     Arc::new(PinnedData::with_engine(input, engine, &Layout::default()))
 }
 

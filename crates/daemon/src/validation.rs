@@ -15,7 +15,7 @@ use qontract_bundle::build::BuildOutcome;
 use qontract_bundle::repo::{NameFilter, RepoFile};
 use qontract_bundle::{Bundle, Layout, Repo, Sha256};
 use qontract_diagnostics::{Diagnostic, Severity, code};
-use qontract_graphql::Schema;
+use qontract_graphql::SchemaCache;
 pub use qontract_validate::ValidationCache;
 pub use qontract_validate::schema::Formats;
 use qontract_validate::{Options, locate, validate_incremental};
@@ -63,6 +63,8 @@ pub struct ValidatedData<'a> {
     pub layout: &'a Layout,
     /// The findings of bundling.
     pub bundling: &'a [Diagnostic],
+    /// The cache from which the schema of the GraphQL types is taken.
+    pub schemas: &'a SchemaCache,
 }
 
 /// One of the checks.
@@ -119,7 +121,7 @@ fn check_graphql_types(validation: &mut Validation<'_>) -> Vec<Diagnostic> {
     if is_known {
         return Vec::new();
     }
-    let error = Schema::build(&data.bundle.graphql().value).err();
+    let error = data.schemas.schema_of(data.bundle).err();
     let finding = |error: String| Diagnostic::new(code::GRAPHQL_SCHEMA_FORM, error).in_file(file);
     error.map(|error| finding(error.to_string())).into_iter().collect()
 }
@@ -142,8 +144,8 @@ fn check_values(validation: &mut Validation<'_>) -> Vec<Diagnostic> {
 
 /// Errors of templates and files of namespaces.
 fn check_templates(validation: &mut Validation<'_>) -> Vec<Diagnostic> {
-    let ValidatedData { bundle, layout, bundling, .. } = validation.data;
-    templates::check(bundle, layout, bundling.iter().chain(&validation.findings))
+    let ValidatedData { bundling, .. } = validation.data;
+    templates::check(validation.data, bundling.iter().chain(&validation.findings))
 }
 
 /// Validates data. `known` is the cache of valid files.
@@ -199,11 +201,12 @@ pub fn validate_outcome(
     outcome: &BuildOutcome,
     checks: Checks,
     known: &mut ValidationCache,
+    schemas: &SchemaCache,
 ) -> anyhow::Result<Vec<Diagnostic>> {
     match outcome.built.as_ref().or(outcome.partial.as_ref()) {
         Some(bundle) => {
             let (layout, bundling) = (repo.layout(), &*outcome.findings);
-            validate(&ValidatedData { bundle, repo: Some(repo), layout, bundling }, checks, known)
+            validate(&ValidatedData { bundle, repo: Some(repo), layout, bundling, schemas }, checks, known)
         }
         None if checks.level == ValidationLevel::Errors => Ok(Vec::new()),
         None => ambiguous_scalars(repo),
@@ -245,6 +248,7 @@ pub fn checked_bundle(
     mut outcome: BuildOutcome,
     check: InputCheck,
     known: &mut LazyValidationCache,
+    schemas: &SchemaCache,
 ) -> anyhow::Result<CheckedBundle> {
     if check != InputCheck::Nothing {
         reject_empty_files(&mut outcome);
@@ -255,7 +259,7 @@ pub fn checked_bundle(
         return Ok(CheckedBundle::Passed(built));
     }
     let errors = Checks::of(ValidationLevel::Errors);
-    let mut findings = validate_outcome(repo, &outcome, errors, known.results())?;
+    let mut findings = validate_outcome(repo, &outcome, errors, known.results(), schemas)?;
     let sha = outcome.built.as_ref().map(Bundle::sha);
     if let Some(built) = outcome.built.take_if(|_| findings.is_empty()) {
         return Ok(CheckedBundle::Passed(built));
@@ -263,7 +267,7 @@ pub fn checked_bundle(
     if sha.is_some() {
         // Warnings are computed only for unusable data.
         let all = Checks::of(ValidationLevel::Warnings);
-        findings = validate_outcome(repo, &outcome, all, known.results())?;
+        findings = validate_outcome(repo, &outcome, all, known.results(), schemas)?;
     }
     findings.extend(outcome.findings);
     Ok(CheckedBundle::Failed(FailedCheck { findings, sha }))
@@ -292,6 +296,7 @@ mod tests {
     use qontract_testkit::{Scratch, example};
 
     use super::*;
+    use crate::input::Input;
 
     const NAMESPACE: &str = "repo/data/services/catalog/namespaces/catalog-stage.yml";
 
@@ -305,7 +310,9 @@ mod tests {
         let repo = Repo::directory(scratch.path().join("repo"), Layout::default());
         let outcome = build(&repo, CommitStamp::default(), &Pool::default()).expect("a data repo");
         let known = &mut ValidationCache::default();
-        let findings = validate_outcome(&repo, &outcome, Checks::of(level), known).expect("readable files");
+        let schemas = SchemaCache::default();
+        let findings =
+            validate_outcome(&repo, &outcome, Checks::of(level), known, &schemas).expect("readable files");
         findings.iter().map(|finding| finding.code).collect()
     }
 
@@ -328,6 +335,32 @@ mod tests {
                 assert_eq!(codes.contains(&code), index + 1 >= first, "{level:?}: {codes:?}");
             }
         }
+    }
+
+    #[test]
+    fn the_schema_is_built_once_for_all_checks_and_for_the_engine() {
+        let repo = Repo::directory(example(), Layout::default());
+        let outcome = build(&repo, CommitStamp::default(), &Pool::default()).expect("a data repo");
+        let (schemas, known) = (SchemaCache::default(), &mut ValidationCache::default());
+        // This level runs the check of the types, and a check that queries the data.
+        let checks = Checks::of(ValidationLevel::Objects);
+        assert_eq!(validate_outcome(&repo, &outcome, checks, known, &schemas).expect("readable files"), []);
+        let input = Input { bundle: outcome.built.expect("no errors"), repo: None };
+        let engine = input.engine(None, &schemas).expect("valid types");
+        assert_eq!(schemas.builds(), 1);
+        // Other types replace the cached schema.
+        let scratch = Scratch::new();
+        scratch.copy(&example(), "repo");
+        let types = "repo/graphql-schemas/schema.yml";
+        let text = std::fs::read_to_string(scratch.path().join(types)).expect("types");
+        scratch
+            .write(types, format!("{text}\n- name: Unused_v1\n  fields:\n  - {{ name: a, type: string }}\n"));
+        let repo = Repo::directory(scratch.path().join("repo"), Layout::default());
+        let outcome = build(&repo, CommitStamp::default(), &Pool::default()).expect("a data repo");
+        assert_eq!(validate_outcome(&repo, &outcome, checks, known, &schemas).expect("readable files"), []);
+        let input = Input { bundle: outcome.built.expect("no errors"), repo: None };
+        let other = input.engine(Some(&engine), &schemas).expect("valid types");
+        assert_eq!((schemas.builds(), other.schema().type_id("Unused_v1").is_some()), (2, true));
     }
 
     #[test]

@@ -20,7 +20,7 @@ impl Arguments {
     pub fn read(schema: &Schema, type_name: &str, given: &[Argument], variables: &Variables) -> Self {
         let mut arguments = Self { texts: Vec::new(), filter: None };
         for Argument { name, value } in given {
-            match Input::of_literal(value, variables) {
+            match variables.resolve(value) {
                 input if &**name == "filter" && input.is_given() => {
                     let type_ = schema.described().get(type_name);
                     arguments.filter = type_.map(|type_| Filter::compile(schema, type_, &input));

@@ -16,8 +16,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use qontract_bundle::{Value, json::JavaScriptWriter};
 
-use crate::index::FileId;
-use crate::source::{ResolvedValue, Source};
+use crate::source::{FileId, ResolvedValue, Source};
 
 /// Maximum total size of all columns of a bundle, in bytes.
 const MAX_BYTES: usize = 16 << 20;

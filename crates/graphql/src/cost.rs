@@ -3,10 +3,10 @@
 //! The estimate is not a bound: requests that pass it are still subject to the byte limit and to
 //! cancellation.
 
+use crate::data_view::DataView;
 use crate::input::Input;
 use crate::plan::{FieldPlan, FieldTarget, Plan, SelectionId, ValueForm};
 use crate::schema::{Resolver, Schema};
-use crate::source::DataView;
 use crate::variables::Variables;
 
 /// Assumed number of elements of a list in a datafile.
@@ -75,7 +75,7 @@ impl Estimate<'_> {
         let given = field.arguments.as_ref().map(|(_, given)| given.as_slice());
         let given = given.unwrap_or_default().iter();
         given.filter(|argument| &*argument.name != "filter" && &*argument.name != "schema").any(|argument| {
-            matches!(Input::of_literal(&argument.value, self.variables), Input::Text(text) if !text.is_empty())
+            matches!(self.variables.resolve(&argument.value), Input::Text(text) if !text.is_empty())
         })
     }
 }

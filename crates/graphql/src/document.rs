@@ -4,8 +4,6 @@ mod apollo_errors;
 mod rules;
 mod syntax;
 
-pub use rules::enum_hint;
-
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -21,7 +19,7 @@ use crate::failure::{Code, Failure};
 use crate::input::Input;
 use crate::limits::QueryLimits;
 use crate::location::{Location, RequestLines};
-use crate::plan::Plan;
+use crate::plan::{Plan, PlanSource};
 use crate::schema::Schema;
 use crate::variables::Variables;
 use syntax::QuerySyntaxError;
@@ -81,7 +79,9 @@ impl Document {
     pub fn prepare(schema: &Schema, text: &str, limits: &QueryLimits) -> Result<Self, Vec<Failure>> {
         if text.len() > limits.query_bytes {
             let (bytes, max) = (text.len(), limits.query_bytes);
-            return Err(vec![limit(format!("The request has {bytes} bytes; at most {max} are allowed."))]);
+            return Err(vec![Failure::limit(format!(
+                "The request has {bytes} bytes; at most {max} are allowed."
+            ))]);
         }
         let max_depth = limits.depth.min(2000) * 4 + 50;
         let lines = RequestLines::new(text);
@@ -97,7 +97,7 @@ impl Document {
         if selections > max {
             let message =
                 format!("The request has {selections} selections and directives; at most {max} are allowed.");
-            return Err(vec![limit(message)]);
+            return Err(vec![Failure::limit(message)]);
         }
         let failures = rules::check(schema, &lines, &tree).map_err(|rules::TooDeep| too_deep())?;
         if !failures.is_empty() {
@@ -177,7 +177,8 @@ impl Document {
         if let Some(plan) = lock().get(&key) {
             return Ok(Arc::clone(plan));
         }
-        let plan = Arc::new(Plan::compile(schema, self, operation, variables)?);
+        let source = PlanSource { executable: &self.executable, lines: &self.lines };
+        let plan = Arc::new(Plan::compile(schema, source, operation, variables)?);
         let mut plans = lock();
         if plans.len() >= MAX_PLANS {
             plans.clear();
@@ -185,11 +186,6 @@ impl Document {
         plans.insert(key, Arc::clone(&plan));
         Ok(plan)
     }
-}
-
-/// The error for an exceeded limit.
-pub fn limit(message: String) -> Failure {
-    Failure::new(Code::LimitExceeded, message)
 }
 
 /// Replaces descriptions by spaces, because apollo-compiler does not support them yet.
@@ -202,7 +198,7 @@ fn without_descriptions<'t>(text: &'t str, tree: &Tree<'t>) -> Cow<'t, str> {
 }
 
 fn too_deep() -> Vec<Failure> {
-    vec![limit("The request is nested too deeply.".to_owned())]
+    vec![Failure::limit("The request is nested too deeply.".to_owned())]
 }
 
 /// Removes mutations and subscriptions, with the fragments that only these operations use: a schema without a
@@ -270,10 +266,12 @@ fn measure(document: &ExecutableDocument, limits: &QueryLimits) -> Result<(), Ve
         let max_depth = limits.depth;
         let message =
             format!("The request nests fields {depth} levels deep; at most {max_depth} are allowed.");
-        return Err(vec![limit(message)]);
+        return Err(vec![Failure::limit(message)]);
     }
     if aliases > max {
-        return Err(vec![limit(format!("The request has {aliases} aliases; at most {max} are allowed."))]);
+        return Err(vec![Failure::limit(format!(
+            "The request has {aliases} aliases; at most {max} are allowed."
+        ))]);
     }
     Ok(())
 }

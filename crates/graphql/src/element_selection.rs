@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use crate::index::FileId;
+use crate::source::FileId;
 
 /// For each root list, by its key in the response, the paths of the selected datafiles.
 pub type ElementSelection = BTreeMap<Box<str>, BTreeSet<Box<str>>>;

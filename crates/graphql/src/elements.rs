@@ -10,11 +10,11 @@ use crate::answer::Execution;
 use crate::element_selection::{ElementRange, ElementRanges, ElementSelection};
 use crate::engine::{Engine, ExecutionOutput, Request};
 use crate::execute::ExecutionRecord;
-use crate::index::FileId;
 use crate::plan::FieldTarget;
 use crate::read_set::ReadSet;
 use crate::schema::{Resolver, TypeId};
 use crate::sink::JsonBytes;
+use crate::source::FileId;
 
 /// An operation of a document, by name.
 #[derive(Clone, Copy, Debug)]

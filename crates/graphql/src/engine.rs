@@ -8,7 +8,8 @@ use qontract_bundle::{Bundle, Map, Sha256};
 
 use crate::answer::{Answer, Execution};
 use crate::cache::Cache;
-use crate::document::{ChosenOperation, Document, limit};
+use crate::data_view::DataView;
+use crate::document::{ChosenOperation, Document};
 use crate::element_selection::ElementSelection;
 use crate::execute::{ExecutionRecord, Task, execute};
 use crate::failure::{Code, Failure};
@@ -19,9 +20,8 @@ use crate::plan::Plan;
 use crate::provenance::Provenance;
 use crate::read_set::ReadSet;
 use crate::reference_graph::ReferenceGraph;
-use crate::schema::{Schema, SchemaError};
+use crate::schema::{Schema, SchemaCache, SchemaError};
 use crate::sink::Sink;
-use crate::source::DataView;
 use crate::variables::Variables;
 
 /// Approximate size of the document cache, in bytes. A document that needs more than an eighth of it is not
@@ -102,8 +102,12 @@ pub(crate) struct ExecutionOutput<S> {
 impl Engine {
     /// Prepares `bundle` for queries.
     pub fn new(bundle: Arc<Bundle>) -> Result<Self, SchemaError> {
-        let graphql = bundle.graphql();
-        let prepared = PreparedSchema::new(Arc::new(Schema::build(&graphql.value)?), graphql.digest);
+        Self::with_schemas(bundle, &SchemaCache::default())
+    }
+
+    /// Prepares `bundle` for queries with a cached schema, which may have been built to validate the bundle.
+    pub fn with_schemas(bundle: Arc<Bundle>, schemas: &SchemaCache) -> Result<Self, SchemaError> {
+        let prepared = PreparedSchema::new(schemas.schema_of(&bundle)?, bundle.graphql().digest);
         let index = Index::new(&bundle, &prepared.schema);
         Ok(Self::of(bundle, Arc::new(prepared), index, QueryLimits::default()))
     }
@@ -112,11 +116,21 @@ impl Engine {
     /// engines share the schema, the caches of documents and plans, and the unchanged lookup tables.
     /// Otherwise only the limits are copied.
     pub fn derive(&self, bundle: Arc<Bundle>) -> Result<Self, SchemaError> {
+        self.derive_with_schemas(bundle, &SchemaCache::default())
+    }
+
+    /// Prepares `bundle` for queries like [`derive`](Self::derive). If the GraphQL types differ, the schema is taken
+    /// from the cache.
+    pub fn derive_with_schemas(
+        &self,
+        bundle: Arc<Bundle>,
+        schemas: &SchemaCache,
+    ) -> Result<Self, SchemaError> {
         if bundle.graphql().digest == self.prepared.digest {
             let index = self.index.derive(&self.bundle, &bundle, &self.prepared.schema);
             return Ok(Self::of(bundle, Arc::clone(&self.prepared), index, self.limits.clone()));
         }
-        Ok(Self { limits: self.limits.clone(), ..Self::new(bundle)? })
+        Ok(Self { limits: self.limits.clone(), ..Self::with_schemas(bundle, schemas)? })
     }
 
     fn of(bundle: Arc<Bundle>, prepared: Arc<PreparedSchema>, index: Index, limits: QueryLimits) -> Self {
@@ -318,7 +332,7 @@ impl Engine {
         if cost > max {
             let message =
                 format!("The response would contain about {cost} objects; at most {max} are allowed.");
-            return Err(one(limit(message)));
+            return Err(one(Failure::limit(message)));
         }
         Ok(PlannedRequest::Query { plan, variables, cost })
     }

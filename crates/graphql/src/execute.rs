@@ -16,6 +16,7 @@ use qontract_bundle::Value;
 
 use crate::arguments::Arguments;
 use crate::columns::ColumnValue;
+use crate::data_view::DataView;
 use crate::element_selection::{ElementRanges, ElementSelection};
 use crate::failure::{Code, Failure};
 use crate::introspection;
@@ -25,7 +26,7 @@ use crate::provenance::Provenance;
 use crate::read_set::ReadSet;
 use crate::schema::{Resolver, Scalar, Schema, TypeId};
 use crate::sink::Sink;
-use crate::source::{DataView, ListSource, RawValue, ResolvedValue, Source};
+use crate::source::{IntrospectionObject, ListSource, RawValue, ResolvedValue, Source};
 use crate::variables::Variables;
 use column_cursors::ColumnCursors;
 use key_offsets::KeyOffsetCache;
@@ -286,15 +287,13 @@ impl<'a, S: Sink> Executor<'a, S> {
             FieldTarget::Field(number) => number,
             FieldTarget::TypeName => return Ok(ResolvedValue::One(Source::Text(&schema.type_(type_).name))),
             FieldTarget::Schema => {
-                return Ok(ResolvedValue::One(Source::Meta(introspection::IntrospectionObject::Schema)));
+                return Ok(ResolvedValue::One(Source::Meta(IntrospectionObject::Schema)));
             }
             FieldTarget::Type => {
                 let arguments = self.arguments(type_, field);
                 let id = arguments.as_ref().and_then(|given| schema.type_id(given.text("name")?));
                 let one = |id| {
-                    ResolvedValue::One(Source::Meta(introspection::IntrospectionObject::Type(
-                        introspection::named(id),
-                    )))
+                    ResolvedValue::One(Source::Meta(IntrospectionObject::Type(introspection::named(id))))
                 };
                 return Ok(id.map_or(ResolvedValue::Null, one));
             }

@@ -66,6 +66,11 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// The error for an exceeded limit.
+    pub(crate) fn limit(message: impl Into<String>) -> Self {
+        Self::new(Code::LimitExceeded, message)
+    }
+
     /// Creates an error without a location.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), locations: Vec::new(), path: Vec::new(), type_: None }

@@ -6,10 +6,11 @@
 use qontract_bundle::Value;
 use qontract_bundle::types::{Field, Type};
 
+use crate::data_view::DataView;
 use crate::failure::{Code, Failure};
 use crate::input::{Input, show_number};
 use crate::schema::Schema;
-use crate::source::{DataView, ListSource, RawValue, ResolvedValue, Source};
+use crate::source::{ListSource, RawValue, ResolvedValue, Source};
 
 /// A compiled filter.
 #[derive(Debug)]

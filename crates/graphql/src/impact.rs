@@ -15,14 +15,15 @@ use qontract_bundle::Resource;
 use qontract_bundle::diff::Diff;
 use rayon::prelude::*;
 
+use crate::data_view::DataView;
 use crate::element_selection::ElementSelection;
 use crate::elements::NamedOperation;
 use crate::engine::Engine;
-use crate::index::{FileId, ResourceId, targets};
+use crate::index::targets;
 use crate::plan::{FieldPlan, FieldTarget, Plan, SelectionId, ValueForm};
 use crate::reference_graph::ReferenceGraph;
 use crate::schema::{Resolver, Schema, TypeId};
-use crate::source::DataView;
+use crate::source::{FileId, ResourceId};
 
 type Files = HashSet<FileId, RandomState>;
 

@@ -8,15 +8,11 @@ use rayon::prelude::*;
 use crate::columns::Columns;
 use crate::ref_targets::RefTargetCache;
 use crate::schema::{BackReference, Schema, TypeId};
+use crate::source::{FileId, ResourceId};
 
 /// A hash map with a fast hash function that is not resistant to attacks: the keys are paths and schemas of
 /// the bundle, not untrusted input.
 type HashMap<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
-
-/// The id of a datafile: its index among all datafiles of the bundle.
-pub type FileId = u32;
-/// The id of a resource: its index among all resources of the bundle.
-pub type ResourceId = u32;
 
 /// The lookup tables of one bundle.
 #[derive(Debug)]

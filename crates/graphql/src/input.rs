@@ -2,10 +2,7 @@
 //!
 //! The values have the semantics of JavaScript: all numbers are floats, and a value may be undefined.
 
-use apollo_compiler::ast;
 use qontract_bundle::{Map, Value, json};
-
-use crate::variables::Variables;
 
 /// An input value of a request.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,38 +24,6 @@ pub enum Input {
 }
 
 impl Input {
-    /// Converts a literal and replaces the variables in it by their values.
-    pub fn of_literal(literal: &ast::Value, variables: &Variables) -> Self {
-        match literal {
-            ast::Value::Null => Input::Null,
-            ast::Value::Boolean(value) => Input::Bool(*value),
-            ast::Value::Enum(name) => Input::Text(name.as_str().into()),
-            ast::Value::String(text) => Input::Text(text.as_str().into()),
-            ast::Value::Variable(name) => variables.get(name).cloned().unwrap_or(Input::Undefined),
-            ast::Value::Int(digits) => Input::Number(digits.as_str().parse().unwrap_or(f64::INFINITY)),
-            ast::Value::Float(digits) => Input::Number(digits.as_str().parse().unwrap_or(f64::INFINITY)),
-            ast::Value::List(items) => {
-                let item = |item: &ast::Value| match Self::of_literal(item, variables) {
-                    // Lists cannot contain undefined elements.
-                    Input::Undefined => Input::Null,
-                    other => other,
-                };
-                Input::List(items.iter().map(|literal| item(literal)).collect())
-            }
-            ast::Value::Object(fields) => {
-                let mut entries: Vec<(Box<str>, Input)> = Vec::with_capacity(fields.len());
-                for (name, value) in fields {
-                    let value = Self::of_literal(value, variables);
-                    match entries.iter_mut().find(|(known, _)| **known == *name.as_str()) {
-                        Some(known) => known.1 = value,
-                        None => entries.push((name.as_str().into(), value)),
-                    }
-                }
-                Input::Object(entries)
-            }
-        }
-    }
-
     /// The value of `key`, if this is an object with that key.
     pub fn get(&self, key: &str) -> Option<&Input> {
         let Input::Object(entries) = self else { return None };

@@ -1,24 +1,7 @@
 //! Introspection: resolves the fields of `__schema` and `__type`.
 
-use crate::schema::{ArgumentDef, DirectiveDef, FieldDef, Kind, Schema, Shape};
-use crate::source::{ListSource, ResolvedValue, Source};
-
-/// An object of the introspection schema.
-#[derive(Clone, Copy, Debug)]
-pub enum IntrospectionObject<'a> {
-    /// The schema.
-    Schema,
-    /// A type with its list and non-null wrappers.
-    Type(Shape),
-    /// A field.
-    Field(&'a FieldDef),
-    /// An argument.
-    Argument(&'a ArgumentDef),
-    /// An enum value: its name and description.
-    EnumValue(&'a str, Option<&'a str>),
-    /// A directive.
-    Directive(&'a DirectiveDef),
-}
+use crate::schema::{Kind, Schema, Shape};
+use crate::source::{IntrospectionObject, ListSource, ResolvedValue, Source};
 
 /// Resolves the field `name` of an introspection object. Nothing in a schema is deprecated, so
 /// `includeDeprecated` has no effect.

@@ -10,12 +10,22 @@ use std::sync::atomic::AtomicUsize;
 
 use apollo_compiler::Node;
 use apollo_compiler::ast;
+use apollo_compiler::executable::ExecutableDocument;
 
-use crate::location::Location;
+use crate::location::{Location, RequestLines};
 use crate::schema::{Scalar, Shape, TypeId};
 
 /// The id of a selection: its index in the plan.
 pub type SelectionId = usize;
+
+/// The document that contains an operation to compile.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanSource<'d> {
+    /// The operations and fragments.
+    pub executable: &'d ExecutableDocument,
+    /// The lines of the document, for the locations of errors.
+    pub lines: &'d RequestLines,
+}
 
 /// A compiled query.
 #[derive(Debug)]

@@ -1,7 +1,8 @@
 //! The read set: the files that a query read, recorded during execution. The read set is used only to explain
 //! results; decisions are based on the [footprint](crate::Footprint).
 
-use crate::source::{DataView, Source};
+use crate::data_view::DataView;
+use crate::source::Source;
 
 /// The files that a query read.
 #[derive(Clone, Debug, Default)]

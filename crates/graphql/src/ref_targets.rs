@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use qontract_bundle::Map;
 
-use crate::index::FileId;
+use crate::source::FileId;
 
 /// Number of significant bits of an address: values are aligned to 8 bytes, and user-space addresses are
 /// below 2^47.

@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use crate::data_view::DataView;
 use crate::footprint::MistypedTargets;
-use crate::index::{FileId, ResourceId};
 use crate::schema::{Dispatch, Kind, Resolver, Schema, TypeId};
-use crate::source::DataView;
+use crate::source::{FileId, ResourceId};
 use lists::IdLists;
 use search::{CollectedRefs, DatafileRefs, MistypedRefs, PathHash, RefSearch, path_hash};
 

@@ -6,7 +6,7 @@ use qontract_bundle::Document;
 use rayon::prelude::*;
 
 use crate::engine::Engine;
-use crate::index::FileId;
+use crate::source::FileId;
 
 impl Engine {
     /// The string values of these keys in the datafiles at `paths`, as pairs of key and

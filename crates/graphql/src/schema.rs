@@ -1,5 +1,6 @@
 //! The GraphQL schema of a bundle, built at run time from the type descriptions of the data repo.
 
+mod cache;
 mod draft;
 mod model;
 mod order;
@@ -14,6 +15,7 @@ use apollo_compiler::{Name, Node};
 use qontract_bundle::Value;
 use qontract_bundle::types::{self, Types};
 
+pub use cache::SchemaCache;
 use draft::{DraftArgument, DraftKind, DraftShape, Drafts};
 pub use model::{
     ArgumentDef, BackReference, DirectiveDef, Dispatch, FieldDef, Kind, Resolver, Scalar, Shape, TypeDef,

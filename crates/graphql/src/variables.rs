@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 
 use apollo_compiler::Node;
-use apollo_compiler::ast::{Type, VariableDefinition};
+use apollo_compiler::ast::{self, Type, VariableDefinition};
 use qontract_bundle::{Map, Value};
 
-use crate::document::enum_hint;
 use crate::failure::{Code, Failure};
 use crate::input::{Input, inspect};
 use crate::location::RequestLines;
 use crate::schema::{Kind, Scalar, Schema};
+use crate::suggestions::enum_hint;
 
 /// Maximum number of reported errors, as in graphql-js.
 const MAX_ERRORS: usize = 50;
@@ -25,6 +25,38 @@ impl Variables {
     /// The value of the variable `name`.
     pub fn get(&self, name: &str) -> Option<&Input> {
         self.values.get(name)
+    }
+
+    /// Converts a literal and replaces the variables in it by their values.
+    pub fn resolve(&self, literal: &ast::Value) -> Input {
+        match literal {
+            ast::Value::Null => Input::Null,
+            ast::Value::Boolean(value) => Input::Bool(*value),
+            ast::Value::Enum(name) => Input::Text(name.as_str().into()),
+            ast::Value::String(text) => Input::Text(text.as_str().into()),
+            ast::Value::Variable(name) => self.get(name).cloned().unwrap_or(Input::Undefined),
+            ast::Value::Int(digits) => Input::Number(digits.as_str().parse().unwrap_or(f64::INFINITY)),
+            ast::Value::Float(digits) => Input::Number(digits.as_str().parse().unwrap_or(f64::INFINITY)),
+            ast::Value::List(items) => {
+                let item = |item: &ast::Value| match self.resolve(item) {
+                    // Lists cannot contain undefined elements.
+                    Input::Undefined => Input::Null,
+                    other => other,
+                };
+                Input::List(items.iter().map(|literal| item(literal)).collect())
+            }
+            ast::Value::Object(fields) => {
+                let mut entries: Vec<(Box<str>, Input)> = Vec::with_capacity(fields.len());
+                for (name, value) in fields {
+                    let value = self.resolve(value);
+                    match entries.iter_mut().find(|(known, _)| **known == *name.as_str()) {
+                        Some(known) => known.1 = value,
+                        None => entries.push((name.as_str().into(), value)),
+                    }
+                }
+                Input::Object(entries)
+            }
+        }
     }
 
     /// Coerces the given values to the declared types, and collects all errors.
@@ -45,7 +77,7 @@ impl Variables {
             };
             let Some(value) = given.and_then(|given| given.get(name)) else {
                 if let Some(default) = &variable.default_value {
-                    let literal = Input::of_literal(default, &Variables::default());
+                    let literal = Variables::default().resolve(default);
                     values.insert(name.into(), wrap(literal, &variable.ty));
                 } else if variable.ty.is_non_null() {
                     let type_ = &variable.ty;

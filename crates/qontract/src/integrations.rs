@@ -15,9 +15,7 @@ use qontract_fleet::{CommandInfo, Commands};
 use qontract_integration_integrations_manager::{IntegrationsManager, RunTimes};
 use qontract_integration_openshift_namespace_labels as openshift_namespace_labels;
 use qontract_integration_prometheus_rules_tester as prometheus_rules_tester;
-use qontract_objects::{ManagedObjects, object_meta, with_print_flag};
-use qontract_runtime::foreign::ForeignIntegration;
-use qontract_runtime::process::ProcessIntegration;
+use qontract_objects::{ManagedObjects, object_meta};
 use qontract_runtime::{Flag, FlagKind, Integration, IntegrationMeta};
 
 /// All integrations that are compiled in, by name.
@@ -107,13 +105,13 @@ impl KnownIntegrations {
     /// integration, starts its program, and no other program.
     pub fn of(arguments: &[OsString]) -> Self {
         let Some(ReconcileLine { flavor, config, integration }) = ReconcileLine::of(arguments) else {
-            return Self { metas: metas(&Config::default(), None), config: None };
+            return Self { metas: REGISTRY.metas_with(&Config::default(), None), config: None };
         };
         let config = flavor.read_config(config.as_deref());
         let metas = match &config.content {
-            Ok(config) => metas(config, integration.as_deref()),
+            Ok(config) => REGISTRY.metas_with(config, integration.as_deref()),
             // The command that needs the configuration reports the error.
-            Err(_) => metas(&Config::default(), None),
+            Err(_) => REGISTRY.metas_with(&Config::default(), None),
         };
         Self { metas, config: Some(config) }
     }
@@ -121,7 +119,7 @@ impl KnownIntegrations {
     /// All integrations, for commands that run none.
     pub fn listed() -> Self {
         let config = Config::find(None).unwrap_or_default();
-        Self { metas: metas(&config, None), config: None }
+        Self { metas: REGISTRY.metas_with(&config, None), config: None }
     }
 
     /// The error for an unknown integration, if the command runs an integration. The cause may be an error in
@@ -132,28 +130,4 @@ impl KnownIntegrations {
             Err(wrong) => wrong.into(),
         })
     }
-}
-
-/// The metadata of the integrations of this binary and of a configuration. The metadata of the integration
-/// `selected` comes from its program, which is started to describe itself.
-fn metas(config: &Config, selected: Option<&str>) -> Vec<IntegrationMeta> {
-    let mut metas: Vec<IntegrationMeta> = REGISTRY.metas().collect();
-    for (name, registered) in &config.integrations {
-        metas.retain(|meta| meta.name != *name);
-        let is_selected = selected == Some(name.as_str());
-        let process = is_selected.then(|| ProcessIntegration::describe(name, registered.program()));
-        metas.push(match process {
-            Some(Ok(process)) if process.declares_objects() => with_print_flag(process.meta().clone()),
-            Some(Ok(process)) => process.meta().clone(),
-            // The description of this program is not needed, or it has an error, which is reported when the
-            // integration is created.
-            _ => IntegrationMeta::new(name.clone(), "A process integration"),
-        });
-    }
-    for (name, registered) in &config.foreign {
-        metas.retain(|meta| meta.name != *name);
-        metas.push(ForeignIntegration::meta_of(name, &registered.command));
-    }
-    metas.sort_by(|a, b| a.name.cmp(&b.name));
-    metas
 }

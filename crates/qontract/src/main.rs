@@ -1,6 +1,5 @@
 //! The binary: parses the command line, runs the command, and returns its exit code.
 
-mod allocator;
 mod commands;
 mod integrations;
 

@@ -25,7 +25,7 @@ pub type FileName<'a> = &'a dyn Fn(&str) -> String;
 pub use data_use::DataUse;
 pub use invalid::{DataSide, FindingReport, InvalidData, MAX_FINDINGS};
 pub use model::{
-    ChangeAction, DeclaredField, DisabledShards, FieldAction, IntegrationReport, Location, PlanReport,
-    ReleasedEntry, ReportStatus, ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo,
-    SCHEMA_VERSION, StepResult, Totals, UnaffectedIntegration, UncheckedIntegration, UnplannedEntry,
+    DeclaredField, DisabledShards, FieldAction, IntegrationReport, Location, PlanReport, ReleasedEntry,
+    ReportStatus, ReportedChange, ReportedFault, ReportedField, ReportedWait, RevisionInfo, SCHEMA_VERSION,
+    StepResult, Totals, UnaffectedIntegration, UncheckedIntegration, UnplannedEntry,
 };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use qontract_access::Mode;
+use qontract_access::{ChangeKind, Mode};
 use qontract_diagnostics::pluralize;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -190,25 +190,11 @@ pub enum ReportStatus {
     Invalid,
 }
 
-/// The kind of change to an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ChangeAction {
-    /// The object is added.
-    Add,
-    /// The object is changed.
-    Change,
-    /// The object is removed and created again.
-    Replace,
-    /// The object is removed.
-    Remove,
-}
-
 /// A change to an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportedChange {
     /// The kind of change.
-    pub action: ChangeAction,
+    pub action: ChangeKind,
     /// The shard that planned the change.
     pub shard: String,
     /// The scope of the object, by dimension: `cluster`, `namespace`.
@@ -390,31 +376,6 @@ impl ReportedFault {
     }
 }
 
-impl ChangeAction {
-    /// All actions.
-    pub const ALL: [Self; 4] = [Self::Add, Self::Change, Self::Replace, Self::Remove];
-
-    /// The name of the action.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Add => "add",
-            Self::Change => "change",
-            Self::Replace => "replace",
-            Self::Remove => "remove",
-        }
-    }
-
-    /// The sign in front of the change.
-    pub fn sign(self) -> &'static str {
-        match self {
-            Self::Add => "+",
-            Self::Change => "~",
-            Self::Replace => "±",
-            Self::Remove => "-",
-        }
-    }
-}
-
 impl FieldAction {
     /// The sign in front of the change.
     pub fn sign(self) -> &'static str {
@@ -465,12 +426,12 @@ impl Totals {
             *match (&change.held, change.action) {
                 (Some(_), _) if change.approvable => &mut totals.held,
                 (Some(_), _) => &mut totals.not_done,
-                (None, ChangeAction::Add) => &mut totals.add,
-                (None, ChangeAction::Change) => &mut totals.change,
-                (None, ChangeAction::Replace) => &mut totals.replace,
-                (None, ChangeAction::Remove) => &mut totals.remove,
+                (None, ChangeKind::Add) => &mut totals.add,
+                (None, ChangeKind::Change) => &mut totals.change,
+                (None, ChangeKind::Replace) => &mut totals.replace,
+                (None, ChangeKind::Remove) => &mut totals.remove,
             } += 1;
-            if change.held.is_none() && change.action == ChangeAction::Change {
+            if change.held.is_none() && change.action == ChangeKind::Change {
                 let is_removed = |field: &&ReportedField| field.action == FieldAction::Removed;
                 totals.fields_removed += change.fields.iter().filter(is_removed).count();
             }
@@ -593,9 +554,8 @@ impl PlanReport {
             }
         }
         let changes = self.integrations.iter_mut().flat_map(|integration| &mut integration.changes);
-        let is_removal = |change: &&mut ReportedChange| {
-            change.kind == "Namespace" && change.action == ChangeAction::Remove
-        };
+        let is_removal =
+            |change: &&mut ReportedChange| change.kind == "Namespace" && change.action == ChangeKind::Remove;
         for change in changes.filter(is_removal) {
             let Some((count, parts)) = removed.get(&change.shard) else { continue };
             let objects = pluralize(*count, "declared object");

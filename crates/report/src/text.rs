@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use qontract_access::ChangeKind;
 pub use qontract_diagnostics::human::shortened;
 use qontract_diagnostics::{StyledText, TextStyle, pluralize, sanitize};
 use serde_json::Value;
 
 use crate::model::{
-    ChangeAction, DeclaredField, FieldAction, IntegrationReport, Location, PlanReport, ReleasedEntry,
-    ReportedChange, ReportedFault, ReportedField, ReportedWait, StepResult, Totals, UncheckedIntegration,
-    UnplannedEntry,
+    DeclaredField, FieldAction, IntegrationReport, Location, PlanReport, ReleasedEntry, ReportedChange,
+    ReportedFault, ReportedField, ReportedWait, StepResult, Totals, UncheckedIntegration, UnplannedEntry,
 };
 
 /// The level of detail of a rendered plan.
@@ -41,7 +41,7 @@ impl PlanDetail {
     pub(crate) fn fields(self, change: &ReportedChange) -> (&[ReportedField], usize) {
         let removed = change.fields.iter().take_while(|field| field.action == FieldAction::Removed).count();
         let most = match change.action {
-            ChangeAction::Add if !self.show_added_fields => 0,
+            ChangeKind::Add if !self.show_added_fields => 0,
             _ => self.max_fields.max(removed.min(MAX_REMOVED_FIELDS)),
         };
         let (shown, folded) = change.fields.split_at(most.min(change.fields.len()));
@@ -223,11 +223,11 @@ fn field_style(action: FieldAction) -> TextStyle {
     }
 }
 
-fn style_of(action: ChangeAction) -> TextStyle {
+fn style_of(action: ChangeKind) -> TextStyle {
     match action {
-        ChangeAction::Add => TextStyle::Added,
-        ChangeAction::Change => TextStyle::Changed,
-        ChangeAction::Replace | ChangeAction::Remove => TextStyle::Removed,
+        ChangeKind::Add => TextStyle::Added,
+        ChangeKind::Change => TextStyle::Changed,
+        ChangeKind::Replace | ChangeKind::Remove => TextStyle::Removed,
     }
 }
 
@@ -297,7 +297,7 @@ impl ReportedChange {
     /// The object of a removal that is not made because the decision is not possible: the data may still
     /// declare the object. Such a change is not shown as a removal.
     fn unchanged_object(&self) -> Option<&str> {
-        let is_undecided = self.held.is_some() && !self.approvable && self.action == ChangeAction::Remove;
+        let is_undecided = self.held.is_some() && !self.approvable && self.action == ChangeKind::Remove;
         self.summary.strip_prefix("remove ").filter(|_| is_undecided)
     }
 }

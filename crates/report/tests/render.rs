@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use qontract_access::ChangeKind;
 use qontract_access::Mode;
 use qontract_report::text::{PlanDetail, render_integration};
 use qontract_report::{
-    ChangeAction, DataSide, DeclaredField, FieldAction, FindingReport, IntegrationReport, InvalidData,
-    Location, PlanReport, ReleasedEntry, ReportStatus, ReportedChange, ReportedFault, ReportedField,
-    ReportedWait, RevisionInfo, StepResult, Totals, UnaffectedIntegration, UnplannedEntry, markdown, text,
+    DataSide, DeclaredField, FieldAction, FindingReport, IntegrationReport, InvalidData, Location,
+    PlanReport, ReleasedEntry, ReportStatus, ReportedChange, ReportedFault, ReportedField, ReportedWait,
+    RevisionInfo, StepResult, Totals, UnaffectedIntegration, UnplannedEntry, markdown, text,
 };
 use serde_json::{Value, json};
 
@@ -16,7 +17,7 @@ fn field(action: FieldAction, path: &str, before: Option<Value>, after: Option<V
     ReportedField { action, path: path.to_owned(), before, after }
 }
 
-fn change(action: ChangeAction, kind: &str, name: &str, fields: Vec<ReportedField>) -> ReportedChange {
+fn change(action: ChangeKind, kind: &str, name: &str, fields: Vec<ReportedField>) -> ReportedChange {
     let scope = [("cluster", "c1"), ("namespace", "n1")];
     ReportedChange {
         action,
@@ -72,13 +73,13 @@ fn report() -> PlanReport {
         field(FieldAction::Changed, "spec.hard.pods", Some(json!(1)), Some(json!(2))),
         field(FieldAction::Added, "data.password", None, None),
     ];
-    let mut held = change(ChangeAction::Remove, "Secret", "db", Vec::new());
+    let mut held = change(ChangeKind::Remove, "Secret", "db", Vec::new());
     held.held = Some("it would empty the scope".to_owned());
     held.approvable = true;
     let changes = vec![
-        change(ChangeAction::Change, "ResourceQuota", "compute", fields),
+        change(ChangeKind::Change, "ResourceQuota", "compute", fields),
         change(
-            ChangeAction::Add,
+            ChangeKind::Add,
             "ConfigMap",
             "new",
             vec![
@@ -170,7 +171,7 @@ fn a_real_run_marks_the_result_of_each_change() {
     let changes = results.map(|result| ReportedChange {
         result,
         location: None,
-        ..change(ChangeAction::Add, "Thing", "x", Vec::new())
+        ..change(ChangeKind::Add, "Thing", "x", Vec::new())
     });
     let mut one = integration("a", ReportStatus::Failed, changes.to_vec(), Vec::new());
     one.totals.applied = Some(1);
@@ -183,7 +184,7 @@ fn a_real_run_marks_the_result_of_each_change() {
 fn the_error_of_a_step_is_shown_below_its_change() {
     let failed = ReportedChange {
         result: Some(StepResult::Failed),
-        ..change(ChangeAction::Change, "Thing", "x", Vec::new())
+        ..change(ChangeKind::Change, "Thing", "x", Vec::new())
     };
     let line = format!("~ {}", failed.summary);
     let error = |message: &str, file: &str| ReportedFault {
@@ -212,7 +213,7 @@ fn changes_waits_and_errors_are_grouped_by_shard() {
         shard: shard.to_owned(),
         summary: format!("in {shard}"),
         location: None,
-        ..change(ChangeAction::Add, "Thing", "x", Vec::new())
+        ..change(ChangeKind::Add, "Thing", "x", Vec::new())
     };
     let error = |shards: &[&str]| ReportedFault {
         shards: shards.iter().map(|shard| (*shard).to_owned()).collect(),
@@ -254,12 +255,12 @@ fn long_diffs_are_folded_with_counts() {
         render_integration(&integration("a", ReportStatus::Changes, vec![change], Vec::new()), detail).plain()
     };
     let detail = PlanDetail { max_fields: 3, ..PlanDetail::default() };
-    assert!(!render(ChangeAction::Change, 3, detail).contains('…'));
-    let text = render(ChangeAction::Change, 4, detail);
+    assert!(!render(ChangeKind::Change, 3, detail).contains('…'));
+    let text = render(ChangeKind::Change, 4, detail);
     assert!(text.contains("    ~ f2: 1 → 2\n    … 1 more field (--full shows them)\n"), "{text}");
-    assert!(render(ChangeAction::Remove, 5, detail).contains("… 2 more fields"));
-    assert!(render(ChangeAction::Add, 2, detail).contains("    … 2 fields (--full shows them)\n"));
-    let full = render(ChangeAction::Add, 100, PlanDetail::FULL);
+    assert!(render(ChangeKind::Remove, 5, detail).contains("… 2 more fields"));
+    assert!(render(ChangeKind::Add, 2, detail).contains("    … 2 fields (--full shows them)\n"));
+    let full = render(ChangeKind::Add, 100, PlanDetail::FULL);
     assert!(full.contains("~ f99: 1 → 2") && !full.contains('…'));
     assert_eq!(text::shortened("äbc", 3), "äbc");
     assert_eq!(text::shortened("äbcd", 3), "äbc… (1 more character)");
@@ -316,7 +317,7 @@ _`something to know`_
 fn a_comment_stays_within_its_size_and_counts_omitted_entries() {
     let fields = vec![field(FieldAction::Changed, "a", Some(json!("x".repeat(100))), Some(json!(2)))];
     let changes: Vec<ReportedChange> =
-        (0..500).map(|n| change(ChangeAction::Change, "Thing", &format!("t{n}"), fields.clone())).collect();
+        (0..500).map(|n| change(ChangeKind::Change, "Thing", &format!("t{n}"), fields.clone())).collect();
     let mut report = PlanReport::new(Mode::DryRun, None, RevisionInfo::default());
     for name in ["a", "b"] {
         report.add(integration(name, ReportStatus::Changes, changes.clone(), Vec::new()));
@@ -337,7 +338,7 @@ fn a_comment_stays_within_its_size_and_counts_omitted_entries() {
 fn many_integrations_leave_space_for_their_changes() {
     let mut report = PlanReport::new(Mode::DryRun, None, RevisionInfo::default());
     for number in 0..1_000 {
-        let one = vec![change(ChangeAction::Add, "Thing", "x", Vec::new())];
+        let one = vec![change(ChangeKind::Add, "Thing", "x", Vec::new())];
         report.add(integration(&format!("i{number:04}"), ReportStatus::Changes, one, Vec::new()));
     }
     let text = markdown::render(&report, PlanDetail::default(), 10_000);
@@ -355,7 +356,7 @@ fn hostile_report() -> PlanReport {
     let head = RevisionInfo { sha256: text(), commit: Some(text()), modified: true };
     let mut report = PlanReport::new(Mode::DryRun, None, head);
     let mut one = change(
-        ChangeAction::Change,
+        ChangeKind::Change,
         HOSTILE,
         HOSTILE,
         vec![field(FieldAction::Changed, HOSTILE, Some(json!(HOSTILE)), Some(json!({HOSTILE: HOSTILE})))],

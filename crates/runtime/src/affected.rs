@@ -9,7 +9,6 @@
 
 mod causes;
 mod comparison;
-mod comparison_query;
 mod partial_comparison;
 
 use std::sync::Arc;
@@ -26,13 +25,12 @@ use crate::meta::AdHocReads;
 use crate::options::Options;
 use crate::state::{Comparison, digest};
 
-pub use causes::{Cause, CauseKind};
+pub use crate::comparison_query::{
+    AffectedElements, Cause, CauseKind, CausesAnswer, CausesQuery, ComparedList, ComparedQuery,
+    ComparisonQuery, ComparisonSurvey, DifferencePlaces, FootprintVerdict,
+};
 use comparison::BundleComparison;
 pub use comparison::EngineComparison;
-pub use comparison_query::{
-    AffectedElements, CausesAnswer, CausesQuery, ComparedList, ComparedQuery, ComparisonQuery,
-    ComparisonSurvey, DifferencePlaces, FootprintVerdict,
-};
 
 /// The rule that decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -11,12 +11,12 @@ use serde::Serialize;
 
 use crate::data::Data;
 use crate::fault::Fault;
+use crate::fingerprint::Fingerprints;
 use crate::guard::Date;
 use crate::key::{Scope, ShardKey};
 use crate::meta::IntegrationMeta;
 use crate::options::Options;
 use crate::plan::{Change, ObjectKey, Plan};
-use crate::replay::{Fingerprints, PlanInputs};
 use crate::round_cache::RoundCache;
 use crate::secrets::{SecretLookup, ShardSecrets};
 use crate::source_location::SourceLocation;
@@ -83,6 +83,15 @@ pub enum Observed<T> {
 
 /// The current state of the target, by scope.
 pub type CurrentState<T> = BTreeMap<Scope, Observed<T>>;
+
+/// The inputs of one plan of a staged integration.
+#[derive(Debug)]
+pub struct PlanInputs<D, C> {
+    /// The desired state.
+    pub desired: Vec<DesiredItem<D>>,
+    /// The current state.
+    pub current: CurrentState<C>,
+}
 
 /// The result of applying a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

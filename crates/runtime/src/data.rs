@@ -6,7 +6,7 @@
 mod batch;
 mod engine;
 mod query_name;
-mod unknown_fields;
+mod reachability;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,8 +17,7 @@ use qontract_bundle::{Map, Sha256};
 use qontract_graphql::{ElementSelection, Engine, Node, Operation};
 use qontract_telemetry::activity;
 
-use crate::affected::{Cause, CausesQuery, ComparisonQuery, ComparisonSurvey};
-use crate::allow_list::{self, Reachability};
+use crate::comparison_query::{Cause, CausesQuery, ComparisonQuery, ComparisonSurvey};
 use crate::fault::Fault;
 use crate::meta::{AdHocReads, DeclaredQuery, IntegrationMeta, QueryPresence};
 use crate::source_location::SourceLocations;
@@ -27,7 +26,7 @@ use crate::state::digest;
 pub use batch::ResourceBatch;
 pub use engine::LoadedBundle;
 use query_name::{abbreviate, quoted};
-pub use unknown_fields::unknown_fields;
+pub use reachability::{Reachability, Violation, reachability};
 
 /// A GraphQL request to a bundle.
 #[derive(Clone, Copy, Debug, Default)]
@@ -99,7 +98,7 @@ pub trait BundleReader: fmt::Debug + Send + Sync {
         queries: &[DeclaredQuery],
         _prefetch: &[QueryRequest<'_>],
     ) -> Result<Option<Reachability>, DataError> {
-        self.engine().map(|engine| allow_list::reachability(engine, queries)).transpose()
+        self.engine().map(|engine| reachability(engine, queries)).transpose()
     }
 
     /// Sends the requests that will follow as one request, if the bundle is on a server. If one of them fails, its

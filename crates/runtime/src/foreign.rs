@@ -24,7 +24,7 @@ use crate::audit::{IntendedRound, WriteRecord};
 use crate::data::BundleReader;
 use crate::fault::Fault;
 use crate::key::{Scope, ShardKey};
-use crate::lease::LazyLease;
+use crate::lazy_lease::LazyLease;
 use crate::meta::{IntegrationLimits, IntegrationMeta};
 use crate::outcome::{PlanKnowledge, ShardOutcome, ShardState};
 use crate::plan::{Change, ChangeKind, ObjectKey};

@@ -17,7 +17,7 @@ use crate::deadline::with_deadline;
 use crate::fault::Fault;
 use crate::guard::{JudgedShard, Proposal, RemovalGuard, ShardFacts, ShardPlans};
 use crate::key::ShardKey;
-use crate::lease::LazyLease;
+use crate::lazy_lease::LazyLease;
 use crate::meta::IntegrationMeta;
 use crate::options::Options;
 use crate::plan::{Change, HeldPlanChange, Plan, set_result};

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::contract::StagedIntegration;
-use crate::data::Data;
+use crate::data::{BundleReader, Data, QueryPolicy};
 use crate::declared_cache::{DeclaredStateCache, SharedDeclaredState};
 use crate::fault::{Fault, panic_fault};
 use crate::foreign::ForeignIntegration;
@@ -14,8 +14,8 @@ use crate::meta::IntegrationMeta;
 use crate::options::Options;
 use crate::process::ProcessIntegration;
 use crate::trust::TargetAddress;
-use crate::type_erasure::{AnyDeclaredState, DynIntegration, StagedAdapter};
-use crate::unplanned::ReleasedPart;
+use crate::type_erasure::{AnyDeclaredState, DynIntegration, StagedAdapter, shard_address};
+use crate::unplanned::{DeclaredCount, ReleasedPart};
 use qontract_telemetry::activity;
 
 /// An integration of any form.
@@ -68,9 +68,7 @@ impl Integration {
     pub(crate) fn addresses(&self, declared: &dyn AnyDeclaredState, key: &ShardKey) -> Vec<TargetAddress> {
         match &self.form {
             IntegrationForm::Staged(integration) => integration.addresses(declared, key),
-            IntegrationForm::Function(_) | IntegrationForm::Foreign(_) => {
-                TargetAddress::of_shard(declared, key)
-            }
+            IntegrationForm::Function(_) | IntegrationForm::Foreign(_) => shard_address(declared, key),
         }
     }
 
@@ -146,4 +144,20 @@ impl std::fmt::Debug for Integration {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Integration").field(&self.meta().name).finish()
     }
+}
+
+/// Counts the shards that an integration manages and the objects that are declared in them; `None` if the integration
+/// has no declared state.
+pub fn count_declared(integration: &Integration, source: &Arc<dyn BundleReader>) -> Option<DeclaredCount> {
+    let data = Data::new(Arc::clone(source), QueryPolicy::of(integration.meta()));
+    let declared = integration.declare(&data, &Options::default()).ok().flatten()?;
+    let managed = declared.keys().into_iter().filter(|key| declared.disabled(key).is_none());
+    let mut count = DeclaredCount { shards: 0, objects: Some(0) };
+    for key in managed {
+        count.shards += 1;
+        for part in integration.released(&*declared, None, key) {
+            count.objects = count.objects.zip(part.count).map(|(all, more)| all + more);
+        }
+    }
+    Some(count)
 }

@@ -7,8 +7,6 @@
 //! A lease coordinates processes but does not make their writes safe, because a process may be paused after the check
 //! and before the write. Writes are safe because of their preconditions.
 
-mod lazy;
-
 use std::convert::Infallible;
 use std::fmt;
 
@@ -18,8 +16,6 @@ use qontract_access::{ReadPermit, WritePermit};
 
 use crate::fault::Fault;
 use crate::key::ShardKey;
-
-pub(crate) use lazy::LazyLease;
 
 /// The lease that a run needs.
 #[derive(Clone, Copy, Debug)]

@@ -7,6 +7,7 @@
 pub mod affected;
 pub mod allow_list;
 pub mod audit;
+mod comparison_query;
 mod contract;
 mod data;
 mod deadline;
@@ -14,12 +15,14 @@ mod declared_cache;
 pub mod definition;
 mod fault;
 mod field_diff;
+mod fingerprint;
 mod flag;
 pub mod foreign;
 mod function;
 pub mod guard;
 mod integration;
 mod key;
+mod lazy_lease;
 pub mod lease;
 mod meta;
 mod options;
@@ -28,6 +31,7 @@ mod plan;
 pub mod process;
 pub mod reconcile_loop;
 pub mod record;
+mod recording;
 mod redaction;
 pub mod replay;
 mod reservation;
@@ -36,6 +40,7 @@ mod run;
 mod run_request;
 mod run_state;
 mod secrets;
+mod shutdown;
 pub mod slot;
 mod source_location;
 pub mod state;
@@ -44,7 +49,9 @@ mod termination;
 mod truncation;
 mod trust;
 mod type_erasure;
+mod unknown_fields;
 mod unplanned;
+mod wire_dimensions;
 
 pub use contract::{
     ApplyResult, ApprovedObject, CurrentState, DeclaredShardView, DeclaredStateOf, DesiredItem, DesiredState,
@@ -52,7 +59,7 @@ pub use contract::{
 };
 pub use data::{
     BundleReader, Data, DataError, DeclaredAnswer, LoadedBundle, QueryLog, QueryPolicy, QueryRequest,
-    ResourceBatch, UntypedAnswer, unknown_fields,
+    ResourceBatch, UntypedAnswer,
 };
 pub use declared_cache::SharedDeclaredState;
 pub use fault::{Fault, Responsible};
@@ -69,7 +76,7 @@ pub use type_erasure::{
 };
 
 pub use function::{Function, FunctionContext, FunctionState};
-pub use integration::Integration;
+pub use integration::{Integration, count_declared};
 pub use key::{CALLER_DIMENSION, InvalidShardKey, Scope, ShardKey};
 pub use options::{InvalidVariable, Options, UnmatchedSelector};
 pub use outcome::{
@@ -88,7 +95,7 @@ pub use run_state::RunState;
 pub use secrets::{SecretLookup, ShardSecrets};
 pub use source_location::{SourceLocation, SourceLocations};
 pub use trust::{AddressTrust, TargetAddress};
+pub use unknown_fields::unknown_fields;
 pub use unplanned::{
     DeclaredCount, DeclaredDifference, ObjectFate, ReleasedObjects, ReleasedPart, UnplannedItem,
-    count_declared,
 };

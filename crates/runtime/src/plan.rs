@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt;
 
+pub use qontract_access::ChangeKind;
 use serde::{Deserialize, Serialize};
 
 use crate::field_diff::DiffEntry;
@@ -45,53 +46,6 @@ impl fmt::Display for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} `{}`", self.kind, self.name)?;
         self.scope.write_in_parentheses(f)
-    }
-}
-
-/// The kind of change of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ChangeKind {
-    /// The object is created.
-    Add,
-    /// The object is updated in place.
-    Change,
-    /// The object is removed and created again.
-    Replace,
-    /// The object is removed.
-    Remove,
-}
-
-impl ChangeKind {
-    /// All kinds.
-    pub const ALL: [Self; 4] = [Self::Add, Self::Change, Self::Replace, Self::Remove];
-
-    /// The name of the kind in records.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Add => "add",
-            Self::Change => "change",
-            Self::Replace => "replace",
-            Self::Remove => "remove",
-        }
-    }
-
-    /// The sign in front of a change in a printed plan.
-    pub fn sign(self) -> &'static str {
-        match self {
-            ChangeKind::Add => "+",
-            ChangeKind::Change => "~",
-            ChangeKind::Replace => "±",
-            ChangeKind::Remove => "-",
-        }
-    }
-
-    /// Whether the change removes an object.
-    pub fn removes(self) -> bool {
-        match self {
-            ChangeKind::Replace | ChangeKind::Remove => true,
-            ChangeKind::Add | ChangeKind::Change => false,
-        }
     }
 }
 

@@ -25,19 +25,20 @@ use serde_json::{Value, json};
 use crate::contract::{ApplyResult, ReadContext, RehearsalResult, WriteContext};
 use crate::data::Data;
 use crate::fault::Fault;
+use crate::fingerprint::Fingerprints;
 use crate::flag::FlagKind;
 use crate::key::{CALLER_DIMENSION, ShardKey};
 use crate::meta::{DeclaredQuery, IntegrationMeta, Patience, QueryPresence, SlotDimensions};
 use crate::options::Options;
 use crate::plan::Plan;
-use crate::replay::Fingerprints;
 use crate::source_location::SourceLocations;
 use crate::state::DeclaredState;
 use crate::trust::TargetAddress;
 use crate::type_erasure::{
     AnyCurrentState, AnyDeclaredState, AnyDesiredState, DynIntegration, OpaqueValue, PrintedShard, downcast,
-    no_shard,
+    no_shard, shard_address,
 };
+use crate::wire_dimensions::WireDimensions;
 use client::{ParsedResponse, ProgramClient, invalid_response};
 use flags::program_flags;
 use phase::ProgramPhase;
@@ -49,7 +50,6 @@ pub(crate) use program::is_secret_name;
 pub use declaration::{LocatedShard, ProgramDeclaration, ProgramShard, ShardFault};
 pub use flags::is_reserved;
 pub use program::{Program, SANDBOX_VARIABLE, StderrLog};
-pub(crate) use wire::WireDimensions;
 pub use wire::{ResultPointer, ShownTexts};
 
 /// Maximum length of the name of a target in messages.
@@ -240,7 +240,7 @@ impl DynIntegration for ProcessIntegration {
         let shards = &downcast::<ProcessState>(declared.as_any()).shards;
         match shards.get(key).map(|shard| &shard.target) {
             Some(target) if !target.parts.is_empty() => target.addresses().map(|one| one.address).collect(),
-            Some(_) | None => TargetAddress::of_shard(declared, key),
+            Some(_) | None => shard_address(declared, key),
         }
     }
 

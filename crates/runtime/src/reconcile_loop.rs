@@ -7,7 +7,6 @@
 
 mod order;
 mod schedule;
-mod shutdown;
 mod watchdog;
 
 use std::convert::Infallible;
@@ -25,11 +24,11 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::fault::panic_fault;
 use crate::outcome::{NextRun, RunEnd};
 
+pub use crate::shutdown::{ShutdownSignal, ShutdownTrigger, StepInProgress};
 pub use crate::termination::TerminationSignal;
 pub use order::{LoopOrder, LoopOrders};
 pub use qontract_concurrency::Limiter;
 pub use schedule::Schedule;
-pub use shutdown::{ShutdownSignal, ShutdownTrigger, StepInProgress};
 pub use watchdog::{Stall, WatchdogLimits};
 
 /// The job that a loop runs repeatedly.
@@ -242,7 +241,7 @@ impl LoopSettings {
         observer: &dyn LoopObserver,
     ) -> SupervisedRun {
         let activities = Activities::default();
-        let (cancel, cancelled) = shutdown::pair();
+        let (cancel, cancelled) = crate::shutdown::pair();
         let (run_trigger, run_stop) = stop.derive();
         let started = Instant::now();
         let mut task = self.start(activities.clone(), job.run_once(run_stop), cancelled);

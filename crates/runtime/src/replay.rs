@@ -12,13 +12,11 @@
 //! when it is recorded. If the plan differs, because it depends on a value that is not stored, the recording contains
 //! this reason instead of the inputs (`inputs_that_do_not_give_the_plan_are_not_stored`).
 
-mod fingerprint;
 mod inputs;
 mod recorder;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::fmt;
 
 use qontract_redaction::Redactor;
 
@@ -31,13 +29,16 @@ use crate::plan::{Plan, PlanDigest};
 use crate::redaction::ShardRedactor;
 use crate::type_erasure::{AnyDeclaredState, DynIntegration, OpaqueValue};
 
-pub use fingerprint::{FINGERPRINT_PREFIX, Fingerprints};
-pub use inputs::{PlanInputs, RecordedInputs};
-pub use recorder::{
-    DeclaringSide, InputRecorder, PlannedRun, RECORDING_VERSION, RecordedSecret, RecordedShard, Recording,
-    RecordingSink, ShardInputs,
+pub use crate::contract::PlanInputs;
+pub use crate::fingerprint::{FINGERPRINT_PREFIX, Fingerprints};
+pub use inputs::RecordedInputs;
+pub(crate) use recorder::{RecordedPlan, finish_recording, record_shard};
+
+pub use crate::recording::{
+    DeclaringSide, InputRecorder, PlannedRun, RECORDING_VERSION, RecordedShard, Recording, RecordingSink,
+    ShardInputs,
 };
-pub(crate) use recorder::{RecordedPlan, record_shard};
+pub use crate::secrets::RecordedSecret;
 
 /// The first difference between the inputs of a replay and those of the run, or the first input that is missing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -189,13 +190,4 @@ fn check_declared(
         }
     }
     Ok(())
-}
-
-impl fmt::Display for DeclaringSide {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Head => "head",
-            Self::Base => "base",
-        })
-    }
 }

@@ -34,7 +34,7 @@ use crate::flag::Flag;
 use crate::function::FunctionContext;
 use crate::integration::{Integration, IntegrationForm};
 use crate::key::ShardKey;
-use crate::lease::LazyLease;
+use crate::lazy_lease::LazyLease;
 use crate::outcome::{ApprovalForm, Decision, PinnedBundle, RunEnd, RunOutcome, ShardOutcome, ShardState};
 use crate::redaction;
 use crate::reservation::Reservations;

@@ -18,8 +18,8 @@ use crate::key::ShardKey;
 use crate::lease::{Leases, NoLeases};
 use crate::meta::IntegrationLimits;
 use crate::options::Options;
-use crate::reconcile_loop::ShutdownSignal;
-use crate::replay::InputRecorder;
+use crate::recording::InputRecorder;
+use crate::shutdown::ShutdownSignal;
 use crate::slot::Slot;
 
 /// Timeout and concurrency limits of a run.

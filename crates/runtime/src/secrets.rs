@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use qontract_redaction::Redactor;
+use serde::{Deserialize, Serialize};
 
 use crate::fault::Fault;
-use crate::replay::{Fingerprints, RecordedSecret};
+use crate::fingerprint::Fingerprints;
 
 /// The address of a secret in the data. A lookup of a different version or field has a different address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,6 +23,20 @@ pub struct SecretLookup {
     pub field: Option<String>,
     /// The version; `None` for the latest.
     pub version: Option<String>,
+}
+
+/// A secret that a shard has read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedSecret {
+    /// The path of the secret.
+    pub path: String,
+    /// The field of the secret.
+    pub field: String,
+    /// The version of the secret; `None` for the latest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The fingerprint of the value.
+    pub fingerprint: String,
 }
 
 impl SecretLookup {

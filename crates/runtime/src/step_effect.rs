@@ -4,7 +4,7 @@ use std::future::Future;
 
 use crate::fault::Fault;
 use crate::plan::StepResult;
-use crate::reconcile_loop::ShutdownSignal;
+use crate::shutdown::ShutdownSignal;
 
 /// Runs the effect of a step and abandons it if a shutdown is forced.
 pub async fn until_forced<T>(

@@ -11,9 +11,7 @@ use qontract_bundle::Sha256;
 use serde::Serialize;
 
 use crate::fault::Fault;
-use crate::key::ShardKey;
 use crate::state::digest;
-use crate::type_erasure::AnyDeclaredState;
 
 /// An address that a shard contacts, together with everything that determines which credentials are sent to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,10 +32,9 @@ impl TargetAddress {
         &self.label
     }
 
-    /// The target of a shard as one address; empty for an unknown shard.
-    pub(crate) fn of_shard(declared: &dyn AnyDeclaredState, key: &ShardKey) -> Vec<Self> {
-        let digest = declared.target_digest(key).into_iter();
-        digest.map(|digest| Self { label: key.to_string(), digest }).collect()
+    /// Creates the address of a target from its digest.
+    pub(crate) fn of_digest(label: impl Into<String>, digest: Sha256) -> Self {
+        Self { label: label.into(), digest }
     }
 }
 

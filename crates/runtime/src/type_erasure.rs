@@ -13,16 +13,16 @@ use serde::Serialize;
 
 use crate::contract::{
     ApplyResult, ApprovedObject, CurrentState, DeclaredShardView, DeclaredStateOf, DesiredItem, DesiredState,
-    Observed, ReadContext, RehearsalResult, StagedIntegration, WriteContext,
+    Observed, PlanInputs, ReadContext, RehearsalResult, StagedIntegration, WriteContext,
 };
 use crate::data::Data;
 use crate::fault::Fault;
+use crate::fingerprint::Fingerprints;
 use crate::guard::Date;
 use crate::key::{Scope, ShardKey};
 use crate::meta::IntegrationMeta;
 use crate::options::Options;
 use crate::plan::{Change, ObjectKey, Plan};
-use crate::replay::{Fingerprints, PlanInputs};
 use crate::secrets::SecretLookup;
 use crate::source_location::SourceLocation;
 use crate::state::{Comparison, DeclaredState, DisabledReason, RemovalConsent, compare, digest};
@@ -253,7 +253,7 @@ pub trait DynIntegration: Send + Sync {
     }
     /// See [`StagedIntegration::addresses`]; empty for an unknown shard.
     fn addresses(&self, declared: &dyn AnyDeclaredState, key: &ShardKey) -> Vec<TargetAddress> {
-        TargetAddress::of_shard(declared, key)
+        shard_address(declared, key)
     }
     /// See [`StagedIntegration::released`]; empty for an unknown shard.
     fn released(
@@ -502,4 +502,10 @@ pub(crate) fn downcast<T: 'static>(value: &dyn Any) -> &T {
 
 pub(crate) fn no_shard(key: &ShardKey) -> Fault {
     Fault::internal(format!("the declared state has no shard `{key}`"))
+}
+
+/// The target of a shard as one address; empty for an unknown shard.
+pub(crate) fn shard_address(declared: &dyn AnyDeclaredState, key: &ShardKey) -> Vec<TargetAddress> {
+    let digest = declared.target_digest(key).into_iter();
+    digest.map(|digest| TargetAddress::of_digest(key.to_string(), digest)).collect()
 }

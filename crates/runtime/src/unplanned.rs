@@ -1,13 +1,8 @@
 //! Objects that a plan omits because they were not planned or are no longer managed. Such objects are reported, so
 //! that a plan without changes and without such objects always means that the change has no effect.
 
-use std::sync::Arc;
-
-use crate::data::{BundleReader, Data, QueryPolicy};
 use crate::field_diff::FieldDiff;
-use crate::integration::Integration;
 use crate::key::ShardKey;
-use crate::options::Options;
 use crate::source_location::SourceLocation;
 
 /// The text that describes what happens to an item that was not planned.
@@ -72,22 +67,6 @@ pub struct DeclaredCount {
     pub shards: usize,
     /// Number of objects; `None` if it is not known.
     pub objects: Option<usize>,
-}
-
-/// Counts the shards that an integration manages and the objects that are declared in them; `None` if the integration
-/// has no declared state.
-pub fn count_declared(integration: &Integration, source: &Arc<dyn BundleReader>) -> Option<DeclaredCount> {
-    let data = Data::new(Arc::clone(source), QueryPolicy::of(integration.meta()));
-    let declared = integration.declare(&data, &Options::default()).ok().flatten()?;
-    let managed = declared.keys().into_iter().filter(|key| declared.disabled(key).is_none());
-    let mut count = DeclaredCount { shards: 0, objects: Some(0) };
-    for key in managed {
-        count.shards += 1;
-        for part in integration.released(&*declared, None, key) {
-            count.objects = count.objects.zip(part.count).map(|(all, more)| all + more);
-        }
-    }
-    Some(count)
 }
 
 /// A part of a shard that base manages and head does not manage, as an integration reports it.

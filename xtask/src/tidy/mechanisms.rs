@@ -12,7 +12,7 @@ struct Mechanism {
 }
 
 /// Mechanisms that tests may implement on their own.
-const MECHANISMS: [Mechanism; 7] = [
+const MECHANISMS: [Mechanism; 8] = [
     Mechanism {
         patterns: &["PoisonError", "std::sync::Mutex", "std::sync::RwLock", "std::sync::Condvar"],
         allowed_in: &[],
@@ -44,6 +44,11 @@ const MECHANISMS: [Mechanism; 7] = [
             "xtask/src/setup.rs",
         ],
         instead: "use `qontract_files::lock` to lock a file or a directory",
+    },
+    Mechanism {
+        patterns: &["error.into_panic"],
+        allowed_in: &["crates/concurrency/"],
+        instead: "use `qontract_concurrency::run_blocking` for blocking work",
     },
     Mechanism {
         patterns: &["Semaphore::new(1)"],

@@ -32,7 +32,7 @@ impl DataSource for NoSource {
 fn data(name: &str) -> Arc<PinnedData> {
     let bundle = bundle(name);
     let input = Input { bundle, repo: None };
-    let engine = input.engine(None).unwrap();
+    let engine = input.engine(None, &SchemaCache::default()).unwrap();
     Arc::new(PinnedData::with_engine(input, Arc::new(engine), &Layout::default()))
 }
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use qontract_bundle::{Bundle, Layout};
+use qontract_bundle::Layout;
 use qontract_client_kubernetes::is_well_known;
 use qontract_diagnostics::suggest::nearest;
 use qontract_diagnostics::{Diagnostic, DiagnosticLocation, Span, code};
@@ -18,20 +18,20 @@ use qontract_objects::resources::check::{
 };
 use qontract_runtime::{Data, LoadedBundle, QueryPolicy, SourceLocation as DataPlace};
 
+use super::ValidatedData;
+
 /// The schema of namespaces.
 const NAMESPACE_SCHEMA: &str = "/openshift/namespace-1.yml";
 
 /// Errors of templates and files. `found` contains earlier findings: errors in the files of these findings are not
 /// reported, because they may be consequences.
-pub fn check<'d>(
-    bundle: &Bundle,
-    layout: &Layout,
-    found: impl Iterator<Item = &'d Diagnostic>,
-) -> Vec<Diagnostic> {
+pub fn check<'d>(data: &ValidatedData<'_>, found: impl Iterator<Item = &'d Diagnostic>) -> Vec<Diagnostic> {
     let wrong: BTreeSet<&str> =
         found.filter(|finding| finding.is_error()).map(|finding| finding.location.file.as_str()).collect();
     // Invalid GraphQL types are reported by another check.
-    let Ok(engine) = Engine::new(Arc::new(bundle.clone())) else { return Vec::new() };
+    let ValidatedData { bundle, layout, schemas, .. } = *data;
+    let engine = Engine::with_schemas(Arc::new(bundle.clone()), schemas);
+    let Ok(engine) = engine else { return Vec::new() };
     let terms = QueryPolicy::of(&ProviderGroup::Files.meta(""));
     let data = Data::new(Arc::new(LoadedBundle::new(Arc::new(engine))), terms);
     // The GraphQL types of a data repo may lack namespaces, or define other fields for them.

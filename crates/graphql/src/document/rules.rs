@@ -9,7 +9,6 @@ mod fragments;
 mod introspection;
 mod overlap;
 mod print;
-mod suggestions;
 mod types;
 mod values;
 mod variables;
@@ -23,7 +22,6 @@ use crate::location::RequestLines;
 use crate::schema::{ArgumentDef, Schema, Shape};
 use fragments::FragmentUsages;
 use overlap::Overlap;
-pub use suggestions::enum_hint;
 use types::ExpectedType;
 
 /// Maximum number of reported errors.

@@ -4,9 +4,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::columns::Column;
-use crate::index::FileId;
+use crate::data_view::DataView;
 use crate::plan::{Plan, ReadKey, SelectionId};
-use crate::source::{DataView, Source};
+use crate::source::{FileId, Source};
 
 /// Minimum length of a list that uses columns.
 const MIN_LIST_LEN: usize = 256;

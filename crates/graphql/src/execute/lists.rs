@@ -8,11 +8,10 @@ use super::Executor;
 use crate::arguments::Arguments;
 use crate::failure::{Code, Failure};
 use crate::filter::FilterError;
-use crate::index::FileId;
 use crate::plan::{FieldPlan, FieldTarget};
 use crate::schema::TypeId;
 use crate::sink::Sink;
-use crate::source::{ListSource, RawValue, Source};
+use crate::source::{FileId, ListSource, RawValue, Source};
 
 /// Number of datafiles that are scanned between two checks for cancellation.
 const CANCEL_CHECK_INTERVAL: usize = 256;

@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::index::FileId;
 use crate::plan::{Plan, SelectionId};
+use crate::source::FileId;
 
 /// Number of lookups after which the hit rate of a selection decides whether it stays memoized.
 const TRIAL_LOOKUPS: u32 = 8192;

@@ -1,10 +1,10 @@
 //! The position of the executor in the response and in the data. Each of the two is a linked list on the
 //! stack, which is read only when it is needed.
 
+use crate::data_view::DataView;
 use crate::failure::ErrorPathSegment;
-use crate::index::{FileId, ResourceId};
 use crate::provenance::Provenance;
-use crate::source::DataView;
+use crate::source::{FileId, ResourceId};
 
 /// A path in the response.
 #[derive(Clone, Copy)]

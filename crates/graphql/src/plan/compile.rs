@@ -8,8 +8,7 @@ use apollo_compiler::ast;
 use apollo_compiler::executable::{Field, Operation, Selection as RequestSelection, SelectionSet};
 use qontract_bundle::json::JavaScriptWriter;
 
-use super::{Argument, FieldPlan, FieldTarget, Plan, ReadKey, Selection, SelectionId, ValueForm};
-use crate::document::{Document, limit};
+use super::{Argument, FieldPlan, FieldTarget, Plan, PlanSource, ReadKey, Selection, SelectionId, ValueForm};
 use crate::failure::{Code, Failure};
 use crate::input::Input;
 use crate::introspection::named;
@@ -20,17 +19,17 @@ use crate::variables::Variables;
 const MAX_SELECTIONS: usize = 50_000;
 
 impl Plan {
-    /// Compiles an operation of `document`. The values in `variables` decide `@skip` and `@include`.
+    /// Compiles an operation of a document. The values in `variables` decide `@skip` and `@include`.
     pub fn compile(
         schema: &Schema,
-        document: &Document,
+        source: PlanSource<'_>,
         operation: &Operation,
         variables: &Variables,
     ) -> Result<Self, Failure> {
         let known = HashMap::new();
         let mut compiler = Compiler {
             schema,
-            document,
+            source,
             variables,
             selections: Vec::new(),
             selection_ids: known,
@@ -53,7 +52,7 @@ impl Plan {
 
 struct Compiler<'c> {
     schema: &'c Schema,
-    document: &'c Document,
+    source: PlanSource<'c>,
     variables: &'c Variables,
     /// The compiled selections; `None` while a selection is being compiled.
     selections: Vec<Option<Selection>>,
@@ -74,7 +73,7 @@ impl<'c> Compiler<'c> {
         }
         let id = self.selections.len();
         if id >= MAX_SELECTIONS {
-            return Err(limit(format!("The request has more than {MAX_SELECTIONS} selections.")));
+            return Err(Failure::limit(format!("The request has more than {MAX_SELECTIONS} selections.")));
         }
         self.selection_ids.insert(key, id);
         self.selections.push(None);
@@ -118,7 +117,7 @@ impl<'c> Compiler<'c> {
                 }
                 RequestSelection::FragmentSpread(spread) => {
                     let name = spread.fragment_name.as_str();
-                    let Some(fragment) = self.document.executable().fragments.get(name) else { continue };
+                    let Some(fragment) = self.source.executable.fragments.get(name) else { continue };
                     if visited.insert(name) && self.applies(fragment.type_condition(), type_) {
                         self.collect(type_, &fragment.selection_set, visited, grouped)?;
                     }
@@ -139,13 +138,13 @@ impl<'c> Compiler<'c> {
             let Some(argument) = directive.arguments.iter().find(|argument| argument.name == "if") else {
                 continue;
             };
-            match Input::of_literal(&argument.value, self.variables) {
+            match self.variables.resolve(&argument.value) {
                 Input::Bool(value) if value == wanted => {}
                 Input::Bool(_) => return Ok(false),
                 _ => {
                     let message = "Argument \"if\" of non-null type \"Boolean!\" must not be null.";
                     let mut failure = Failure::new(Code::Internal, message);
-                    let place = self.document.lines().of_span(argument.value.location());
+                    let place = self.source.lines.of_span(argument.value.location());
                     failure.locations.extend(place);
                     return Err(failure);
                 }
@@ -183,7 +182,7 @@ impl<'c> Compiler<'c> {
         let mut encoded = Vec::new();
         JavaScriptWriter(&mut encoded).str(key);
         encoded.push(b':');
-        let lines = self.document.lines();
+        let lines = self.source.lines;
         Ok(FieldPlan {
             key: key.into(),
             encoded_key: encoded.into(),

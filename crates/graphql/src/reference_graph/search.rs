@@ -9,10 +9,10 @@ use foldhash::fast::{FixedState, RandomState};
 use qontract_bundle::{KeySet, Map, Value};
 
 use super::lists::IdLists;
+use crate::data_view::{DataView, reference};
 use crate::footprint::MistypedTargets;
-use crate::index::{FileId, ResourceId};
 use crate::schema::{Kind, Resolver, Schema, TypeId};
-use crate::source::{DataView, reference};
+use crate::source::{FileId, ResourceId};
 
 /// The references of consecutive datafiles.
 #[derive(Debug, Default, PartialEq, Eq)]

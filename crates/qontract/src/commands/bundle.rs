@@ -15,6 +15,7 @@ use qontract_daemon::opened_repo::OpenedRepo;
 use qontract_daemon::repo_cache::RepoCache;
 use qontract_daemon::validation::{self, Checks, ValidationLevel};
 use qontract_diagnostics::{Report, Severity, pluralize};
+use qontract_graphql::SchemaCache;
 use qontract_telemetry::activity::Activities;
 
 pub fn run(arguments: BundleArgs, printer: &Printer) -> anyhow::Result<Exit> {
@@ -78,7 +79,8 @@ pub fn build_and_write(
         // reports all of them.
         let level = if strict { ValidationLevel::Warnings } else { ValidationLevel::Errors };
         let checks = Checks::of(level);
-        let found = validation::validate_outcome(repo, &outcome, checks, cache.validation.results())?;
+        let (known, schemas) = (cache.validation.results(), SchemaCache::default());
+        let found = validation::validate_outcome(repo, &outcome, checks, known, &schemas)?;
         Report::new(outcome.findings.drain(..).chain(found).collect())
     } else {
         Report::new(outcome.findings)

@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use qontract_bundle::Layout;
 use qontract_cli::ServeArgs;
+use qontract_daemon::allocator::{self, PurgeDelay};
 use qontract_daemon::bundle_analysis::DataAnalysis;
 use qontract_daemon::data_server::{ServeOptions, bundle_sources, read_token, serve, start};
 use qontract_daemon::discovery::{self, PassedAs};
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::source::WatchedRepo;
 use qontract_server::Settings;
-
-use crate::allocator::{self, PurgeDelay};
 
 /// Serves until a shutdown.
 pub fn run(arguments: ServeArgs) -> anyhow::Result<Exit> {

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use qontract_cli::{CliFlavor, ColorWhen, Command, PeerTool, RunOptions};
 use qontract_config::ConfigError;
+use qontract_daemon::allocator::{self, PurgeDelay};
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::run_integration::{IGNORED_VARIABLES, LogEndMark, Settings};
 use qontract_daemon::run_loop::LoopOptions;
 use qontract_runtime::reconcile_loop::Schedule;
 use qontract_telemetry::log::{Level, LineFormat, Log, LogLine};
 
-use crate::allocator::{self, PurgeDelay};
 use crate::commands::reconcile::run_in_loop;
 use crate::integrations::KnownIntegrations;
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use qontract_daemon::allocator::{self, PurgeDelay};
 use qontract_daemon::bundle_analysis::DataAnalysis;
 use qontract_daemon::exit::{Exit, UsageError};
 use qontract_server::{BundleSource, FileSource, Settings};
@@ -12,8 +13,6 @@ use qontract_telemetry::log::{Level, LineFormat, Log};
 use qontract_cli::{PeerServerArgs, variable};
 
 use qontract_daemon::data_server::{ServeOptions, bundle_sources, read_token, serve, start};
-
-use crate::allocator::{self, PurgeDelay};
 
 /// Default of `BUNDLE_SHA_TTL`: how long a bundle stays loaded after its last request, in milliseconds.
 const DEFAULT_TTL_MS: u64 = 1_200_000;

@@ -55,7 +55,7 @@ impl QueryableData {
         let resolver = InputResolver::new(&repo, layout.into(), printer);
         // The data is not validated, because queries help to examine invalid data.
         let input = resolver.open(&data, InputCheck::Nothing)?;
-        let engine = input.engine(None).with_context(|| invalid_types_message(&data))?;
+        let engine = input.engine(None, &resolver.schemas).with_context(|| invalid_types_message(&data))?;
         let engine = Arc::new(engine.with_limits(limits));
         let side = PinnedData::with_engine(input, Arc::clone(&engine), &resolver.layout);
         Ok(Self { engine, data: side })

@@ -15,6 +15,7 @@ use qontract_cli::{
     CliFlavor, LogLevel, PlanFormat, ReconcileArgs, RunFormat, RunOptions, RunPurpose, SelectedIntegration,
 };
 use qontract_config::{Config, LocatedConfig};
+use qontract_daemon::allocator::{self, PurgeDelay};
 use qontract_daemon::announcement::Announcement;
 use qontract_daemon::audit::WarningObserver;
 use qontract_daemon::discovery;
@@ -45,7 +46,6 @@ use qontract_runtime::{Bodies, Options, RunEnd, RunOutcome, RunRecord, ShardKey}
 use qontract_telemetry::activity::Activities;
 
 use crate::BUILD;
-use crate::allocator::{self, PurgeDelay};
 use crate::integrations::REGISTRY;
 
 pub fn run(

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use qontract_access::Mode;
-use qontract_diagnostics::{StyledText, TextStyle, pluralize};
 use qontract_runtime::{RunRecord, RunState};
 
 use qontract_cli::printer::{PipeState, Printer};
@@ -17,7 +16,7 @@ use qontract_daemon::exit::Exit;
 use qontract_daemon::journal::OpenJournal;
 use qontract_daemon::replay::{self, Replay, ReplayResult};
 use qontract_daemon::run_entry::{self, HEADER, RecordOutput, RunEntry};
-use qontract_daemon::run_store::{IdleCounter, ListedRun, RunFilter, RunStore};
+use qontract_daemon::run_store::{ListedRun, RunFilter, RunStore};
 use qontract_journal::RunId;
 use qontract_report::table;
 
@@ -48,9 +47,9 @@ async fn run_action(arguments: Arguments, printer: &Printer) -> anyhow::Result<E
             }
             match (output, list.follow) {
                 (RecordFormat::Text, _) => {
-                    printer.styled(&runs_table(&found.runs))?;
+                    printer.styled(&run_entry::runs_table(&found.runs))?;
                     if !list.failed && !list.held && list.since.is_none() && !list.follow {
-                        printer.text(&idle_lines(&runs.idle()?, list.integration.as_deref()))?;
+                        printer.text(&run_entry::idle_lines(&runs.idle()?, list.integration.as_deref()))?;
                     }
                 }
                 (RecordFormat::Json, false) => {
@@ -195,27 +194,6 @@ async fn follow(
     }
 }
 
-/// The table of runs. On a terminal, runs that need attention are coloured.
-fn runs_table(runs: &[ListedRun]) -> StyledText {
-    let mut styled = StyledText::default();
-    if runs.is_empty() {
-        styled.push(TextStyle::Plain, "no runs\n");
-        return styled;
-    }
-    let rows: Vec<Vec<String>> = runs.iter().map(run_entry::row).collect();
-    let text = table::to_text(&HEADER.map(str::to_owned), &rows);
-    let styles = runs.iter().map(|listed| match listed.summary.state {
-        RunState::Failed | RunState::Interrupted => TextStyle::Error,
-        RunState::Held | RunState::Degraded => TextStyle::Warning,
-        RunState::Ok | RunState::Waiting | RunState::NotKnown | RunState::Running => TextStyle::Plain,
-    });
-    for (line, style) in text.lines().zip(std::iter::once(TextStyle::Bold).chain(styles)) {
-        styled.push(style, line);
-        styled.push(TextStyle::Plain, "\n");
-    }
-    styled
-}
-
 fn lines(records: &[RunRecord]) -> anyhow::Result<String> {
     let mut text = String::new();
     for record in records {
@@ -223,21 +201,4 @@ fn lines(records: &[RunRecord]) -> anyhow::Result<String> {
         text.push('\n');
     }
     Ok(text)
-}
-
-/// Lines about loop runs that had nothing to do and therefore have no record.
-fn idle_lines(all: &[IdleCounter], integration: Option<&str>) -> String {
-    let mut text = String::new();
-    for idle in all.iter().filter(|idle| integration.is_none_or(|name| name == idle.integration)) {
-        let IdleCounter { integration: name, first, last, .. } = idle;
-        let counts = [
-            (idle.count, "with nothing to do"),
-            (idle.degraded_runs, "as degraded as the last recorded one"),
-        ];
-        for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
-            let count = pluralize(usize::try_from(count).unwrap_or(usize::MAX), "run");
-            text.push_str(&format!("{name}: {count} {what}, from {first} to {last}\n"));
-        }
-    }
-    if text.is_empty() { text } else { format!("\n{text}") }
 }

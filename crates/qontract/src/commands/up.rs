@@ -15,6 +15,7 @@ use qontract_cli::screen::Screen;
 use qontract_cli::terminal::{self, EchoGuard, TerminalSize};
 use qontract_cli::{UpArgs, variable};
 use qontract_config::Config;
+use qontract_daemon::allocator::{self, PurgeDelay};
 use qontract_daemon::clusters;
 use qontract_daemon::data_validity::{DataReporter, DataUse};
 use qontract_daemon::discovery::{self, PassedAs};
@@ -37,7 +38,6 @@ use qontract_telemetry::log::{Level, LineFormat, Log, LogLine};
 use tokio::time::Instant;
 
 use crate::BUILD;
-use crate::allocator::{self, PurgeDelay};
 use crate::integrations::REGISTRY;
 
 pub fn run(arguments: UpArgs) -> anyhow::Result<Exit> {

@@ -12,6 +12,7 @@ use qontract_daemon::repo_cache::RepoCache;
 use qontract_daemon::validation::subject::ValidationSubject;
 use qontract_daemon::validation::{self, Checks, Formats, ValidatedData, ValidationCache, ValidationLevel};
 use qontract_diagnostics::{Diagnostic, NoSources, Report, Severity, Sources, StyledText, pluralize, record};
+use qontract_graphql::SchemaCache;
 use qontract_telemetry::activity::Activities;
 use serde_json::json;
 
@@ -65,7 +66,7 @@ fn find(
     layout: Layout,
     formats: Formats,
 ) -> anyhow::Result<(Vec<Diagnostic>, Box<dyn Sources>)> {
-    let pool = Pool::default();
+    let (pool, schemas) = (Pool::default(), SchemaCache::default());
     let checks = Checks { level: ValidationLevel::Objects, formats };
     let opened = match subject {
         ValidationSubject::BundleFile(path) => {
@@ -75,7 +76,13 @@ fn find(
                 let error = anyhow::Error::new(error);
                 UsageError(format!("`{what}` is neither a bundle nor a file of a data repo: {error:#}"))
             })?;
-            let data = ValidatedData { bundle: &bundle, repo: None, layout: &layout, bundling: &[] };
+            let data = ValidatedData {
+                bundle: &bundle,
+                repo: None,
+                layout: &layout,
+                bundling: &[],
+                schemas: &schemas,
+            };
             let findings = validation::validate(&data, checks, &mut ValidationCache::default())?;
             return Ok((findings, Box::new(NoSources)));
         }
@@ -96,7 +103,8 @@ fn find(
     if outcome.built.is_some() {
         remembered.release_files();
     }
-    let found = validation::validate_outcome(&repo, &outcome, checks, remembered.validation.results())?;
+    let known = remembered.validation.results();
+    let found = validation::validate_outcome(&repo, &outcome, checks, known, &schemas)?;
     outcome.findings.extend(found);
     if outcome.built.is_some() {
         remembered.validation.save();

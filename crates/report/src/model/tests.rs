@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn change(action: ChangeAction, held: bool) -> ReportedChange {
+fn change(action: ChangeKind, held: bool) -> ReportedChange {
     ReportedChange {
         action,
         shard: "all".to_owned(),
@@ -98,11 +98,11 @@ fn integration(name: &str, status: ReportStatus, totals: Totals) -> IntegrationR
 #[test]
 fn changes_are_counted_by_kind_and_held_ones_apart() {
     let mut changes = Vec::new();
-    for (index, action) in ChangeAction::ALL.into_iter().enumerate() {
+    for (index, action) in ChangeKind::ALL.into_iter().enumerate() {
         changes.extend((0..=index).map(|_| change(action, false)));
         changes.push(change(action, true));
     }
-    changes.push(ReportedChange { approvable: false, ..change(ChangeAction::Remove, true) });
+    changes.push(ReportedChange { approvable: false, ..change(ChangeKind::Remove, true) });
     let totals = Totals::of(&changes, &[fault(), fault()]);
     let expect = Totals {
         add: 1,

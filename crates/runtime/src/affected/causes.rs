@@ -8,57 +8,14 @@ use qontract_bundle::diff::{
 };
 use qontract_bundle::{Document, Value};
 use qontract_graphql::{Engine, Footprint};
-use serde::{Deserialize, Serialize};
 
-use super::comparison_query::{ComparedQuery, ComparisonQuery, DifferencePlaces};
 use super::partial_comparison::EnginePair;
+use crate::comparison_query::{Cause, CauseKind, ComparedQuery, ComparisonQuery, DifferencePlaces};
 use crate::data::BundleReader;
 use crate::definition;
 use crate::fault::Fault;
 use crate::guard::Approval;
 use crate::source_location::SourceLocation;
-
-/// The kind of a cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CauseKind {
-    /// A datafile.
-    Datafile,
-    /// A resource.
-    Resource,
-    /// The GraphQL schema.
-    Types,
-    /// The integration's own datafile.
-    Integration,
-    /// The removal approvals.
-    Approval,
-}
-
-/// A changed file that affects an integration.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Cause {
-    /// The kind of file.
-    pub what: CauseKind,
-    /// The location of the difference in head or, for a removed file, in base.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub place: Option<SourceLocation>,
-    /// Whether the file exists only in base.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub gone: bool,
-    /// The path of the file in base, if it was renamed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub renamed_from: Option<Box<str>>,
-    /// Whether a reference may read the file as a different type. In this case, it is not known whether the field is
-    /// read.
-    #[serde(skip)]
-    pub is_mistyped: bool,
-}
-
-impl Cause {
-    fn new(what: CauseKind, place: Option<SourceLocation>) -> Self {
-        Self { what, place, gone: false, renamed_from: None, is_mistyped: false }
-    }
-}
 
 /// The differences in the footprint of the declared queries; `None` if a query does not match the types of a
 /// bundle.

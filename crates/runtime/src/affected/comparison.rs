@@ -5,11 +5,12 @@ use std::sync::Arc;
 use qontract_bundle::diff::renames;
 use qontract_graphql::Engine;
 
-use super::causes::{self, Cause};
-use super::comparison_query::{
-    AffectedElements, CausesQuery, ComparisonQuery, ComparisonSurvey, DifferencePlaces, FootprintVerdict,
-};
+use super::causes;
 use super::partial_comparison::{EnginePair, PartialComparison};
+use crate::comparison_query::{
+    AffectedElements, Cause, CausesQuery, ComparisonQuery, ComparisonSurvey, DifferencePlaces,
+    FootprintVerdict,
+};
 use crate::data::{BundleReader, LoadedBundle};
 use crate::fault::Fault;
 use crate::meta::AdHocReads;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use qontract_bundle::diff::Diff;
 use qontract_graphql::{ElementSelection, Engine};
 
-use super::comparison_query::{ComparedList, ComparedQuery, ComparisonQuery};
+use crate::comparison_query::{ComparedList, ComparedQuery, ComparisonQuery};
 use crate::meta::AdHocReads;
 
 /// The engines of two bundles in this process, and their diff.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use qontract_graphql::{Engine, Request, TypedError};
 
 use super::query_name::{abbreviate, quoted};
-use super::{BundleReader, DataError, QueryRequest, UntypedAnswer, unknown_fields};
+use super::{BundleReader, DataError, QueryRequest, UntypedAnswer};
 use crate::source_location::SourceLocations;
+use crate::unknown_fields::unknown_fields;
 
 /// A bundle that is loaded in this process.
 #[derive(Clone, Debug)]

@@ -12,45 +12,14 @@ use super::declaration::{LocatedShard, ProgramDeclaration, ProgramShard, ShardFa
 use super::{ProcessState, ProgramTarget};
 use crate::fault::Fault;
 use crate::flag::ArgumentKind;
-use crate::key::{Scope, ShardKey};
+use crate::key::Scope;
 use crate::meta::Patience;
 use crate::plan::{Change, ChangeKind, Degradation, ObjectKey, Plan, PlanStage, Step, StepGroup, Wait};
 use crate::source_location::{SourceLocation, SourceLocations};
 use crate::state::{DeclaredState, DisabledReason, RemovalConsent, Shard};
 use crate::type_erasure::{DesiredFact, DesiredKind};
+use crate::wire_dimensions::WireDimensions;
 pub use texts::{ShownTexts, check_texts};
-
-/// Dimensions with their values, in order, such as `[["cluster", "c"]]`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct WireDimensions(Vec<(String, String)>);
-
-impl WireDimensions {
-    fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
-    }
-
-    /// Converts the dimensions to a shard key.
-    pub fn key(&self) -> ShardKey {
-        ShardKey::new(self.pairs())
-    }
-
-    /// Converts the dimensions to a scope.
-    pub fn scope(&self) -> Scope {
-        Scope::new(self.pairs())
-    }
-}
-
-impl From<&ShardKey> for WireDimensions {
-    fn from(key: &ShardKey) -> Self {
-        Self(key.parts().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
-    }
-}
-
-impl From<&Scope> for WireDimensions {
-    fn from(scope: &Scope) -> Self {
-        Self(scope.parts().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
-    }
-}
 
 /// The response to `describe`.
 #[derive(Debug, Deserialize)]

@@ -3,19 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::contract::{CurrentState, DesiredItem, DesiredState, Observed};
+use crate::contract::{CurrentState, DesiredItem, DesiredState, Observed, PlanInputs};
 use crate::fault::Fault;
 use crate::plan::ObjectKey;
-use crate::process::WireDimensions;
-
-/// The inputs of one plan of a staged integration.
-#[derive(Debug)]
-pub struct PlanInputs<D, C> {
-    /// The desired state.
-    pub desired: Vec<DesiredItem<D>>,
-    /// The current state.
-    pub current: CurrentState<C>,
-}
+use crate::wire_dimensions::WireDimensions;
 
 /// The inputs of one plan as plain data. Provenance and the texts of faults are omitted, because no plan depends on
 /// them.

@@ -13,8 +13,8 @@ use crate::guard::{Clearance, JudgedChange, JudgedShard, PlannedSteps, ShardFact
 use crate::key::ShardKey;
 use crate::outcome::ShardOutcome;
 use crate::plan::{Change, ChangeKind, HeldPlanChange, Hold, Plan, PlanDigest, PlanOutline, StepGroup};
+use crate::recording::RecordedShard;
 use crate::redaction::ShardRedactor;
-use crate::replay::RecordedShard;
 use crate::run_request::Bodies;
 use crate::type_erasure::OpaqueValue;
 use crate::unplanned::UnplannedItem;

@@ -35,8 +35,9 @@ use crate::lease::{LeaseHolder, warn_unavailable};
 use crate::meta::{MAX_ROUNDS, Resolution};
 use crate::outcome::{RunOutcome, ShardOutcome, ShardState};
 use crate::plan::{PlanOutline, set_result};
+use crate::recording::{DeclaringSide, RecordedShard};
 use crate::redaction::ShardRedactor;
-use crate::replay::{DeclaringSide, RecordedPlan, RecordedShard, drop_empty_steps, record_shard};
+use crate::replay::{RecordedPlan, drop_empty_steps, finish_recording, record_shard};
 use crate::reservation::Reservations;
 use crate::round_cache::RoundCache;
 use crate::run_request::{RunLimits, RunRequest};
@@ -287,7 +288,7 @@ impl RoundRunner<'_> {
         if !recorded.is_empty() {
             let has_steps = planned.iter().any(|shard| !shard.plan.groups.is_empty());
             let applies_steps = has_steps && self.request.mode == Mode::Real;
-            recorder.finish(&self.integration.meta().name, self.request, recorded, applies_steps);
+            finish_recording(recorder, &self.integration.meta().name, self.request, recorded, applies_steps);
         }
     }
 

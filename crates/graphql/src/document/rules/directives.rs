@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use super::Checker;
-use super::suggestions::{did_you_mean, similar};
 use super::types::{ExpectedType, FieldInfo};
 use crate::document::syntax::tree::{Argument, Definition, Directive, DirectiveRules, Name, SchemaPart};
 use crate::schema::{DirectiveDef, Schema, TypeId};
+use crate::suggestions::{did_you_mean, similar};
 
 /// The definition of a directive that a request uses.
 #[derive(Clone, Copy)]

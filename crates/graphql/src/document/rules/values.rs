@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use super::print::print;
-use super::suggestions::enum_hint;
 use super::types::{ExpectedType, InputType};
 use super::{Checker, Usage};
 use crate::document::syntax::tree::{Literal, Name, Value, Variable};
 use crate::schema::{Kind, Scalar};
+use crate::suggestions::enum_hint;
 
 impl<'c, 't> Checker<'c, 't> {
     /// Checks the declaration of a variable.

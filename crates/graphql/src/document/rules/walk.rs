@@ -1,6 +1,5 @@
 //! Walks a request and checks operations, fragments and fields.
 
-use super::suggestions::{did_you_mean, natural, similar, sort};
 use super::types::FieldInfo;
 use super::{Checker, WalkEntry};
 use crate::document::syntax::tree::{
@@ -8,6 +7,7 @@ use crate::document::syntax::tree::{
     SchemaPart, Selection, SelectionSet, Spread,
 };
 use crate::schema::{Shape, TypeId};
+use crate::suggestions::{did_you_mean, natural, similar, sort};
 
 /// The context of a selection.
 #[derive(Clone, Copy)]

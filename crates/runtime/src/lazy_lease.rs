@@ -7,9 +7,9 @@ use parking_lot::Mutex;
 use qontract_access::{Permits, WritePermit};
 use tokio::sync::{Mutex as AsyncMutex, Notify};
 
-use super::{HolderLiveness, Lease, LeaseAcquisition, LeaseRequest, UnfencedLease, warn_unavailable};
 use crate::fault::Fault;
 use crate::key::ShardKey;
+use crate::lease::{HolderLiveness, Lease, LeaseAcquisition, LeaseRequest, UnfencedLease, warn_unavailable};
 use crate::run_request::RunRequest;
 
 /// Maximum number of attempts to acquire a lease that seemed to be free.

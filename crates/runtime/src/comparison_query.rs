@@ -6,11 +6,10 @@ use std::collections::BTreeSet;
 use qontract_graphql::{ElementSelection, Engine, NamedOperation, Request};
 use serde::{Deserialize, Serialize};
 
-use super::causes::Cause;
-use crate::data::unknown_fields;
 use crate::meta::{AdHocReads, DeclaredQuery, IntegrationMeta, QueryPresence};
 use crate::source_location::SourceLocation;
 use crate::state::{Comparison, MAX_DIFFERENCES};
+use crate::unknown_fields::unknown_fields;
 
 /// The facts about the reads of an integration that a comparison needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -174,4 +173,47 @@ pub struct CausesQuery {
 pub struct CausesAnswer {
     /// The causes that explain the difference.
     pub causes: Vec<Cause>,
+}
+
+/// The kind of a cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CauseKind {
+    /// A datafile.
+    Datafile,
+    /// A resource.
+    Resource,
+    /// The GraphQL schema.
+    Types,
+    /// The integration's own datafile.
+    Integration,
+    /// The removal approvals.
+    Approval,
+}
+
+/// A changed file that affects an integration.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Cause {
+    /// The kind of file.
+    pub what: CauseKind,
+    /// The location of the difference in head or, for a removed file, in base.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<SourceLocation>,
+    /// Whether the file exists only in base.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gone: bool,
+    /// The path of the file in base, if it was renamed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub renamed_from: Option<Box<str>>,
+    /// Whether a reference may read the file as a different type. In this case, it is not known whether the field is
+    /// read.
+    #[serde(skip)]
+    pub is_mistyped: bool,
+}
+
+impl Cause {
+    /// A changed file that exists in head, and was not renamed.
+    pub(crate) fn new(what: CauseKind, place: Option<SourceLocation>) -> Self {
+        Self { what, place, gone: false, renamed_from: None, is_mistyped: false }
+    }
 }
