@@ -37,7 +37,7 @@ pub async fn resolve(
             Err(fault) => items.extend(unresolved(context, &workload.name, fault, place.as_ref())),
         }
     }
-    if state.has_pods() {
+    if state.has_service() {
         let place = shard.shard.place("").cloned();
         items.push(context.scope.desired_item(manifest::service(), Sensitivity::Public, place));
     }

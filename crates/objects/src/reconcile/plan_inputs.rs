@@ -24,7 +24,7 @@ use super::masking::{Masking, identity_only};
 use super::observe::LiveObject;
 use super::recycle::is_workload_scope;
 use super::zero_values::CompleteObject;
-use crate::scope::{DesiredObject, ManagedScope, Sensitivity};
+use crate::scope::{DesiredObject, ManagedScope, Sensitivity, WriteVersion};
 
 /// The parts of a [`ManagedScope`] on which a plan depends.
 #[derive(Debug, Serialize, Deserialize)]
@@ -180,6 +180,8 @@ fn recorded_context(managed_scope: &ManagedScope) -> RecordedContext {
         adopts_unmarked,
         is_shared: _,
         replacement,
+        // The version does not affect the plan.
+        write_version: _,
         hints: _,
     } = managed_scope;
     RecordedContext {
@@ -218,6 +220,7 @@ fn restored_scope(context: RecordedContext) -> Option<ManagedScope> {
         adopts_unmarked,
         is_shared: false,
         replacement,
+        write_version: WriteVersion::default(),
         hints: Vec::new(),
     })
 }
