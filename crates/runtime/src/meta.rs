@@ -367,6 +367,18 @@ impl IntegrationMeta {
         self
     }
 
+    /// States that the integration declares only a part of its shards if the flag that was added last is given. A run
+    /// with such a flag does not take the other shards for removed ones.
+    ///
+    /// # Panics
+    ///
+    /// If no flag was added before this call.
+    #[must_use]
+    pub fn restricts_shards(mut self) -> Self {
+        self.flags.last_mut().expect("the flag is added first").restricts = true;
+        self
+    }
+
     /// Adds two switches that turn each other off.
     #[must_use]
     pub fn switches(mut self, one: Switch, other: Switch) -> Self {
