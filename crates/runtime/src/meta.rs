@@ -120,9 +120,10 @@ pub enum ManagedKinds {
 }
 
 impl ManagedKinds {
-    /// Returns the permissions to create, change and remove objects of these kinds.
+    /// Returns the permissions to create, change and remove objects of these kinds. Single objects are read before
+    /// their fields are migrated, and while they are replaced.
     pub const fn permissions(self) -> ClusterPermissions {
-        ClusterPermissions { kinds: self, verbs: &["list", "create", "patch", "delete"] }
+        ClusterPermissions { kinds: self, verbs: &["list", "get", "create", "patch", "delete"] }
     }
 }
 
