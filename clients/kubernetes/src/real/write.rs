@@ -105,8 +105,12 @@ impl Clusters {
             WritePrecondition::Replace(version) => {
                 match self.delete(permit, &target, version, replacement_propagation(&target)).await? {
                     404 => return Err(target.stale()),
-                    _ => self.wait_until_gone(&target).await?,
+                    _ => self.wait_until_gone(&target, version).await?,
                 }
+                self.create(writer, &target, &body).await
+            }
+            WritePrecondition::Removing(version) => {
+                self.wait_until_gone(&target, version).await?;
                 self.create(writer, &target, &body).await
             }
         }
@@ -141,7 +145,9 @@ impl Clusters {
                 let rewrite = Rewrite { writer, target, body, version, fields: *fields };
                 self.rewrite_content(rewrite).await.map(drop)
             }
-            WritePrecondition::Replace(_) => return Ok(Rehearsal::of_replacement()),
+            WritePrecondition::Replace(_) | WritePrecondition::Removing(_) => {
+                return Ok(Rehearsal::of_replacement());
+            }
         };
         Rehearsal::of(attempt)
     }
@@ -357,14 +363,20 @@ impl Clusters {
         }
     }
 
-    async fn wait_until_gone(&self, target: &WriteTarget<'_>) -> Result<(), KubernetesError> {
+    /// Waits until an object that is being removed is gone.
+    async fn wait_until_gone(
+        &self,
+        target: &WriteTarget<'_>,
+        version: &ObjectVersion,
+    ) -> Result<(), KubernetesError> {
+        let (uid, _) = target.parts(version)?;
         let (begun, removal_timeout) =
             (Instant::now(), self.connection(target.cluster)?.settings.removal_timeout);
         let mut pause = FIRST_POLL_INTERVAL;
         loop {
             let live = self.fetch_live(target).await?;
             let Some(live) = live else { return Ok(()) };
-            if live["metadata"]["deletionTimestamp"].is_null() {
+            if live["metadata"]["deletionTimestamp"].is_null() || live["metadata"]["uid"] != uid {
                 // Another client has created an object of this name.
                 return Err(target.stale());
             }

@@ -208,6 +208,7 @@ fn put_result(
         WritePrecondition::Absent | WritePrecondition::Version(_, FieldOwnership::Ours) => true,
         WritePrecondition::Version(_, FieldOwnership::ClientSideApplied | FieldOwnership::Updated)
         | WritePrecondition::Rewrite(..)
+        | WritePrecondition::Removing(_)
         | WritePrecondition::Replace(_) => false,
     };
     let is_conflict_of_rewrite = |error: &KubernetesError| {
