@@ -57,7 +57,7 @@ impl Scenario {
     }
 }
 
-const SCENARIOS: [Scenario; 16] = [
+const SCENARIOS: [Scenario; 18] = [
     Scenario::local(
         "faults",
         "seeds: clients that time out, lie, lose writes and crash",
@@ -180,6 +180,26 @@ const SCENARIOS: [Scenario; 16] = [
             200,
             "qontract",
             "a_run_that_is_killed_at_any_point_converges",
+        )
+    },
+    Scenario {
+        needs: Needs::Cluster,
+        ..Scenario::local(
+            "fleet-kills",
+            "kills of the manager while it writes a fleet to a real API server",
+            100,
+            "qontract",
+            "a_manager_that_is_killed_at_any_point_converges",
+        )
+    },
+    Scenario {
+        needs: Needs::Cluster,
+        ..Scenario::local(
+            "fleet-cutover",
+            "living fleets of the Helm chart that a manager, which is killed, replaces on a real API server",
+            12,
+            "qontract",
+            "a_living_fleet_is_replaced_without_overlaps_even_if_the_manager_is_killed",
         )
     },
 ];

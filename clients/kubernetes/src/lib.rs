@@ -154,6 +154,8 @@ pub enum WritePrecondition {
     Rewrite(ObjectVersion, FieldOwnership),
     /// The object has this version, and is removed first, because immutable fields change.
     Replace(ObjectVersion),
+    /// The object is being removed since this version, and is created again when it is gone.
+    Removing(ObjectVersion),
 }
 
 /// A restart of a workload's pods.

@@ -53,6 +53,8 @@ pub enum Verdict {
     Keep,
     /// Create the object.
     Create,
+    /// Create the object as soon as the old one, which is being removed, is gone.
+    Recreate,
     /// Update the object, which is ours.
     Change {
         /// The differences.
@@ -133,7 +135,7 @@ pub fn decide(
     match wanted {
         ObjectIntent::Present(intent) => {
             if live.is_terminating() {
-                return Verdict::Wait(part.being_removed());
+                return decide_terminating(&part, ownership, intent);
             }
             let comparison = compare(intent.body, live, intent.disclosure);
             decide_desired(&part, ownership, intent, comparison)
@@ -141,6 +143,22 @@ pub fn decide(
         ObjectIntent::Delete => decide_deletion(&part, ownership),
         ObjectIntent::Absent => decide_undeclared(&part, ownership),
     }
+}
+
+/// Decides about a desired object that is being removed. A workload of ours is created again in the same step, so that
+/// other steps of the run do not delay its pods.
+fn decide_terminating(
+    part: &RefusalContext<'_>,
+    ownership: Ownership<'_>,
+    intent: PresentIntent<'_>,
+) -> Verdict {
+    let is_ours = matches!(ownership, Ownership::Ours | Ownership::Outdated | Ownership::Unclaimed);
+    if is_ours
+        && immutable::is_replaced_with_pods(intent.body.kind(), intent.body.group(), intent.replacement)
+    {
+        return Verdict::Recreate;
+    }
+    Verdict::Wait(part.being_removed())
 }
 
 /// Decides about a desired object.

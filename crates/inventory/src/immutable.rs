@@ -71,8 +71,12 @@ const WORKLOADS: [(&str, &str); 3] = [("CronJob", "batch"), ("Deployment", "apps
 
 /// Whether an object of this kind may be removed and created again.
 pub fn is_replaceable(kind: &str, group: &str, replacement: Replacement) -> bool {
-    let is_workload = || WORKLOADS.contains(&(kind, group));
-    REPLACEABLE_KINDS.contains(&(kind, group)) || replacement == Replacement::WithPods && is_workload()
+    REPLACEABLE_KINDS.contains(&(kind, group)) || is_replaced_with_pods(kind, group, replacement)
+}
+
+/// Whether an object of this kind is a workload that may be removed and created again.
+pub fn is_replaced_with_pods(kind: &str, group: &str, replacement: Replacement) -> bool {
+    replacement == Replacement::WithPods && WORKLOADS.contains(&(kind, group))
 }
 
 /// The fields of an object with `immutable: true` that would change, in either direction.

@@ -28,7 +28,7 @@ use crate::print::print_objects;
 use crate::reconcile::{
     LiveObject, ObjectAction, ObjectReconciler, plan_objects, record_inputs, restore_inputs,
 };
-use crate::scope::{DesiredObject, ManagedKind, ManagedScope};
+use crate::scope::{DesiredObject, ManagedKind, ManagedScope, WriteVersion};
 use crate::templates::ExternalLookups;
 
 /// The version in the marks of an integration that qontract-reconcile does not have.
@@ -120,6 +120,8 @@ pub struct ScopeSpec {
     pub adopts_unmarked: bool,
     /// The objects that may be replaced in order to change an immutable field.
     pub replacement: Replacement,
+    /// The API version in which objects are written.
+    pub write_version: WriteVersion,
 }
 
 /// The identity of a declared object, with the group of its kind.
@@ -259,7 +261,8 @@ impl<I: ObjectIntegration> ManagedObjects<I> {
         read: &ReadContext,
         shard: ObjectShardView<'_, I::State>,
     ) -> Result<Arc<ManagedScope>, Fault> {
-        let ScopeSpec { namespace, kinds, adopts_unmarked, replacement } = I::State::scope_spec(shard);
+        let ScopeSpec { namespace, kinds, adopts_unmarked, replacement, write_version } =
+            I::State::scope_spec(shard);
         let (owner, callers) = match shard.key.get(CALLER_DIMENSION) {
             Some(caller) => (owner_of(&self.meta, Some(caller)), self.callers(read).await?),
             None => (Arc::clone(&self.owner), Arc::new(Callers::Unknown)),
@@ -275,6 +278,7 @@ impl<I: ObjectIntegration> ManagedObjects<I> {
             adopts_unmarked,
             is_shared,
             replacement,
+            write_version,
         }))
     }
 

@@ -49,7 +49,7 @@ pub use reconcile::{
 };
 pub use recorded::RecordedObjects;
 pub use role_members::{Grant, expiration_date};
-pub use scope::{DesiredObject, ManagedKind, ManagedScope, Sensitivity};
+pub use scope::{DesiredObject, ManagedKind, ManagedScope, Sensitivity, WriteVersion};
 
 /// The declared state of an integration whose shards are reached through their cluster.
 pub type Declared<S> = qontract_runtime::state::DeclaredState<(), Cluster, S>;

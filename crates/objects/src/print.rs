@@ -45,7 +45,7 @@ mod tests {
     use serde_json::json;
 
     use super::print_objects;
-    use crate::scope::{DesiredObject, ManagedKind, ManagedScope, Sensitivity};
+    use crate::scope::{DesiredObject, ManagedKind, ManagedScope, Sensitivity, WriteVersion};
 
     fn item(name: &str, sensitivity: Sensitivity) -> DesiredItem<DesiredObject> {
         let scope = Arc::new(ManagedScope {
@@ -57,6 +57,7 @@ mod tests {
             adopts_unmarked: false,
             is_shared: false,
             replacement: Replacement::default(),
+            write_version: WriteVersion::default(),
         });
         let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "yes"}});
         scope.desired_item(body, sensitivity, None)

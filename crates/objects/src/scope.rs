@@ -31,6 +31,18 @@ pub struct ManagedScope {
     pub is_shared: bool,
     /// The objects that may be replaced in order to change an immutable field.
     pub replacement: Replacement,
+    /// The API version in which objects are written.
+    pub write_version: WriteVersion,
+}
+
+/// The API version in which the objects of a scope are read and written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WriteVersion {
+    /// The version that the object declares. A cluster that does not serve it refuses the object.
+    #[default]
+    Declared,
+    /// The version that the cluster prefers, for objects whose fields are the same in all versions of their kind.
+    Preferred,
 }
 
 /// A managed kind.

@@ -76,12 +76,14 @@ pub struct Flag {
     pub short: Option<char>,
     /// The environment variable that provides the value if the flag is not given.
     pub variable: Option<&'static str>,
+    /// Whether the integration declares only a part of its shards if the flag is given.
+    pub restricts: bool,
 }
 
 impl Flag {
     /// Creates a flag without a short option and without a variable.
     pub const fn new(name: &'static str, help: &'static str, kind: FlagKind) -> Self {
-        Self { name, help, kind, opposite: None, short: None, variable: None }
+        Self { name, help, kind, opposite: None, short: None, variable: None, restricts: false }
     }
 
     /// The syntax on the command line: `--cluster-name`, or `PROJECT` for an argument.

@@ -120,9 +120,10 @@ pub enum ManagedKinds {
 }
 
 impl ManagedKinds {
-    /// Returns the permissions to create, change and remove objects of these kinds.
+    /// Returns the permissions to create, change and remove objects of these kinds. Single objects are read before
+    /// their fields are migrated, and while they are replaced.
     pub const fn permissions(self) -> ClusterPermissions {
-        ClusterPermissions { kinds: self, verbs: &["list", "create", "patch", "delete"] }
+        ClusterPermissions { kinds: self, verbs: &["list", "get", "create", "patch", "delete"] }
     }
 }
 
@@ -364,6 +365,18 @@ impl IntegrationMeta {
     #[must_use]
     pub fn variable(mut self, variable: &'static str) -> Self {
         self.flags.last_mut().expect("the flag is added first").variable = Some(variable);
+        self
+    }
+
+    /// States that the integration declares only a part of its shards if the flag that was added last is given. A run
+    /// with such a flag does not take the other shards for removed ones.
+    ///
+    /// # Panics
+    ///
+    /// If no flag was added before this call.
+    #[must_use]
+    pub fn restricts_shards(mut self) -> Self {
+        self.flags.last_mut().expect("the flag is added first").restricts = true;
         self
     }
 

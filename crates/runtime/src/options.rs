@@ -153,6 +153,11 @@ impl Options {
         flags.iter().any(|flag| flag.kind == FlagKind::Print && self.is_on(flag.name))
     }
 
+    /// Whether the integration declares only a part of its shards because of a flag.
+    pub fn restrict(&self, flags: &[Flag]) -> bool {
+        flags.iter().any(|flag| flag.restricts && self.is_on(flag.name))
+    }
+
     /// The values of a flag, in order.
     pub fn values(&self, flag: &str) -> &[String] {
         self.values.get(flag).map_or(&[], Vec::as_slice)
@@ -271,6 +276,19 @@ mod tests {
             .filter_map(|key| key.get("cluster"))
             .collect();
         assert_eq!(selected, expected);
+    }
+
+    #[test]
+    fn a_flag_that_restricts_the_declared_shards_counts_only_if_it_is_given() {
+        let meta = IntegrationMeta::new("x", "")
+            .flag("upstream", "", FlagKind::Value)
+            .restricts_shards()
+            .flag("image", "", FlagKind::Value);
+        let mut options = Options::default();
+        options.add("image", "i");
+        assert!(!options.restrict(&meta.flags));
+        options.add("upstream", "u");
+        assert!(options.restrict(&meta.flags));
     }
 
     fn with_switches(given: &[(&str, &str)]) -> (IntegrationMeta, Options) {

@@ -216,7 +216,9 @@ async fn execute(
             }
             rounds.run_rounds(work, outcome).await;
             outcome.warnings.extend(rounds.reservations.warning());
-            approvals::report_unplanned_holds(&guard, request, permits, outcome).await;
+            if !request.options.restrict(&integration.meta().flags) {
+                approvals::report_unplanned_holds(&guard, request, permits, outcome).await;
+            }
         }
         IntegrationForm::Function(_) | IntegrationForm::Foreign(_)
             if request.options.prints(&integration.meta().flags) =>

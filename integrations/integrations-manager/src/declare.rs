@@ -38,6 +38,8 @@ struct Deployment {
 struct DeployedNamespace {
     namespace: LocatedNamespace,
     environment: Option<model::Environment>,
+    /// Whether this caller declares the Service of the namespace.
+    owns_service: bool,
     deployments: Vec<Deployment>,
 }
 
@@ -183,6 +185,22 @@ struct ShardingSources<'s> {
     older: &'s OlderForms,
 }
 
+/// The caller that declares the Service of each namespace, by the path of the namespace: the first caller by name, so
+/// that callers that share a namespace agree without reading the objects of each other.
+fn service_owners(fleet: &Fleet) -> BTreeMap<String, String> {
+    let mut owners = BTreeMap::new();
+    for integration in fleet.integrations_v1.iter().flatten() {
+        let Some(upstream) = &integration.upstream else { continue };
+        for managed in integration.managed.iter().flatten() {
+            let owner = owners.entry(managed.namespace.path.clone()).or_insert_with(|| upstream.clone());
+            if upstream < owner {
+                owner.clone_from(upstream);
+            }
+        }
+    }
+    owners
+}
+
 /// The selected deployments by namespace, in order of first use.
 fn deployed_namespaces(
     fleet: Fleet,
@@ -191,6 +209,7 @@ fn deployed_namespaces(
     sources: ShardingSources<'_>,
 ) -> Vec<DeployedNamespace> {
     let mut namespaces: Vec<(String, DeployedNamespace)> = Vec::new();
+    let service_owners = service_owners(&fleet);
     for (index, integration) in fleet.integrations_v1.into_iter().flatten().enumerate() {
         let query::Integration { path: _, name, upstream, managed } = integration;
         if !settings.selects_upstream(upstream.as_deref()) {
@@ -207,7 +226,10 @@ fn deployed_namespaces(
                 let at = format!("{pointer}/namespace");
                 let namespace = LocatedNamespace::new(namespace_target, places, &at);
                 let environment = Some(environment.into());
-                let deployed = DeployedNamespace { namespace, environment, deployments: Vec::new() };
+                let owns_service =
+                    settings.upstream.is_none() || settings.upstream.as_ref() == service_owners.get(&path);
+                let deployments = Vec::new();
+                let deployed = DeployedNamespace { namespace, environment, owns_service, deployments };
                 namespaces.push((path.clone(), deployed));
                 namespaces.len() - 1
             });
@@ -280,6 +302,7 @@ impl Declaration<'_> {
                 parameters: TemplateParameters::of(environment, &sources),
                 environment: environment.map(|environment| environment.name.clone()),
                 manager: self.settings.variables(),
+                owns_service: deployed.owns_service,
                 hash_length: self.hash_length,
                 ..NamespaceFleet::default()
             },

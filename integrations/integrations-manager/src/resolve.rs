@@ -68,13 +68,16 @@ pub async fn resolve(
             }
         }
     }
-    if state.has_pods() {
+    if state.has_service() {
         let place = shard.shard.place("").cloned();
-        let mut service = context.scope.desired_item(manifest::service(), Sensitivity::Public, place);
-        if let DesiredState::Present(service) = &mut service.state {
-            service.hints = hints;
+        items.push(context.scope.desired_item(manifest::service(), Sensitivity::Public, place));
+    }
+    // The remarks concern the whole namespace; each is reported once.
+    for item in &mut items {
+        if let DesiredState::Present(object) = &mut item.state {
+            object.hints = hints;
+            break;
         }
-        items.push(service);
     }
     Ok(items)
 }

@@ -7,7 +7,7 @@ use qontract_fleet::manifest::{self, Workload};
 use qontract_fleet::model::IntegrationSpec;
 use qontract_fleet::parameters::TemplateParameters;
 use qontract_objects::{
-    DeclaredObject, Kind, ManagedKind, ObjectShardView, ObjectState, Replacement, ScopeSpec,
+    DeclaredObject, Kind, ManagedKind, ObjectShardView, ObjectState, Replacement, ScopeSpec, WriteVersion,
 };
 use qontract_runtime::{Fault, PlanHint};
 use serde::{Serialize, Serializer};
@@ -45,6 +45,8 @@ pub struct NamespaceFleet {
     pub environment: Option<String>,
     /// The settings that pods of the manager itself get.
     pub manager: BTreeMap<String, String>,
+    /// Whether this caller declares the Service of the namespace, which the pods of all callers share.
+    pub owns_service: bool,
     /// Number of characters of a commit in image tags.
     pub hash_length: usize,
     /// Remarks about settings without effect.
@@ -82,9 +84,9 @@ impl Serialize for BrokenDeployment {
 }
 
 impl NamespaceFleet {
-    /// Whether the namespace has pods, which the Service selects.
-    pub fn has_pods(&self) -> bool {
-        !self.workloads.is_empty() || !self.balanced.is_empty()
+    /// Whether the Service is declared: it selects the pods of the namespace.
+    pub fn has_service(&self) -> bool {
+        self.owns_service && (!self.workloads.is_empty() || !self.balanced.is_empty())
     }
 }
 
@@ -94,6 +96,7 @@ impl ObjectState for NamespaceFleet {
             namespace: shard.key.get("namespace").map(str::to_owned),
             kinds: kinds().map(ManagedKind::from).collect(),
             replacement: Replacement::WithPods,
+            write_version: WriteVersion::Preferred,
             ..ScopeSpec::default()
         }
     }
@@ -110,7 +113,7 @@ impl ObjectState for NamespaceFleet {
             .collect();
         // The shards of a balanced deployment are not known from the data.
         objects.extend(state.balanced.iter().map(|_| None));
-        if state.has_pods() {
+        if state.has_service() {
             objects.push(DeclaredObject::of(&manifest::service()));
         }
         objects

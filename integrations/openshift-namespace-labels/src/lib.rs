@@ -35,7 +35,7 @@ pub struct OpenshiftNamespaceLabels {
 /// Metadata of the integration.
 pub fn meta() -> IntegrationMeta {
     let permissions =
-        ClusterPermissions { kinds: ManagedKinds::Fixed("Namespace"), verbs: &["list", "patch"] };
+        ClusterPermissions { kinds: ManagedKinds::Fixed("Namespace"), verbs: &["list", "get", "patch"] };
     namespace_integration::<query::NamespaceLabels>(NAME, "Manages labels of namespaces")
         .permissions(permissions)
 }

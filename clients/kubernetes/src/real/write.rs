@@ -25,7 +25,14 @@ use crate::{
 /// The first polling interval while waiting until an object no longer exists; it doubles up to the maximum.
 const FIRST_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The maximum polling interval.
-const MAX_POLL_INTERVAL: Duration = Duration::from_secs(2);
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The time that the pods of a workload get to end if the workload does not set it, in seconds.
+const DEFAULT_GRACE_SECONDS: u64 = 30;
+/// The time for removing the objects of a workload, in addition to the time that its pods get to end.
+const REMOVAL_MARGIN: Duration = Duration::from_secs(15);
+/// Maximum time to wait for the pods of a workload, within the timeout of a step.
+const MAX_PODS_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// A revision that no object has: even the first write to a new server gets a later revision.
 const NO_REVISION: &str = "1";
@@ -98,8 +105,12 @@ impl Clusters {
             WritePrecondition::Replace(version) => {
                 match self.delete(permit, &target, version, replacement_propagation(&target)).await? {
                     404 => return Err(target.stale()),
-                    _ => self.wait_until_gone(&target).await?,
+                    _ => self.wait_until_gone(&target, version).await?,
                 }
+                self.create(writer, &target, &body).await
+            }
+            WritePrecondition::Removing(version) => {
+                self.wait_until_gone(&target, version).await?;
                 self.create(writer, &target, &body).await
             }
         }
@@ -134,7 +145,9 @@ impl Clusters {
                 let rewrite = Rewrite { writer, target, body, version, fields: *fields };
                 self.rewrite_content(rewrite).await.map(drop)
             }
-            WritePrecondition::Replace(_) => return Ok(Rehearsal::of_replacement()),
+            WritePrecondition::Replace(_) | WritePrecondition::Removing(_) => {
+                return Ok(Rehearsal::of_replacement());
+            }
         };
         Rehearsal::of(attempt)
     }
@@ -350,17 +363,24 @@ impl Clusters {
         }
     }
 
-    async fn wait_until_gone(&self, target: &WriteTarget<'_>) -> Result<(), KubernetesError> {
-        let end = Instant::now() + self.connection(target.cluster)?.settings.removal_timeout;
+    /// Waits until an object that is being removed is gone.
+    async fn wait_until_gone(
+        &self,
+        target: &WriteTarget<'_>,
+        version: &ObjectVersion,
+    ) -> Result<(), KubernetesError> {
+        let (uid, _) = target.parts(version)?;
+        let (begun, removal_timeout) =
+            (Instant::now(), self.connection(target.cluster)?.settings.removal_timeout);
         let mut pause = FIRST_POLL_INTERVAL;
         loop {
             let live = self.fetch_live(target).await?;
             let Some(live) = live else { return Ok(()) };
-            if live["metadata"]["deletionTimestamp"].is_null() {
+            if live["metadata"]["deletionTimestamp"].is_null() || live["metadata"]["uid"] != uid {
                 // Another client has created an object of this name.
                 return Err(target.stale());
             }
-            if Instant::now() + pause >= end {
+            if begun.elapsed() + pause >= removal_timeout.max(pods_timeout(&live)) {
                 let names = live["metadata"]["finalizers"].as_array().into_iter().flatten();
                 let names = names.filter_map(Value::as_str).map(|name| format!("`{name}`"));
                 let names = names.collect::<Vec<_>>().join(", ");
@@ -371,6 +391,17 @@ impl Clusters {
             pause = (pause * 2).min(MAX_POLL_INTERVAL);
         }
     }
+}
+
+/// The time in which the pods of a workload end; zero for other objects. A replacement waits for them, because it would
+/// otherwise be continued only after the other steps of the run.
+fn pods_timeout(live: &Value) -> Duration {
+    let pod = &live["spec"]["template"]["spec"];
+    if !pod.is_object() {
+        return Duration::ZERO;
+    }
+    let grace = pod["terminationGracePeriodSeconds"].as_u64().unwrap_or(DEFAULT_GRACE_SECONDS);
+    (Duration::from_secs(grace) + REMOVAL_MARGIN).min(MAX_PODS_TIMEOUT)
 }
 
 /// The propagation of the deletion in a replacement. A workload exists until its pods have ended, so that the pods of
@@ -429,5 +460,28 @@ impl<'a> WriteTarget<'a> {
 
     pub fn stale(&self) -> KubernetesError {
         KubernetesError::Stale { object: self.address.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+
+    use super::pods_timeout;
+
+    #[track_caller]
+    fn check(live: &Value, expect: u64) {
+        assert_eq!(pods_timeout(live), Duration::from_secs(expect));
+    }
+
+    #[test]
+    fn a_replacement_waits_as_long_as_the_pods_may_take_to_end() {
+        let workload = |pod: Value| json!({"spec": {"template": {"spec": pod}}});
+        check(&workload(json!({"terminationGracePeriodSeconds": 60})), 75);
+        check(&workload(json!({})), 45);
+        check(&workload(json!({"terminationGracePeriodSeconds": 86_400})), 300);
+        check(&json!({"spec": {"ports": []}}), 0);
     }
 }

@@ -41,7 +41,7 @@ impl Sandbox {
         manager: &str,
         draft: &ObjectDraft,
     ) -> Result<Rehearsal, KubernetesError> {
-        if matches!(draft.precondition, WritePrecondition::Replace(_)) {
+        if matches!(draft.precondition, WritePrecondition::Replace(_) | WritePrecondition::Removing(_)) {
             return Ok(Rehearsal::of_replacement());
         }
         Rehearsal::of(prepare(&self.folder(cluster)?, cluster, manager, draft).map(drop))
@@ -135,7 +135,9 @@ fn prepare(
         return Err(KubernetesError::NamespaceMissing { object: address.to_string(), what });
     }
     let record = match (&draft.precondition, read_object(folder, &served, address)?) {
-        (WritePrecondition::Absent, None) => new_object_file(manager, declared),
+        (WritePrecondition::Absent | WritePrecondition::Removing(_), None) => {
+            new_object_file(manager, declared)
+        }
         (WritePrecondition::Replace(version), Some((object, _))) => {
             check_version(&object, version)?;
             new_object_file(manager, declared)
@@ -163,7 +165,7 @@ fn prepare(
             }
             ObjectFile { body, entries }
         }
-        (WritePrecondition::Absent, Some(_))
+        (WritePrecondition::Absent | WritePrecondition::Removing(_), Some(_))
         | (
             WritePrecondition::Version(..) | WritePrecondition::Rewrite(..) | WritePrecondition::Replace(_),
             None,

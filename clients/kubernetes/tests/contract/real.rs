@@ -139,7 +139,15 @@ async fn waiting_for_a_finalizer_on_a_real_cluster_times_out() {
     assert!(fixture.get(&address).await.is_terminating());
     let free = json!({"metadata": {"finalizers": null}}).to_string();
     let patch = ["patch", "configmap", "held", "-n", &fixture.namespace, "--type=merge", "-p", &free];
+    let terminating = fixture.get(&address).await;
     RealApiServer::shared().kubectl(&patch, &json!(null));
+    // The next write continues where the first one gave up.
+    let removing = WritePrecondition::Removing(terminating.version.clone());
+    fixture.put(&address, json!({"data": {"a": "1"}}), removing.clone()).await.unwrap();
+    let live = fixture.get(&address).await;
+    assert!(live.version.uid != terminating.version.uid && live.body["data"]["a"] == "1");
+    let error = fixture.put(&address, json!({}), removing).await.unwrap_err();
+    assert!(matches!(error, KubernetesError::Stale { .. }), "another object has the name: {error}");
     fixture.clean().await;
 }
 

@@ -117,7 +117,12 @@ impl RemovedField<'_> {
 
     /// Whether the server creates the map that holds the field again, with its defaults.
     fn is_recreated(&self) -> bool {
-        RECREATED_MAPS.iter().any(|map| self.is_below(map))
+        RECREATED_MAPS.iter().any(|map| self.is_below(map)) || self.is_claim_status()
+    }
+
+    /// Whether the field is in the status that the server adds to the claim templates of a `StatefulSet`.
+    fn is_claim_status(&self) -> bool {
+        self.kind == "StatefulSet" && self.is_below("volumeClaimTemplates") && self.is_below("status")
     }
 
     /// Whether the value is a default at this path of this kind, with these siblings.
@@ -133,6 +138,9 @@ impl RemovedField<'_> {
             ("Secret", "type") => value == "Opaque",
             ("Service", "type") => value == "ClusterIP",
             ("Service", "targetPort") => self.sibling("port") == Some(value),
+            ("StatefulSet", "apiVersion") if parent == "volumeClaimTemplates" => value == "v1",
+            ("StatefulSet", "kind") if parent == "volumeClaimTemplates" => value == "PersistentVolumeClaim",
+            ("StatefulSet", "phase") => self.is_claim_status() && value == "Pending",
             (_, "apiVersion") => parent == "fieldRef" && value == "v1",
             (_, "backoffLimit") => self.sibling("backoffLimitPerIndex").is_none() && *value == json!(6),
             (_, "completions") => self.sibling("parallelism").is_none() && *value == json!(1),
@@ -334,7 +342,10 @@ mod tests {
         check("Ingress.networking.k8s.io", "spec.rules.http.paths.path", &json!("/"), false);
         check("Pod", "spec.containers.env.valueFrom.fieldRef.apiVersion", &json!("v1"), true);
         check("Pod", "spec.containers.env.valueFrom.fieldRef.apiVersion", &json!("v2"), false);
-        check("StatefulSet.apps", "spec.volumeClaimTemplates.apiVersion", &json!("v1"), false);
+        check("StatefulSet.apps", "spec.volumeClaimTemplates.apiVersion", &json!("v1"), true);
+        check("StatefulSet.apps", "spec.volumeClaimTemplates.kind", &json!("PersistentVolumeClaim"), true);
+        check("StatefulSet.apps", "spec.volumeClaimTemplates.status.phase", &json!("Pending"), true);
+        check("Widget.apps", "spec.volumeClaimTemplates.apiVersion", &json!("v1"), false);
         check("Job.batch", "spec.completions", &json!(1), true);
         check_beside(&json!({"parallelism": 2}), "Job.batch", "spec.completions", &json!(1), false);
         check("Job.batch", "spec.backoffLimit", &json!(6), true);

@@ -45,6 +45,7 @@ fn describe(verdict: Verdict) -> String {
     let (word, differences) = match verdict {
         Verdict::Keep => return "keep".to_owned(),
         Verdict::Create => return "create".to_owned(),
+        Verdict::Recreate => return "recreate".to_owned(),
         Verdict::Remove => return "remove".to_owned(),
         Verdict::Leave(why) => return format!("leave: {why}"),
         Verdict::Wait(text) => return format!("wait: {text}"),
@@ -263,6 +264,27 @@ fn an_object_that_is_being_removed_is_waited_for() {
     }
     check(Nothing, going(written(SAAS, "one")), "wait");
     check(Nothing, going(body()), "leave");
+}
+
+/// Whether the removal of a workload is waited for within the step that creates it again.
+#[test]
+fn a_workload_that_is_being_replaced_is_created_again_in_one_step() {
+    let object =
+        |kind: &str| json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "a"}, "spec": {}});
+    let check = |kind: &str, caller: &str, replacement: Replacement, expect: &str| {
+        let (desired, owner) = (DesiredBody::new(object(kind)).unwrap(), owner(SAAS, "one"));
+        let live = to_write(&desired, None, &self::owner(SAAS, caller), NOW);
+        let live = LiveBody::new(with(live, "/metadata/deletionTimestamp", json!(NOW)));
+        let (disclosure, moved_from) = (Disclosure::Everything, BTreeSet::new());
+        let intent = PresentIntent { body: &desired, moved_from: &moved_from, disclosure, replacement };
+        let found = describe(decide(&owner, &whole(), ObjectIntent::Present(intent), Some(&live)));
+        assert!(found.starts_with(expect), "{kind} of {caller}: {found}");
+    };
+    check("Deployment", "one", Replacement::WithPods, "recreate");
+    check("StatefulSet", "one", Replacement::WithPods, "recreate");
+    check("Deployment", "one", Replacement::WithoutPods, "wait");
+    check("Deployment", "two", Replacement::WithPods, "wait");
+    check("DaemonSet", "one", Replacement::WithPods, "wait");
 }
 
 #[test]

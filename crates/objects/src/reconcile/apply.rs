@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::ObjectReconciler;
 use super::fault::cluster_fault;
 use super::recycle::PENDING;
-use crate::scope::{DesiredObject, ManagedScope};
+use crate::scope::{DesiredObject, ManagedScope, WriteVersion};
 
 /// Maximum number of polls until a new kind is served.
 const MAX_KIND_CHECKS: u32 = 40;
@@ -100,6 +100,12 @@ impl ObjectPut {
         let mut address = self.address.clone();
         if let (true, Some(kind)) = (self.awaits_kind, Kind::of(&body)) {
             address.kind = kind;
+        }
+        if let (WriteVersion::Preferred, Some(body)) =
+            (self.managed_scope.write_version, body.as_object_mut())
+        {
+            // The client adds the version that the cluster prefers.
+            body.remove("apiVersion");
         }
         ObjectDraft {
             address,
@@ -202,6 +208,7 @@ fn put_result(
         WritePrecondition::Absent | WritePrecondition::Version(_, FieldOwnership::Ours) => true,
         WritePrecondition::Version(_, FieldOwnership::ClientSideApplied | FieldOwnership::Updated)
         | WritePrecondition::Rewrite(..)
+        | WritePrecondition::Removing(_)
         | WritePrecondition::Replace(_) => false,
     };
     let is_conflict_of_rewrite = |error: &KubernetesError| {

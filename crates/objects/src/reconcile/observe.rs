@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use super::ObjectReconciler;
 use super::fault::cluster_fault;
-use crate::scope::{DesiredObject, ManagedKind, ManagedScope};
+use crate::scope::{DesiredObject, ManagedKind, ManagedScope, WriteVersion};
 
 /// Maximum number of kinds of one scope that are listed concurrently.
 const MAX_CONCURRENT_LISTS: usize = 4;
@@ -212,12 +212,16 @@ impl ObjectReconciler {
             };
             names.contains(name) || is_ours()
         };
-        // The kind is read in the API version of the data, because another version of the kind may lack
+        // The kind is read in the API version in which it is written, because another version of the kind may lack
         // declared fields.
-        let version = wanted.iter().find_map(|want| match &want.state {
+        let declared = wanted.iter().find_map(|want| match &want.state {
             DesiredState::Present(item) if want.object.scope == scope => Some(item.desired.api_version()),
             DesiredState::Present(_) | DesiredState::Delete | DesiredState::Unresolved(_) => None,
         });
+        let version = match managed_scope.write_version {
+            WriteVersion::Declared => declared,
+            WriteVersion::Preferred => None,
+        };
         let kind = KindVersion { kind: &managed.kind, api_version: version };
         self.list_concerned(read, managed_scope, kind, concerns).await
     }

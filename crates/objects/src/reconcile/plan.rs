@@ -11,7 +11,7 @@ use qontract_inventory::{
 };
 use qontract_runtime::{
     Change, ChangeKind, CurrentState, DesiredItem, DesiredState, DiffEntry, Fault, ObjectKey, Observed, Plan,
-    PlanHint, PlanStage, Rollout, RolloutProgress, Scope, Wait,
+    PlanHint, PlanStage, Rollout, RolloutProgress, Scope, StepGroup, Wait,
 };
 
 use super::apply::{ObjectAction, ObjectPut};
@@ -49,8 +49,15 @@ pub fn plan_objects(
     recycle::plan(wanted, current, &mut plan);
     plan.hints.extend(hints(wanted));
     mark_awaited_kinds(&mut plan);
-    plan.groups.sort_by_key(|group| group.stage);
+    plan.groups.sort_by_key(|group| (group.stage, is_replacement(group)));
     plan
+}
+
+/// Whether a group replaces an object. Objects that are missing are created before others are replaced: they may be
+/// workloads whose replacement was interrupted.
+fn is_replacement(group: &StepGroup<ObjectAction>) -> bool {
+    let mut changes = group.steps.iter().flat_map(|step| &step.changes);
+    changes.any(|change| change.kind == ChangeKind::Replace)
 }
 
 /// The hints about the declarations of the objects, each once.
@@ -146,11 +153,16 @@ fn plan_desired(
         verdict => object_change(kind, verdict),
     };
     let Some(ObjectChange { kind: how, summary: what, notes, decided }) = write else { return };
-    let update = seen.map(|seen| match how {
-        ChangeKind::Replace => diff::ObjectUpdate::replacement(item, seen),
-        _ => diff::ObjectUpdate::in_place(item, seen),
+    let update = seen.and_then(|seen| match how {
+        ChangeKind::Add => None,
+        ChangeKind::Replace => Some(diff::ObjectUpdate::replacement(item, seen)),
+        ChangeKind::Change | ChangeKind::Remove => Some(diff::ObjectUpdate::in_place(item, seen)),
     });
-    let onto = update.as_ref().map_or(WritePrecondition::Absent, |update| update.precondition.clone());
+    let onto = match (&update, seen) {
+        (Some(update), _) => update.precondition.clone(),
+        (None, Some(seen)) => WritePrecondition::Removing(seen.version.clone()),
+        (None, None) => WritePrecondition::Absent,
+    };
     let address = seen.map_or_else(
         || managed_scope.address(&item.kind, want.object.name.clone()),
         |seen| seen.address.clone(),
@@ -161,6 +173,7 @@ fn plan_desired(
     let mut change = Change::new(how, want.object.clone(), what).at(want.place.clone());
     match (update, seen) {
         (None, _) | (_, None) => {
+            change.diff = notes;
             change.body = diff::body_entries(&body_differences(&item.desired, item.sensitivity.disclosure()));
         }
         (Some(written), Some(seen)) => {
@@ -205,6 +218,10 @@ struct ObjectChange {
 fn object_change(kind: &str, verdict: Verdict) -> Option<ObjectChange> {
     let (how, verb, notes, differences) = match verdict {
         Verdict::Create => (ChangeKind::Add, "create", Vec::new(), Vec::new()),
+        Verdict::Recreate => {
+            let note = DiffEntry::Note("when the old object is gone, which is being removed".to_owned());
+            (ChangeKind::Add, "create", vec![note], Vec::new())
+        }
         Verdict::Change { differences } => {
             (ChangeKind::Change, "change", mark_entries(&differences), differences)
         }
@@ -265,6 +282,7 @@ fn plan_deletion(
         Verdict::Leave(_)
         | Verdict::Keep
         | Verdict::Create
+        | Verdict::Recreate
         | Verdict::Change { .. }
         | Verdict::Adopt { .. }
         | Verdict::TakeOver { .. }
@@ -294,6 +312,7 @@ fn plan_undeclared(plan: &mut Plan<ObjectAction>, scope: &Scope, seen: &LiveObje
         | Verdict::Refuse(_)
         | Verdict::Keep
         | Verdict::Create
+        | Verdict::Recreate
         | Verdict::Change { .. }
         | Verdict::Adopt { .. }
         | Verdict::TakeOver { .. }

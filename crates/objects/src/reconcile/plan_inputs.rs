@@ -24,7 +24,7 @@ use super::masking::{Masking, identity_only};
 use super::observe::LiveObject;
 use super::recycle::is_workload_scope;
 use super::zero_values::CompleteObject;
-use crate::scope::{DesiredObject, ManagedScope, Sensitivity};
+use crate::scope::{DesiredObject, ManagedScope, Sensitivity, WriteVersion};
 
 /// The parts of a [`ManagedScope`] on which a plan depends.
 #[derive(Debug, Serialize, Deserialize)]
@@ -189,6 +189,8 @@ fn recorded_context(managed_scope: &ManagedScope) -> RecordedContext {
         adopts_unmarked,
         is_shared: _,
         replacement,
+        // The version does not affect the plan.
+        write_version: _,
     } = managed_scope;
     RecordedContext {
         cluster: cluster.name.clone(),
@@ -226,6 +228,7 @@ fn restored_scope(context: RecordedContext) -> Option<ManagedScope> {
         adopts_unmarked,
         is_shared: false,
         replacement,
+        write_version: WriteVersion::default(),
     })
 }
 

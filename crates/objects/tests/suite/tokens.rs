@@ -5,7 +5,7 @@ use std::sync::Arc;
 use qontract_access::Mode;
 use qontract_client_kubernetes::{Cluster, Kind, KubernetesError, Sandbox, TokenRef};
 use qontract_inventory::{Callers, Owner, Replacement};
-use qontract_objects::{ManagedKind, ManagedScope, ObjectReconciler};
+use qontract_objects::{ManagedKind, ManagedScope, ObjectReconciler, WriteVersion};
 use qontract_runtime::{
     AddressTrust, Data, IntegrationMeta, Observed, QueryPolicy, ReadContext, RoundCache, ShardSecrets,
 };
@@ -33,6 +33,7 @@ fn managed_scope(token: &str) -> Arc<ManagedScope> {
         adopts_unmarked: false,
         is_shared: false,
         replacement: Replacement::default(),
+        write_version: WriteVersion::default(),
     })
 }
 

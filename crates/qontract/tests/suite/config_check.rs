@@ -311,10 +311,10 @@ fn on_a_real_cluster_a_good_token_passes_and_a_bad_one_fails_real_cluster() {
     let (code, found) = rows(scratch.path(), &WORDS);
     assert_eq!(code, 0, "{found:#?}");
     has(&found, &format!("ok cluster c1: {} reachable, credentials accepted", api.url));
-    has(&found, "ok cluster c1, openshift-namespaces: allowed: list/create/patch/delete Namespace");
+    has(&found, "ok cluster c1, openshift-namespaces: allowed: list/get/create/patch/delete Namespace");
     has(
         &found,
-        "ok cluster c1, openshift-resources: allowed: list/create/patch/delete ConfigMap, Deployment.apps",
+        "ok cluster c1, openshift-resources: allowed: list/get/create/patch/delete ConfigMap, Deployment.apps",
     );
     scratch.write("config.toml", config("wr0ng"));
     let (code, found) = rows(scratch.path(), &WORDS);
@@ -347,10 +347,13 @@ fn on_a_real_cluster_missing_permissions_are_named_real_cluster() {
     );
     let (code, found) = rows(scratch.path(), &WORDS);
     assert_eq!(code, 1, "{found:#?}");
-    has(&found, "failed cluster c1, openshift-namespaces: not allowed: list/create/patch/delete namespaces");
     has(
         &found,
-        "failed cluster c1, openshift-resources: not allowed: list/create/patch/delete configmaps, list/create/patch/delete deployments",
+        "failed cluster c1, openshift-namespaces: not allowed: list/get/create/patch/delete namespaces",
+    );
+    has(
+        &found,
+        "failed cluster c1, openshift-resources: not allowed: list/get/create/patch/delete configmaps, list/get/create/patch/delete deployments",
     );
     // The same with a kubeconfig.
     let ca = api.ca.display();

@@ -50,6 +50,8 @@ mod query;
 mod real_cluster;
 mod real_cluster_defaults;
 mod real_cluster_exclusions;
+mod real_cluster_fleet;
+mod real_cluster_fleet_cutover;
 mod real_cluster_logins;
 mod real_cluster_plans;
 mod real_cluster_renames;

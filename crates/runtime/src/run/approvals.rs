@@ -46,7 +46,8 @@ pub fn removal_guard(
 }
 
 /// Reports the removals that earlier runs held and that this run cannot plan, because the data no longer declares
-/// their shards. These removals stay held, and an approval for them would have no effect.
+/// their shards. These removals stay held, and an approval for them would have no effect. Not called if the run declares
+/// only a part of the shards.
 pub async fn report_unplanned_holds(
     guard: &RemovalGuard,
     request: &RunRequest,

@@ -11,7 +11,7 @@ use qontract_graphql::Engine;
 use qontract_inventory::{Callers, DesiredBody, Owner, Replacement};
 use qontract_objects::{
     DesiredObject, LiveObject, ManagedKind, ManagedScope, ObjectAction, ObjectReconciler, Sensitivity,
-    plan_objects,
+    WriteVersion, plan_objects,
 };
 use qontract_runtime::guard::ProtectedKinds;
 use qontract_runtime::state::{DeclaredState, Shard};
@@ -120,6 +120,7 @@ impl TestIntegration {
             adopts_unmarked: false,
             is_shared: false,
             replacement: Replacement::default(),
+            write_version: WriteVersion::default(),
         })
     }
 

@@ -98,7 +98,8 @@ impl ClusterFixture {
         exit_and_plan(command)
     }
 
-    fn command(&self, integration: &str, more: &[&str]) -> Command {
+    /// A run of an integration.
+    pub fn command(&self, integration: &str, more: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_qontract"));
         command.current_dir(self.scratch.path()).env_remove("SHARDS").env_remove("SHARD_ID");
         command.args(["reconcile", integration, "--data", "repo", "--config", "config.toml"]);
