@@ -322,6 +322,27 @@ pub const VARIABLES: &[Variable] = &[
         "ignored with a warning: they apply only to the Python implementation",
     ),
     Variable::new(
+        ReadBy::Everything,
+        "ENVIRONMENT_NAME",
+        "string",
+        "all environments",
+        "`--environment-name` of `integrations-manager` and of `qontract fleet`",
+    ),
+    Variable::new(
+        ReadBy::Everything,
+        "INTEGRATIONS_MANAGER_UPSTREAM",
+        "URL",
+        "all integrations",
+        "`--upstream` of `integrations-manager` and of `qontract fleet`",
+    ),
+    Variable::new(
+        ReadBy::Everything,
+        "INTEGRATIONS_MANAGER_IMAGE, INTEGRATIONS_MANAGER_IMAGE_TAG_FROM_REF, INTEGRATIONS_MANAGER_PARAMETERS",
+        "string",
+        "none",
+        "`--image`, `--image-tag-from-ref` and `--parameter` of `integrations-manager`; several pairs are separated by white space",
+    ),
+    Variable::new(
         ReadBy::Server,
         "LOAD_METHOD",
         "`fs` or `s3`",

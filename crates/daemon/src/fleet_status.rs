@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use qontract_access::{Mode, ReadPermit};
 use qontract_client_kubernetes::{Cluster, Kind, Kubernetes, Object};
 use qontract_client_prometheus::Prometheus;
-use qontract_diagnostics::error_chain;
+use qontract_diagnostics::{error_chain, sanitize_lines};
 use qontract_inventory::{RolloutStatus, rollout_status};
 use qontract_report::table;
 use serde::Serialize;
@@ -224,8 +224,12 @@ pub fn table_text(rows: &[&FleetRow]) -> qontract_diagnostics::StyledText {
     table::styled(&header, &rows.iter().map(cells).collect::<Vec<_>>())
 }
 
-/// The explanation of a shard.
+/// The explanation of a shard. Unsafe characters of the data and of the cluster are escaped.
 pub fn explanation(row: &FleetRow) -> String {
+    sanitize_lines(&explanation_text(row)).into_owned()
+}
+
+fn explanation_text(row: &FleetRow) -> String {
     let FleetRow { integration, kind, name, cluster, namespace, strategy, arguments, declared, .. } = row;
     let mut text = format!("{kind} `{name}` in namespace `{namespace}` of cluster `{cluster}`\n");
     text.push_str(&format!("  runs `{integration}`{}\n", arguments_clause(arguments)));

@@ -12,6 +12,7 @@ use qontract_daemon::exit::{Exit, UsageError};
 use qontract_daemon::fleet_status::{self, FleetRow, FleetShard};
 use qontract_daemon::pinned_data::PinnedData;
 use qontract_daemon::targets::{SandboxLocation, Targets};
+use qontract_diagnostics::sanitize;
 use qontract_diagnostics::suggest::did_you_mean;
 use qontract_graphql::QueryLimits;
 use qontract_integration_integrations_manager::{self as integrations_manager, DeclaredShard};
@@ -85,7 +86,7 @@ fn shards(arguments: FleetStatusArgs, printer: &Printer) -> anyhow::Result<Vec<F
     let declared = integrations_manager::declared_shards(&data, &options, &fleet_commands(&targets));
     let declared = declared.map_err(|fault| anyhow::anyhow!("{fault}"))?;
     for fault in &declared.faults {
-        printer.note(&format!("error: {fault}"));
+        printer.note(&format!("error: {}", sanitize(&fault.to_string())));
     }
     let mut shards: Vec<FleetShard> =
         declared.shards.into_iter().map(|shard| fleet_shard(shard, &queryable.data)).collect();
@@ -97,7 +98,7 @@ fn shards(arguments: FleetStatusArgs, printer: &Printer) -> anyhow::Result<Vec<F
     if let Some(prometheus) = targets.prometheus()?
         && let Err(why) = threads.block_on(fleet_status::add_last_runs(&prometheus, &mut shards))
     {
-        printer.note(&format!("warning: the last runs are not shown: {why}"));
+        printer.note(&format!("warning: the last runs are not shown: {}", sanitize(&why)));
     }
     Ok(shards)
 }

@@ -194,6 +194,9 @@ const ROWS: &str = "
     - integrations list --config config.toml -o name
     - integrations schemas openshift-namespaces --data repo
     + integrations schemas HOSTILE --data repo
+    + fleet plan --data HOSTILE --sandbox empty
+    - fleet status --data repo --sandbox sandbox
+    + fleet explain HOSTILE --data repo --sandbox sandbox
     - shards of HOSTILE --shards 3
     + shards of a --shards HOSTILE
     + inventory hash --file object.yaml
