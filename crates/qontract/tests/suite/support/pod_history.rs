@@ -89,8 +89,8 @@ pub fn judge(events: &[PodEvent]) -> Judgement {
             }
             PodState::Ready => {
                 if let Some(gone) = pods.gone_since.take() {
-                    let ending = gone - pods.ending_since.take().unwrap_or(gone);
-                    let starting = Some(*at - gone);
+                    let ending = gone.saturating_sub(pods.ending_since.take().unwrap_or(gone));
+                    let starting = Some(at.saturating_sub(gone));
                     judgement.outages.push(Outage { shard: shard.clone(), ending, starting });
                 }
             }
@@ -98,7 +98,7 @@ pub fn judge(events: &[PodEvent]) -> Judgement {
     }
     for (shard, pods) in shards {
         if let Some(gone) = pods.gone_since {
-            let ending = gone - pods.ending_since.unwrap_or(gone);
+            let ending = gone.saturating_sub(pods.ending_since.unwrap_or(gone));
             judgement.outages.push(Outage { shard: shard.to_owned(), ending, starting: None });
         }
     }
