@@ -16,8 +16,14 @@ use serde_json::{Value, json};
 const VERBS: [&str; 5] = ["create", "delete", "get", "list", "patch"];
 
 /// The kinds that the manager deploys: group, plural.
-const KINDS: [(&str, &str); 4] =
-    [("apps", "deployments"), ("apps", "statefulsets"), ("batch", "cronjobs"), ("", "services")];
+const KINDS: [(&str, &str); 6] = [
+    ("apps", "deployments"),
+    ("apps", "statefulsets"),
+    ("batch", "cronjobs"),
+    ("", "configmaps"),
+    ("", "persistentvolumeclaims"),
+    ("", "services"),
+];
 
 /// A namespace of the test run.
 fn namespace(api: &Api, name: &str) -> String {
@@ -200,6 +206,12 @@ fn shard_objects(namespace: &str) -> Vec<Value> {
             "CronJob",
             json!({"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": job}}}),
         ),
+        object(
+            "v1",
+            "PersistentVolumeClaim",
+            json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}),
+        ),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": namespace}}),
         object("v1", "Service", json!({"selector": labels, "ports": [{"port": 80, "protocol": "TCP"}]})),
     ]
 }
@@ -256,7 +268,6 @@ fn the_manager_has_exactly_the_rights_that_it_needs() {
     assert_eq!(manager.send(&Method::GET, &pods, None).0, 200);
     for path in [
         format!("/api/v1/namespaces/{fleet}/secrets"),
-        format!("/api/v1/namespaces/{fleet}/configmaps"),
         format!("/api/v1/namespaces/{fleet}/serviceaccounts"),
         format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{fleet}/roles"),
         format!("/apis/apps/v1/namespaces/{fleet}/deployments/a/scale"),
