@@ -255,7 +255,7 @@ mod tests {
             crate::keys::KeyType::Texts | crate::keys::KeyType::WriteBounds => "[]",
             _ => "\"x\"",
         };
-        let required = "graphql.server = \"x\"\nvault.server = \"x\"\nsandbox.directory = \"x\"\nintegrations.x.command = []\nforeign.x.command = []\ntemplates.github_token.path = \"x\"\ntemplates.github_token.field = \"x\"\ntargets.blobs.x.bucket = \"x\"\ntargets.state.bucket = \"x\"\ntargets.journal.bucket = \"x\"\n";
+        let required = "graphql.server = \"x\"\nvault.server = \"x\"\nsandbox.directory = \"x\"\nintegrations.x.command = []\nforeign.x.command = []\ntemplates.github_token.path = \"x\"\ntemplates.github_token.field = \"x\"\ntargets.blobs.x.bucket = \"x\"\ntargets.state.bucket = \"x\"\ntargets.journal.bucket = \"x\"\ntargets.prometheus.url = \"x\"\n";
         for key in crate::keys::KEYS {
             let path = key.path.replace('*', "x");
             let rest: String = required
@@ -290,7 +290,7 @@ mod tests {
             "[targets.forge]\n",
             Err((
                 1,
-                "unknown key `targets.forge`: expected one of `kubernetes`, `vault`, `blobs`, `queue`, `state`, `journal`",
+                "unknown key `targets.forge`: expected one of `kubernetes`, `vault`, `blobs`, `queue`, `state`, `journal`, `prometheus`",
             )),
         );
         check("[targets.queues]\n", Err((1, "unknown key `targets.queues`: did you mean `queue`?")));

@@ -12,15 +12,17 @@ use qontract_daemon::registry::{IntegrationEntry as Entry, Registry};
 use qontract_daemon::targets::Targets;
 use qontract_fleet::commands::{DEFAULT_GRACE_SECONDS, SHARD};
 use qontract_fleet::{CommandInfo, Commands};
-use qontract_integration_integrations_manager::{IntegrationsManager, RunTimes};
+use qontract_integration_integrations_manager::{
+    self as integrations_manager, IntegrationsManager, RunTimes,
+};
 use qontract_integration_openshift_namespace_labels as openshift_namespace_labels;
 use qontract_integration_prometheus_rules_tester as prometheus_rules_tester;
-use qontract_objects::{ManagedObjects, object_meta};
+use qontract_objects::ManagedObjects;
 use qontract_runtime::{Flag, FlagKind, Integration, IntegrationMeta};
 
 /// All integrations that are compiled in, by name.
 pub const ALL: &[Entry] = &[
-    Entry::new(integrations_manager_meta, integrations_manager),
+    Entry::new(integrations_manager::meta, manager),
     Entry::objects::<qontract_integration_openshift_clusterrolebindings::OpenshiftClusterrolebindings>(),
     Entry::objects::<qontract_integration_openshift_limitranges::OpenshiftLimitranges>(),
     Entry::new(openshift_namespace_labels::meta, namespace_labels),
@@ -43,12 +45,7 @@ const POD_OVERHEAD: Duration = Duration::from_secs(15);
 /// The registry of this binary.
 pub const REGISTRY: Registry = Registry::new(ALL);
 
-/// The metadata of `integrations-manager`.
-pub fn integrations_manager_meta() -> IntegrationMeta {
-    object_meta(&IntegrationsManager::new(Arc::default()))
-}
-
-fn integrations_manager(targets: &Targets) -> anyhow::Result<Integration> {
+fn manager(targets: &Targets) -> anyhow::Result<Integration> {
     let manager = IntegrationsManager::new(Arc::new(fleet_commands(targets)));
     let run_times = match targets.prometheus()? {
         Some(prometheus) => RunTimes::Server(prometheus),

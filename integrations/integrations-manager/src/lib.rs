@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use qontract_fleet::Commands;
 use qontract_objects::{
-    Callers, Declared, DesiredObject, ObjectIntegration, ObjectShardView, ResolveContext, cluster_integration,
+    Callers, Declared, DesiredObject, ObjectIntegration, ObjectShardView, ResolveContext,
+    cluster_integration, object_meta,
 };
 use qontract_runtime::{Data, DesiredItem, Fault, FlagKind, IntegrationMeta, ManagedKinds, Options};
 
@@ -30,6 +31,11 @@ pub const NAME: &str = "integrations-manager";
 
 /// Number of rounds of a run: replacing a workload takes one more than creating it.
 const ROUNDS: u32 = 3;
+
+/// Metadata of the integration.
+pub fn meta() -> IntegrationMeta {
+    object_meta(&IntegrationsManager::new(Arc::default()))
+}
 
 /// The integration.
 #[derive(Clone, Debug)]

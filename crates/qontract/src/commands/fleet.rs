@@ -19,7 +19,7 @@ use qontract_integration_integrations_manager::{self as integrations_manager, De
 use qontract_runtime::{Data, Options, QueryPolicy};
 
 use super::query::QueryableData;
-use crate::integrations::{fleet_commands, integrations_manager_meta};
+use crate::integrations::fleet_commands;
 
 pub fn run(arguments: FleetArgs, printer: &Printer) -> anyhow::Result<Exit> {
     match arguments.action {
@@ -76,7 +76,7 @@ fn shards(arguments: FleetStatusArgs, printer: &Printer) -> anyhow::Result<Vec<F
     let targets = Targets::new(&config, location, Mode::DryRun)?;
     let queryable = QueryableData::open(data, QueryLimits::default(), printer)?;
     let source = Arc::clone(&queryable.data.source);
-    let data = Data::new(source, QueryPolicy::of(&integrations_manager_meta()));
+    let data = Data::new(source, QueryPolicy::of(&integrations_manager::meta()));
     let mut options = Options::default();
     for (flag, value) in [("upstream", upstream), ("environment-name", environment_name)] {
         if let Some(value) = value {

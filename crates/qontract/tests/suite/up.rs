@@ -128,7 +128,9 @@ fn a_sandbox_is_used_by_one_process_at_a_time() {
 #[test]
 fn data_without_integrations_is_a_warning_with_a_hint() {
     let scratch = stage();
-    std::fs::remove_dir_all(scratch.path().join("repo/data/integrations")).unwrap();
+    for folder in ["integrations", "integration-shards"] {
+        std::fs::remove_dir_all(scratch.path().join("repo/data").join(folder)).unwrap();
+    }
     let (code, printed) = once(scratch.path(), &[]);
     assert!(code == 0 && printed.contains("no integration that the data defines is available"), "{printed}");
 }
