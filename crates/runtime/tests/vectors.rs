@@ -352,3 +352,33 @@ fn a_recorded_dry_run_has_its_shards_and_its_exit_code() {
     }
     assert_eq!(full_runs, FULL_RUNS_OF_PEER.iter().map(|(number, ..)| *number).collect());
 }
+
+/// A recorded value, and the one slot that accepts it for each number of slots.
+#[derive(serde::Deserialize)]
+struct RecordedSlots {
+    value: String,
+    shard_id_by_shards: BTreeMap<String, u32>,
+}
+
+#[derive(serde::Deserialize)]
+struct SlotVectors {
+    vectors: Vec<RecordedSlots>,
+}
+
+#[test]
+fn slots_equal_the_recorded_ones() {
+    let Some(file) = qontract_testkit::vector_file("fleet/is_in_shard.json") else { return };
+    let SlotVectors { vectors } = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    assert!(!vectors.is_empty());
+    let mut different = Vec::new();
+    for (index, RecordedSlots { value, shard_id_by_shards }) in vectors.into_iter().enumerate() {
+        for (count, expected) in shard_id_by_shards {
+            let actual = qontract_runtime::slot::slot_of(&value, count.parse().unwrap());
+            if actual != expected {
+                different
+                    .push(format!("#{index} {value:?} of {count}: expected {expected}, actual {actual}"));
+            }
+        }
+    }
+    assert!(different.is_empty(), "{}", different.join("\n"));
+}
