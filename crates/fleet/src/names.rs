@@ -76,6 +76,19 @@ pub fn is_object_name(name: &str) -> bool {
     })
 }
 
+/// Whether a key of the data is one word on a command line, so that it cannot add arguments to a command.
+///
+/// ```
+/// use qontract_fleet::names::is_argument;
+///
+/// assert!(is_argument("Prod.c-1_a"));
+/// assert!(!is_argument("c1 --no-dry-run") && !is_argument("--no-dry-run") && !is_argument("a'b"));
+/// ```
+pub fn is_argument(key: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    !key.is_empty() && !key.starts_with('-') && key.bytes().all(is_plain)
+}
+
 #[cfg(test)]
 mod tests {
     use super::{MAX_CRON_JOB_NAME, is_object_name, shorten};

@@ -112,6 +112,9 @@ pub enum ShardingError {
         /// The strategy.
         strategy: &'static str,
     },
+    /// A key of the data would change the arguments of the command.
+    #[error("`{0}` cannot be an argument of a command")]
+    InvalidKey(String),
     /// A setting of the strategy is missing.
     #[error("the strategy `{strategy}` requires `{setting}`")]
     MissingSetting {

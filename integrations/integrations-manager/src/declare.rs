@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use qontract_fleet::manifest::{self, Workload};
 use qontract_fleet::model::{self, Inventory, InventoryNamespace};
-use qontract_fleet::names::is_object_name;
+use qontract_fleet::names::{is_object_name, shard_name};
 use qontract_fleet::parameters::{ParameterSources, TemplateParameters};
 use qontract_fleet::{Commands, FindingLevel, ShardingContext, ShardingError, Shards, strategy_of};
 use qontract_objects::{Declared, LocatedNamespace, LocatedState, ShardBuilder};
@@ -354,8 +354,10 @@ impl Declaration<'_> {
             Ok(Shards::Fixed(shards)) => {
                 for shard in shards {
                     let key = shard.shard_key.clone();
+                    // The whole name: the part that is cut off is also part of the arguments.
+                    let name = shard_name(integration, &shard.shard_name_suffix);
                     let workload = Workload::new(integration, spec, shard, self.commands);
-                    if is_object_name(&workload.name) && !workload.name.contains('.') {
+                    if is_object_name(&name) && !name.contains('.') {
                         namespace.workloads.push(LocatedWorkload { workload, place: place.clone() });
                         continue;
                     }
@@ -397,7 +399,7 @@ fn sharding_fault(error: &ShardingError, deployment: &Deployment) -> Fault {
                 "use the strategy `static`, or list the flag under `[fleet.commands]` in the configuration";
             fault.at(strategy).hint(hint)
         }
-        ShardingError::MissingSetting { .. } => fault.at(strategy),
+        ShardingError::MissingSetting { .. } | ShardingError::InvalidKey(_) => fault.at(strategy),
     }
 }
 

@@ -10,6 +10,7 @@ use super::{ShardSpec, ShardingContext, ShardingError, ShardingStrategy, Shards}
 use crate::commands::{ACCOUNT_NAME, CLUSTER_NAME, ORG_ID};
 use crate::finding::Finding;
 use crate::model::{AutoSettings, InventoryItem, ShardSpecOverride};
+use crate::names::is_argument;
 
 const STRATEGY: &str = "auto";
 
@@ -152,10 +153,14 @@ impl ShardingStrategy for Auto {
         let source = self.source().ok_or(missing)?;
         context.require(source.flag(), STRATEGY)?;
         let AutoSettings { target_seconds, windows, window_minutes, moves, .. } = &self.settings;
+        let keys = source.keys(context);
+        if let Some(key) = keys.iter().find(|key| !is_argument(key)) {
+            return Err(ShardingError::InvalidKey(key.clone()));
+        }
         let number = |value: i64| u32::try_from(value.max(0)).unwrap_or(u32::MAX);
         Ok(Shards::Measured(AutoSharding {
             source,
-            keys: source.keys(context),
+            keys,
             extra_args: context.arguments(""),
             target_seconds: number(*target_seconds),
             min_shards: number(self.min_shards()),

@@ -7,7 +7,7 @@ use super::{ShardSpec, ShardingContext, ShardingError, ShardingStrategy, Shards}
 use crate::commands::SHARD;
 use crate::finding::Finding;
 use crate::model::{InventoryItem, InventoryNamespace};
-use crate::names::MAX_LABEL_VALUE;
+use crate::names::{MAX_LABEL_VALUE, is_argument};
 
 const STRATEGY: &str = "per-namespace-label";
 
@@ -46,6 +46,10 @@ impl ShardingStrategy for PerNamespaceLabel {
             return Err(ShardingError::MissingSetting { strategy: STRATEGY, setting: "label" });
         }
         context.require(SHARD, STRATEGY)?;
+        let names = context.inventory.namespaces.iter().flat_map(|one| [&one.cluster, &one.name]);
+        if let Some(name) = names.into_iter().find(|name| !is_argument(name)) {
+            return Err(ShardingError::InvalidKey(name.clone()));
+        }
         let shard = |(value, namespaces): (Option<&str>, Vec<&InventoryNamespace>)| {
             let mut selection = String::new();
             for InventoryNamespace { cluster, name, .. } in namespaces {
