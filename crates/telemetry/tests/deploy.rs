@@ -160,7 +160,7 @@ fn the_alert_rules_use_existing_metrics() {
     check("the alert rules", &expressions, &summaries, 10);
 }
 
-/// An alert without a description helps nobody at night, and neither does a description of a removed alert.
+/// Each alert has a description for the person on call, and each description has an alert.
 #[test]
 fn every_alert_is_described() {
     let rules = file("alerts/qontract.yaml");

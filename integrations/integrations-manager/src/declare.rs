@@ -254,15 +254,16 @@ fn deployed_namespaces(
     namespaces.into_iter().map(|(_, namespace)| namespace).collect()
 }
 
-/// The places of the names that become parts of the names of objects.
-struct KeyPlaces(BTreeMap<String, SourceLocation>);
+/// The places of the names that become parts of the names of objects; `None` for a name that several objects have.
+struct KeyPlaces(BTreeMap<String, Option<SourceLocation>>);
 
 impl KeyPlaces {
     fn of(fleet: &Fleet, places: &SourceLocations) -> Self {
         let mut keys = BTreeMap::new();
         let mut add = |list: &str, index: usize, key: &str, field: &str| {
             let place = places.of(&format!("/{list}/{index}")).map(|place| place.below(field));
-            keys.extend(place.map(|place| (key.to_owned(), place)));
+            let is_unique = !keys.contains_key(key);
+            keys.insert(key.to_owned(), place.filter(|_| is_unique));
         };
         for (index, one) in fleet.clusters_v1.iter().flatten().enumerate() {
             add("clusters_v1", index, &one.name, "/name");
@@ -364,7 +365,7 @@ impl Declaration<'_> {
                     let text =
                         format!("`{}` is not a valid name of a {}", workload.name, workload.kind.as_str());
                     let hint = "names of pods consist of lower-case letters, digits and hyphens";
-                    let key_place = self.keys.0.get(&key).cloned();
+                    let key_place = self.keys.0.get(&key).cloned().flatten();
                     let fault = Fault::author(text).hint(hint).at(key_place).at(place.clone());
                     namespace.state.broken.push(BrokenDeployment { name: workload.name, fault });
                 }

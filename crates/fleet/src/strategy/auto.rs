@@ -207,7 +207,7 @@ mod tests {
     use super::Auto;
     use crate::commands::Commands;
     use crate::model::{AutoSettings, IntegrationSpec, Inventory, InventoryItem};
-    use crate::strategy::{ShardingContext, ShardingStrategy, Shards};
+    use crate::strategy::{ShardingContext, ShardingError, ShardingStrategy, Shards};
 
     #[test]
     fn a_shard_without_keys_does_not_run() {
@@ -231,6 +231,20 @@ mod tests {
         assert_eq!(shard.extra_args, " --cluster-name c1 --cluster-name c2");
         assert_eq!((shard.shard_name_suffix.as_str(), shard.is_disabled()), ("-0", false));
         assert!(sharding.shard(1, []).is_disabled());
+    }
+
+    #[test]
+    fn a_key_cannot_add_arguments() {
+        let name = "c1 --no-dry-run".to_owned();
+        let clusters = vec![InventoryItem { name: name.clone(), disable: None }];
+        let inventory = Inventory { clusters, ..Inventory::default() };
+        let (commands, spec) = (Commands::of_peer(), IntegrationSpec::default());
+        let integration = "openshift-resources";
+        let context =
+            ShardingContext { integration, spec: &spec, inventory: &inventory, commands: &commands };
+        let settings =
+            AutoSettings { keys: "clusters".to_owned(), target_seconds: 60, ..AutoSettings::default() };
+        assert_eq!(Auto { settings }.shards(&context), Err(ShardingError::InvalidKey(name)));
     }
 
     #[test]
